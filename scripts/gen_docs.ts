@@ -15,6 +15,7 @@ import { defaultForm, flagForm, optionEntries } from "../commands/help/option_te
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings, fileSettings } from "../src/config/settings.ts";
+import { traceVariables } from "../src/config/trace_settings.ts";
 import { colorVariables } from "../src/terminal/color.ts";
 import { jsonPage } from "./docs/json_page.ts";
 import { code, commandPath, entryTable, helpMarkdown, page, table, topicPaths } from "./docs/markdown.ts";
@@ -60,6 +61,12 @@ function environmentPage(): string {
     "The output has colors on terminals only.",
     "",
     ...table(["variable", "meaning"], rows(colorVariables)),
+    "",
+    "## Traces",
+    "",
+    "Read by the commands that send [traces](observe.md#traces).",
+    "",
+    ...table(["variable", "meaning"], rows(traceVariables)),
     "",
     "## Set for commands",
     "",

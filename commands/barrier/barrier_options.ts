@@ -2,7 +2,7 @@
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { barrierSettings } from "../../src/config/command_settings.ts";
 import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { connectionSettings, traceSettings } from "../../src/config/coordination_settings.ts";
 import { textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { objectPath } from "../../src/coordination/lock/lock_path.ts";
@@ -28,6 +28,7 @@ const flags = {
 export const barrierCommandSettings = {
   ...flags,
   ...jobSettings,
+  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -86,7 +86,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
       keepsGuard: true, // it may also be killed while it waits for the others
       grantedAtMs,
       signal: stop.signal,
-      env: jobEnvironment(io, job),
+      env: jobEnvironment(io, { ...job, trace: facts.trace }),
     });
     facts.outcome = outcome;
     isGuardLeft = outcome.kind === "breach";

@@ -19,8 +19,10 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { homeInDatabase } from "../../src/support/home_folder.ts";
 import type { Log } from "../../src/support/log.ts";
 import { userName } from "../../src/support/user_name.ts";
+import type { TraceSource } from "../../src/trace/trace_source.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
+import type { JobTrace } from "../job/job_trace.ts";
 import { lockEndingOf } from "../job/lock_ending.ts";
 import { tickEndOf } from "../lock/tick_lock.ts";
 import { cronPath } from "./cron_file.ts";
@@ -40,6 +42,8 @@ export interface CronJobContext {
   readonly hangUpIgnored: boolean;
   /** Null: output is printed. */
   readonly folder: OutputFolder | null;
+  /** Null: no traces are sent. */
+  readonly traces: TraceSource | null;
   /** Aborts when running jobs are to be stopped, with a sentence. */
   readonly stopJobs: AbortSignal;
 }
@@ -53,6 +57,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   const { name, options: { maxHoldMs } } = job;
   const { run } = tick;
   const grantedAtMs = clock.now();
+  const trace = await startTrace(tick, name, context);
   const lease = new ResignableLease(tick.lease);
   using _stopping = asDisposable(onAbort(stopJobs, (reason) => lease.resign(messageOf(reason))));
   using note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
@@ -79,7 +84,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         ...environment,
         ...jobEnvironment(io, {
           ...{ leases: [lease], waitedMs: tick.lease.waitedMs, place: context.place, note, tick: run },
-          passAuth: false,
+          ...{ passAuth: false, trace },
         }),
       },
       onStarted({ pid, output }) {
@@ -98,6 +103,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
     const end = tickEndOf(outcome);
     const why = lease.hasResigned && outcome.kind === "revoked" ? { why: messageOf(lease.lost.reason) } : {};
     const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(messageOf);
+    trace?.end({ exit_code: ending?.exitCode ?? null, message: ending?.message ?? null });
     const isGood = outcome.kind === "exited" && outcome.code === 0;
     const tookMs = Math.round(outcome.heldMs);
     const sentence = `${name}: ${tickText} ${howItEnded(outcome, ending)} after ${formatDuration(tookMs)}`;
@@ -124,6 +130,16 @@ function howItEnded(outcome: ChildEnding, ending: ReturnType<typeof lockEndingOf
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+async function startTrace(
+  { lease }: TickLease,
+  name: string,
+  { traces }: CronJobContext,
+): Promise<JobTrace | undefined> {
+  if (traces === null) return undefined;
+  const { JobTrace } = await import("../job/job_trace.ts");
+  return new JobTrace(traces, "lock", { names: [name], beganMsAgo: lease.waitedMs });
 }
 
 function asDisposable(end: () => void): Disposable {

@@ -1,7 +1,7 @@
 /** The options of `baton cron`: settings, and which of them belong to which operation. Pure. */
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { connectionSettings, traceSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, integerType, textType, type ValueType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { isInstant } from "../../src/support/instant.ts";
@@ -61,6 +61,7 @@ export const cronSettings = {
   timezone,
   ...nextSettings,
   json,
+  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

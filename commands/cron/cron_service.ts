@@ -3,6 +3,7 @@ import process from "node:process";
 import { type Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import { openSession, warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
+import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import { loadLibc } from "../../src/process/libc.ts";
@@ -15,6 +16,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import type { Log } from "../../src/support/log.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import type { Io } from "../../src/terminal/io.ts";
+import type { TraceSource } from "../../src/trace/trace_source.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -41,7 +43,10 @@ export async function runCronService(file: string, call: Call<typeof cronSetting
   const log = processLog(io, { who: "baton cron", format, quiet, verbose });
   const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
   const place = announceCoordination({ ...call, quiet, verbose }, io, { what: `crontab ${file}`, scope: values.scope });
-  return await new CronService(file, crontab, { call: { ...call, io }, stderr, log, folder, place }).run();
+  await using traces = wantsTraces(io.env, values)
+    ? await (await import("../job/job_trace.ts")).openTraceSource(io, { quiet, passAuth: false })
+    : null;
+  return await new CronService(file, crontab, { call: { ...call, io }, stderr, log, folder, place, traces }).run();
 }
 
 interface RunningSchedule {
@@ -57,6 +62,7 @@ class CronService {
   readonly #log: Log;
   readonly #folder: OutputFolder | null;
   readonly #place: Coordination;
+  readonly #traces: TraceSource | null;
   readonly #deps: JobDependencies = jobDependencies();
   readonly #slots: JobSlots;
   readonly #reloaded = new ListenerSet();
@@ -67,12 +73,13 @@ class CronService {
   #jobs: readonly CronJob[];
   #hasBreach = false;
 
-  constructor(file: string, crontab: Crontab, { call, stderr, log, folder, place }: {
+  constructor(file: string, crontab: Crontab, { call, stderr, log, folder, place, traces }: {
     readonly call: Call<typeof cronSettings>;
     readonly stderr: LogSink;
     readonly log: Log;
     readonly folder: OutputFolder | null;
     readonly place: Coordination;
+    readonly traces: TraceSource | null;
   }) {
     this.#file = file;
     this.#call = call;
@@ -81,6 +88,7 @@ class CronService {
     this.#log = log;
     this.#folder = folder;
     this.#place = place;
+    this.#traces = traces;
     this.#jobs = crontab.jobs;
     this.#slots = new JobSlots(call.values.jobs);
     this.#warn(crontab);
@@ -174,7 +182,7 @@ class CronService {
         guard,
         beside: new JobTable(),
       },
-      ...{ hangUpIgnored: signals.hangUpIgnored, folder: this.#folder, slots: this.#slots },
+      ...{ hangUpIgnored: signals.hangUpIgnored, folder: this.#folder, traces: this.#traces, slots: this.#slots },
       stopJobs: this.#stopJobs.signal,
       onBreach: () => {
         this.#hasBreach = true;

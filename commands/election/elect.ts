@@ -97,6 +97,7 @@ class ElectionRun {
         const listening = new TermSignals(signals); // before the old one is disposed, so that no signal is missed
         stop[Symbol.dispose]();
         stop = listening;
+        this.#facts.trace = this.#facts.trace?.next({ ...ending, exit_code: ending.exitCode }, [this.#options.name]);
         await this.#giveUp(stop.signal);
         const when = next.pauseMs === 0 ? "" : ` in ${formatDuration(next.pauseMs)}`;
         this.#print(
@@ -220,7 +221,8 @@ class ElectionRun {
   #environment(leadership: Leadership, note: LeaseNote | null): Record<string, string | undefined> {
     const { name, value, values: { passAuth } } = this.#options;
     const job = { leases: [leadership], waitedMs: leadership.waitedMs, place: this.#place, note, passAuth };
-    return jobEnvironment(this.#io, { ...job, election: { name, value } });
+    const { trace } = this.#facts;
+    return jobEnvironment(this.#io, { ...job, trace, election: { name, value } });
   }
 
   #print(what: string): void {

@@ -3,7 +3,12 @@ import { hostname } from "node:os";
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
 import { flag, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings, historySettings, lockSettings } from "../../src/config/coordination_settings.ts";
+import {
+  connectionSettings,
+  historySettings,
+  lockSettings,
+  traceSettings,
+} from "../../src/config/coordination_settings.ts";
 import { integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkValue } from "../../src/coordination/election/election_state.ts";
@@ -47,6 +52,7 @@ export const electCommandSettings = {
   signal,
   publishCommand,
   ...historySettings,
+  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

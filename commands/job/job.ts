@@ -12,6 +12,7 @@ import { type Clock, systemClock } from "../../src/support/clock.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { JobTrace } from "./job_trace.ts";
 import { leftoversMessage } from "./leftovers.ts";
 
 export interface JobOptions {
@@ -75,6 +76,7 @@ export interface JobFacts {
   readonly pool?: { readonly name: string; readonly item: string } | undefined;
   /** Tick of a schedule that the command runs for, if any. */
   readonly tick?: { readonly tickMs: number; readonly attempt: number } | undefined;
+  readonly trace?: Pick<JobTrace, "startCommand"> | undefined;
 }
 
 /**
@@ -127,6 +129,7 @@ export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, str
     ...Object.fromEntries((facts.passAuth ? [] : secretVariables()).map((name) => [name, undefined])),
     ...variables,
     ...Object.fromEntries(outer.map((name) => [name, env[name]])),
+    ...facts.trace?.startCommand(facts),
   };
 }
 

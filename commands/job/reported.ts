@@ -6,6 +6,8 @@ import { type StatusReport, StatusWriter } from "../../src/terminal/status_repor
 import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
+import { wantsTraces } from "../../src/config/coordination_settings.ts";
+import type { JobTrace } from "./job_trace.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
 /** Facts for the status report, as far as known. */
@@ -15,6 +17,7 @@ export class ReportFacts {
   /** Fencing tokens in the order of the names. */
   tokens: readonly string[] | null = null;
   waitedMs: number | null = null;
+  trace: JobTrace | undefined;
   /** Item counts of a pool. */
   items: StatusReport["items"] | null = null;
 
@@ -37,6 +40,8 @@ export interface ReportedOptions {
     readonly statusFd?: number | undefined;
     readonly statusFile?: string | undefined;
     readonly conflictExitCode?: number | undefined;
+    readonly traceOtlp?: boolean;
+    readonly passAuth?: boolean;
   };
   /** Expected failures: they use --conflict-exit-code, and --quiet suppresses their message. */
   readonly conflicts: readonly ErrorCode[];
@@ -49,19 +54,21 @@ export interface ReportedOptions {
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
-  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false } = options;
+  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, facts } = options;
   using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
-  const report = (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
+  const report = async (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
     for (const problem of status.write(statusReportOf(options, end))) io.err(`baton: ${problem}\n`);
+    await facts.trace?.sendEnd(end);
   };
+  if (wantsTraces(io.env, values)) facts.trace = await (await import("./job_trace.ts")).openJobTrace(options);
   try {
     const { exitCode, reason, message } = await run();
     if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
-    report({ reason, exit_code: exitCode, signal: null, message });
+    await report({ reason, exit_code: exitCode, signal: null, message });
     return exitCode;
   } catch (thrown) {
     if (thrown instanceof StoppedBySignal) {
-      report({ reason: "stopped_by_signal", exit_code: null, signal: thrown.signal, message: null });
+      await report({ reason: "stopped_by_signal", exit_code: null, signal: thrown.signal, message: null });
       throw thrown;
     }
     if (!(thrown instanceof BatonError)) throw thrown;
@@ -69,7 +76,7 @@ export async function runReported(options: ReportedOptions, run: () => Promise<L
     const isConflict = conflicts.includes(code);
     const conflictExitCode = skips ? exitCodes.SUCCESS : values.conflictExitCode ?? exitCodeOf(code);
     const exitCode = isConflict ? conflictExitCode : exitCodeOf(code);
-    report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
+    await report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
     if (!isConflict) throw thrown;
     if (skips ? verbose : !quiet) io.err(`baton: ${message}\n`);
     return exitCode;

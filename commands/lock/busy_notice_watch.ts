@@ -13,7 +13,8 @@ import { lockPath } from "../../src/coordination/lock/lock_path.ts";
 import { shellHealthCheck } from "../../src/process/supervise/health_watch.ts";
 import { deadlineAfter, sleep } from "../../src/support/deadline.ts";
 import { formatDuration, parseDuration } from "../../src/support/duration.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import type { Acl, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 
 export interface BusyNoticeText {
@@ -41,6 +42,16 @@ export function parseBusyNotice(text: string): BusyNoticeText {
     );
   }
   return { afterMs: parseDuration(duration), line };
+}
+
+/** Throws as parseBusyNotice does. */
+export function openNotice(zk: ZooKeeper, name: string, { line, root, context }: {
+  readonly line: string;
+  readonly root: string;
+  readonly context: { readonly io: Io; readonly clock: Clock; readonly acl: Acl[] | undefined };
+}): BusyNoticeWatch {
+  const { io, clock, acl = zk.acl } = context;
+  return new BusyNoticeWatch(zk, name, { notice: parseBusyNotice(line), io, clock, acl, root, random: Math.random });
 }
 
 export class BusyNoticeWatch {

@@ -64,7 +64,7 @@ export async function lockAndRun(
   let zk: ZooKeeper | null = null;
   try {
     const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
-    const place = announceCoordination(options, io, { what, scope: options.values.scope, signal: limit.signal });
+    const place = announceCoordination(options, io, { what, scope: values.scope, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
@@ -75,17 +75,19 @@ export async function lockAndRun(
     notices = taken.notices;
     facts.granted(taken.leases, taken.waitedMs);
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
-    const lease = combineLeases(taken.leases);
+    const lease = taken.leases.length === 1 ? taken.leases[0] : new LeaseSet(taken.leases);
     using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
     guarded = true; // from now on supervision ends the guard
     const outcome = await deps.supervise({
       ...superviseOptions(options, io, deps),
       lease,
       guard: deps.guard,
-      leavesRunning: options.values.leaveRunning,
+      leavesRunning: values.leaveRunning,
       grantedAtMs: taken.grantedAtMs,
       signal: stop.signal,
-      env: jobEnvironment(io, { ...taken, tick: taken.tick?.run, place, note, passAuth: options.values.passAuth }),
+      env: jobEnvironment(io, {
+        ...{ ...taken, tick: taken.tick?.run, place, note, passAuth: values.passAuth, trace: facts.trace },
+      }),
     });
     facts.outcome = outcome;
     const problems = await Promise.all(taken.recorded.map((hold) => hold.end(outcome)));
@@ -93,7 +95,7 @@ export async function lockAndRun(
     const ending = lockEndingOf(outcome, {
       what: quotedNames(options.names),
       lost: lease.lost,
-      maxHoldMs: options.values.maxHold,
+      maxHoldMs: values.maxHold,
       isScript: options.script !== undefined,
       startHint: startHintOf(options.names),
     });
@@ -142,10 +144,6 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
 /** The words of a command that has a -- of its own are taken for names if there is no -- before it: `refuseProgramNames`. */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
-}
-
-function combineLeases(leases: readonly [Lease, ...Lease[]]): Lease {
-  return leases.length === 1 ? leases[0] : new LeaseSet(leases);
 }
 
 function grantLine(leases: readonly Lease[], waitedMs: number): string {
@@ -213,9 +211,7 @@ export const lockCommand = defineCommand({
 async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
   const options = lockOptionsOf(call);
   if (options.values.tick !== undefined) {
-    const { refuseTickPairs, scheduleOf } = await import("./tick_lock.ts");
-    refuseTickPairs(options);
-    scheduleOf(options.values, call.io.env); // throws for an invalid one
+    (await import("./tick_lock.ts")).checkTick(options, call.io.env);
   }
   if (options.values.onBusyFor !== undefined) {
     (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one

@@ -1,7 +1,12 @@
 /** Options of `baton lock`. Pure. */
 import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
-import { connectionSettings, historySettings, lockSettings } from "../../src/config/coordination_settings.ts";
+import {
+  connectionSettings,
+  historySettings,
+  lockSettings,
+  traceSettings,
+} from "../../src/config/coordination_settings.ts";
 import { choiceType, durationType, integerType, textType, waitType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
@@ -116,6 +121,7 @@ export const lockCommandSettings = {
   ...shellLineSettings,
   ...lockSettings,
   ...historySettings,
+  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

@@ -124,7 +124,9 @@ async function takeLock(
     return { lease, tick, recorded: tick };
   }
   const permits = limit === undefined ? {} : { limit };
-  const notice = await startNotice(zk, name, { options, context });
+  const notice = values.onBusyFor === undefined
+    ? undefined
+    : (await import("./busy_notice_watch.ts")).openNotice(zk, name, { line: values.onBusyFor, root, context });
   const acquire = () =>
     acquireLock(zk, name, {
       ...{ ...common, priority, limitPolicy, root, ...permits },
@@ -141,17 +143,4 @@ async function takeLock(
     await (isBusy ? notice?.checkOnce() : notice?.kill());
     throw thrown;
   }
-}
-
-async function startNotice(
-  zk: ZooKeeper,
-  name: string,
-  { options: { values }, context }: { readonly options: LockCommandOptions; readonly context: TakeLocksContext },
-): Promise<BusyNoticeWatch | undefined> {
-  if (values.onBusyFor === undefined) return undefined;
-  const { BusyNoticeWatch, parseBusyNotice } = await import("./busy_notice_watch.ts");
-  const { io, clock, acl = zk.acl } = context;
-  return new BusyNoticeWatch(zk, name, {
-    ...{ notice: parseBusyNotice(values.onBusyFor), io, clock, acl, root: values.root, random: Math.random },
-  });
 }

@@ -81,9 +81,11 @@ export function tickEndOf(ending: ChildEnding): TickEnd | null {
   return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }
 
-/** Throws USAGE for options that --tick excludes or needs. */
-export function refuseTickPairs(options: LockCommandOptions): void {
-  const { names, values } = options;
+/** Throws USAGE for options that --tick excludes or needs, and for an invalid schedule. */
+export function checkTick(
+  { names, values }: Pick<LockCommandOptions, "names" | "values">,
+  env: Readonly<Record<string, string | undefined>>,
+): void {
   const refuse = (what: string) => new BatonError("USAGE", what);
   if (names.length > 1) throw refuse("--tick takes one lock: its ticks are stored under the name of that lock");
   if (values.retry !== undefined && values.catchUp === undefined) {
@@ -91,4 +93,5 @@ export function refuseTickPairs(options: LockCommandOptions): void {
   }
   if (values.overlap === "skip" && values.wait !== undefined) throw refuse("--overlap skip and -w do not go together");
   if (values.overlap === "wait" && values.try) throw refuse("--overlap wait and -n do not go together");
+  scheduleOf(values, env);
 }

@@ -14,6 +14,7 @@ import type { Clock } from "../../src/support/clock.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
+import type { ItemTrace, JobTrace } from "../job/job_trace.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
 import type { PoolReport } from "./pool_report.ts";
@@ -27,6 +28,7 @@ export interface PoolJobContext {
   readonly guard: Guard;
   readonly beside: JobTable;
   readonly place: Coordination;
+  readonly trace?: JobTrace | undefined;
   prepare(options: SuperviseOptions): Pick<PreparedChild, "run" | "drop">;
 }
 
@@ -48,6 +50,7 @@ interface LeasedCommand {
   readonly command: readonly [string, ...string[]];
   readonly pool?: { readonly name: string; readonly item: string };
   readonly maxHoldMs: number | undefined;
+  readonly trace?: ItemTrace | undefined;
   /** The name of the lease in messages. */
   readonly what: string;
   readonly kind?: string;
@@ -97,6 +100,12 @@ export class PoolJobs {
     const { clock } = this.#context;
     const command = commandFor(this.#options.command, item, isLine);
     const what = JSON.stringify(item);
+    const token = itemLease.fencingToken.toString();
+    const trace = this.#context.trace?.startItem({
+      "baton.item": item,
+      "baton.attempt": attempt,
+      "baton.token": token,
+    });
     const { run, drop } = this.#prepare({
       lease,
       itemLease,
@@ -104,12 +113,14 @@ export class PoolJobs {
       pool: { name: component, item },
       maxHoldMs: values.maxHold,
       what,
+      trace,
       more: {},
     });
     return {
       drop,
       run: async () => {
         const started = { atMs: clock.now(), wallMs: Date.now() };
+        trace?.start();
         const running = run(); // start it before printing
         jobLog?.start(item);
         if (verbose) {
@@ -118,6 +129,7 @@ export class PoolJobs {
           );
         }
         const { outcome, ending } = await running;
+        trace?.end(ending);
         if (ending !== null) {
           const { exitCode } = ending;
           const signal = outcome.kind === "signaled" ? outcome.signalNumber : 0;
@@ -193,7 +205,7 @@ export class PoolJobs {
   }
 
   async #prepareSupervised(
-    { lease, itemLease, command, pool, maxHoldMs, more }: LeasedCommand,
+    { lease, itemLease, command, pool, maxHoldMs, trace, more }: LeasedCommand,
   ): Promise<PreparedCommand> {
     const { report: { io }, clock, signals, guard, beside, place, prepare } = this.#context;
     const { values } = this.#options;
@@ -212,7 +224,7 @@ export class PoolJobs {
       beside,
       readsNothing: true,
       signal: signals.stop,
-      env: jobEnvironment(io, { ...facts, ...(pool === undefined ? {} : { pool }) }),
+      env: jobEnvironment(io, { ...facts, trace, ...(pool === undefined ? {} : { pool }) }),
     });
     return { child, note };
   }

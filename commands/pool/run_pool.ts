@@ -17,6 +17,7 @@ import { announceCoordination } from "../coordination/connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies } from "../job/job.ts";
+import type { JobTrace } from "../job/job_trace.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
 import { ReportFacts, runReported } from "../job/reported.ts";
 import { nestedJob } from "../job/held_job.ts";
@@ -51,7 +52,7 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
     const jobLog = openJobLog(options, guard);
     const deps = jobDependencies();
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
-    const { counts, ...ending } = await connectAndRun(options, report, { deps, guard });
+    const { counts, ...ending } = await connectAndRun(options, report, { deps, guard, trace: facts.trace });
     facts.items = counts;
     return withJobLog(ending, jobLog);
   });
@@ -73,9 +74,10 @@ function withJobLog(ending: LockEnding, jobLog: JobLog | null): LockEnding {
   return { exitCode: exitCodes.IO, reason: "io", message };
 }
 
-async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard }: {
+async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard, trace }: {
   readonly deps: JobDependencies;
   readonly guard: Guard;
+  readonly trace: JobTrace | undefined;
 }): Promise<PoolEnding> {
   const { values, component, quiet } = options;
   const { clock } = deps;
@@ -106,6 +108,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
       signals,
       guard,
       place,
+      trace,
       beside: new JobTable(),
       prepare: (options) => new PreparedChild(options),
     });

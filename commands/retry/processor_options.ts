@@ -9,11 +9,14 @@ import {
   retryTopicSettings,
 } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { connectionSettings, traceSettings, wantsTraces } from "../../src/config/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import type { Target } from "../../src/retry/targets/target.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import type { Log } from "../../src/support/log.ts";
 import type { TopicClients } from "../../src/retry/targets/topic_clients.ts";
 import type { Call } from "../command.ts";
 
@@ -31,6 +34,7 @@ export const processorSettings = {
   pubsubServiceKey,
   pubsubRetryTimeout,
   ...pubsubKeySettings,
+  ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -66,4 +70,32 @@ export async function openTopicClients(
     folder,
     clientId: values.retryClientId,
   });
+}
+
+export interface ProcessorTraces extends AsyncDisposable {
+  wrap(target: Target, storeName: string): Promise<Target>;
+}
+
+/** Null: no traces are sent. */
+export async function openProcessorTraces(
+  { values, io }: Pick<Call<typeof processorSettings>, "values" | "io">,
+  log: Log,
+): Promise<ProcessorTraces | null> {
+  if (!wantsTraces(io.env, values)) return null;
+  const [{ versionFacts }, { TraceSource }] = await Promise.all([
+    import("../version/version.ts"),
+    import("../../src/trace/trace_source.ts"),
+  ]);
+  const { release: version } = await versionFacts();
+  const source = new TraceSource({
+    ...{ env: io.env, version, clock: systemClock(), passAuth: false },
+    onProblem: (sentence) => log("warning", "traces_lost", sentence),
+  });
+  return {
+    async wrap(target, storeName) {
+      const { tracedTarget } = await import("../../src/retry/targets/traced_target.ts");
+      return tracedTarget(target, source, storeName);
+    },
+    [Symbol.asyncDispose]: () => source.close(),
+  };
 }

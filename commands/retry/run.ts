@@ -16,7 +16,7 @@ import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings } from "./http_options.ts";
-import { openTopicClients, processorSettings } from "./processor_options.ts";
+import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
@@ -142,8 +142,10 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       ? null
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
-    const target = putter?.target ?? targetOf(call, { storeName: location.name, guard });
+    const untraced = putter?.target ?? targetOf(call, { storeName: location.name, guard });
     const openStore = serviceStoreOpener(location);
+    await using traces = await openProcessorTraces(call, log);
+    const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
     const options = { location, openStore, target, values, sources, log, until, topics } as const;
     await using processor = await StoreProcessor.open(options);
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);

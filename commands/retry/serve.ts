@@ -16,7 +16,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
-import { openTopicClients, processorSettings } from "./processor_options.ts";
+import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
 import { bodyLimitOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
@@ -172,7 +172,8 @@ async function openWithProcessor(
   log: Log,
 ): Promise<Service> {
   const { values, sources } = call;
-  const target = new HttpTarget({
+  const traces = await openProcessorTraces(call, log);
+  const untraced = new HttpTarget({
     backend,
     method: "POST",
     headers: [],
@@ -180,6 +181,7 @@ async function openWithProcessor(
     timeoutMs: values.retryAttemptTimeout,
     clock: systemClock(),
   });
+  const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
   const topics = await openTopicClients(call, location, undefined);
   const openStore = serviceStoreOpener(location);
   const processor = await StoreProcessor.open({
@@ -202,6 +204,7 @@ async function openWithProcessor(
     async [Symbol.asyncDispose]() {
       await page?.close();
       await processor[Symbol.asyncDispose]();
+      await traces?.[Symbol.asyncDispose]();
       await topics?.[Symbol.asyncDispose]();
     },
   };

@@ -24,6 +24,7 @@ const mayImport: Record<string, readonly string[]> = {
   postgres: ground,
   config: ground,
   schedule: ground,
+  trace: ["config", ...ground],
 
   process: ground,
   "process/proc": ["process", ...ground],
@@ -68,7 +69,7 @@ const mayImport: Record<string, readonly string[]> = {
 
   retry: ground,
   "retry/queue": ["storage", "postgres", "process", ...ground],
-  "retry/targets": ["retry", "retry/queue", "pubsub/client", "wire/pubsub", "process/*", ...ground],
+  "retry/targets": ["retry", "retry/queue", "trace", "pubsub/client", "wire/pubsub", "process/*", ...ground],
   "retry/dead_letters": [
     ...["retry", "retry/queue", "retry/targets", "pubsub/client", "kafka", "storage", "config", "process/*"],
     ...["coordination/connect", "sockets", ...ground],
@@ -99,7 +100,18 @@ const mayImport: Record<string, readonly string[]> = {
   baton_pubsub: ["library", "pubsub/store"],
   baton_retry: ["library", "retry/queue", "retry/targets"],
   commands: [
-    ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "ui", "config", "schedule"],
+    ...[
+      "retry/*",
+      "pubsub/*",
+      "coordination/*",
+      "process/*",
+      "keeper/*",
+      "terminal",
+      "ui",
+      "config",
+      "schedule",
+      "trace",
+    ],
     ...["zookeeper", "zeromq", "kafka", "postgres", "storage", "sockets", "http", ...ground],
   ],
 };

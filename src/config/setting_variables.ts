@@ -130,4 +130,5 @@ export const settingVariables: readonly string[] = [
   "BATON_TLS_KEY",
   "BATON_TLS_PASSPHRASE",
   "BATON_TLS_SERVER_NAME",
+  "BATON_TRACE_OTLP",
 ];

@@ -6,7 +6,7 @@ import {
   poolComponentSettings,
   poolSettings,
 } from "./command_settings.ts";
-import { connectionSettings, historySettings, lockSettings } from "./coordination_settings.ts";
+import { connectionSettings, historySettings, lockSettings, traceSettings } from "./coordination_settings.ts";
 import { pubsubSettings } from "./pubsub_settings.ts";
 import { retrySettings } from "./retry_settings.ts";
 import type { SettingTable } from "./setting.ts";
@@ -20,6 +20,7 @@ export const allSettings = {
   ...connectionSettings,
   ...lockSettings,
   ...historySettings,
+  ...traceSettings,
   ...poolSettings,
   ...pubsubSettings,
   ...retrySettings,

@@ -10,7 +10,7 @@ import type { Guard } from "../../process/guard/guard.ts";
 import { BatonError, type ErrorCode } from "../../errors.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage, MessageHead } from "../queue/stored_message.ts";
-import { type Target, type TryResult, tryResult } from "./target.ts";
+import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
 import { outcomeOfExit, type RetryRules } from "./outcome.ts";
 import type { Clock } from "../../support/clock.ts";
 import { runWithInput } from "./run_with_input.ts";
@@ -37,7 +37,7 @@ export class CommandTarget implements Target {
     this.#options = options;
   }
 
-  async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
+  async deliver(message: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult> {
     const { line, rules, timeoutMs, killAfterMs, guard, jobTable, clock, hangUpIgnored } = this.#options;
     const command = line === null ? commandOf(message.head) : { argv: ["/bin/sh", "-c", line] as const, cwd: null };
     if (command === null) {
@@ -48,7 +48,7 @@ export class CommandTarget implements Target {
     }
     const ended = await runWithInput({
       command: command.argv,
-      env: messageEnvironment(message, this.#options.storeName),
+      env: { ...messageEnvironment(message, this.#options.storeName), ...trace?.environment },
       cwd: command.cwd,
       body: message.body,
       beside: jobTable,

@@ -4,7 +4,7 @@ import type { Clock } from "../../support/clock.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { type Target, type TryResult, tryResult } from "./target.ts";
+import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
 import { outcomeOfStatus, type RetryRules } from "./outcome.ts";
 import { type BackendRequest, backendRequestOf, type HttpHeaders, parseRetryAfter } from "./backend_request.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
@@ -29,11 +29,14 @@ export class HttpTarget implements Target {
     this.#options = options;
   }
 
-  async deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult> {
+  async deliver(message: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult> {
     const { rules, timeoutMs, clock } = this.#options;
     const request = backendRequestOf(message.head, message.id, this.#options);
     if (request === null) return tryResult("final", "has a path that leads out of --url", null);
-    const answer = await callBackend(request, message.body, { timeoutMs, clock, signal: lease.lost, mayReuse: true });
+    const traced = trace === undefined
+      ? request
+      : { ...request, headers: replaceHeaders(request.headers, trace.headers) };
+    const answer = await callBackend(traced, message.body, { timeoutMs, clock, signal: lease.lost, mayReuse: true });
     if (answer.kind === "responded") {
       await drainResponse(answer.response);
       answer.done();
@@ -50,6 +53,11 @@ export class HttpTarget implements Target {
     }
     return tryResult("retry", answer.why, false);
   }
+}
+
+function replaceHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
+  const names = by.map(([name]) => name.toLowerCase());
+  return [...headers.filter(([name]) => !names.includes(name.toLowerCase())), ...by];
 }
 
 export type BackendResponse =

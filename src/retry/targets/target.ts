@@ -4,12 +4,20 @@ import type { TryEnd } from "../queue/message_life.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 
+/** The span of a try, which it passes on. */
+export interface TryTrace {
+  /** Variables of a command. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Headers of a request. */
+  readonly headers: readonly (readonly [string, string])[];
+}
+
 export interface Target {
   /**
    * Tries once. When this resolves, nothing of the try is running on this machine; it stops by itself when the lease is lost. Never
    * rejects because of the destination.
    */
-  deliver(message: ClaimedMessage, lease: TryLease): Promise<TryResult>;
+  deliver(message: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult>;
 }
 
 export type TryResult =
@@ -25,7 +33,9 @@ export type TryResult =
 /** Delivers each message as it was stored: by its own command, or to its own URL. */
 export function ownTarget(commands: Target, requests: Target): Target {
   const hasUrl = ({ head }: ClaimedMessage) => head.kind === "http" && head.origin !== undefined;
-  return { deliver: (message, lease) => (hasUrl(message) ? requests : commands).deliver(message, lease) };
+  return {
+    deliver: (message, lease, trace) => (hasUrl(message) ? requests : commands).deliver(message, lease, trace),
+  };
 }
 
 /** The result of a try that was made. `isHealthy`, `retryAfterMs`: null if unknown. */

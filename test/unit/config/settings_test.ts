@@ -24,6 +24,7 @@ import {
   historySettings,
   lockSettings,
   secretVariables,
+  traceSettings,
 } from "../../../src/config/coordination_settings.ts";
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
@@ -47,7 +48,16 @@ test("no two settings share a name, a key or a variable", () => {
     pubsubClientSettings,
   ];
   expect(Object.keys(allSettings).length).toBe(
-    [connectionSettings, lockSettings, historySettings, poolSettings, ...commands, ...pubsub, retrySettings].flatMap((
+    [
+      connectionSettings,
+      lockSettings,
+      historySettings,
+      traceSettings,
+      poolSettings,
+      ...commands,
+      ...pubsub,
+      retrySettings,
+    ].flatMap((
       table,
     ) => Object.keys(table))
       .length,

@@ -1,0 +1,122 @@
+/**
+ * Sends spans to a collector, in the background: each batch once, within 2 s. Spans that it cannot send are lost, and nothing waits for
+ * them; a queue that is full drops further ones.
+ */
+import { messageOf } from "../errors.ts";
+import type { Clock } from "../support/clock.ts";
+import { deadlineAfter, resultWithin } from "../support/deadline.ts";
+import { formatDuration } from "../support/duration.ts";
+import { countWithNoun, printable } from "../support/text.ts";
+import type { OtlpSettings } from "./otlp_settings.ts";
+import { otlpRequest, type Span } from "./otlp_spans.ts";
+
+/** Maximum number of spans that wait. */
+const waitingMax = 4096;
+/** Maximum number of spans of a request. */
+const batchMax = 512;
+/** Maximum time of `close`, in milliseconds. */
+const closeMsMax = 2000;
+/** Maximum size of a response that is read, in bytes. */
+const responseBytesMax = 64 << 10;
+
+export interface TraceExporterOptions {
+  readonly settings: OtlpSettings;
+  /** Release of baton. */
+  readonly version: string;
+  readonly clock: Clock;
+  /** Called with a sentence: once for failures that follow each other. */
+  readonly onProblem: (sentence: string) => void;
+}
+
+export class TraceExporter {
+  readonly #options: TraceExporterOptions;
+  #waiting: Span[] = [];
+  #dropped = 0;
+  #isFailing = false;
+  #sending: Promise<void> | null = null;
+
+  constructor(options: TraceExporterOptions) {
+    this.#options = options;
+  }
+
+  add(spans: readonly Span[]): void {
+    const free = waitingMax - this.#waiting.length;
+    this.#waiting.push(...spans.slice(0, free));
+    this.#dropped += Math.max(0, spans.length - free);
+    this.#sending ??= this.#sendAll();
+  }
+
+  /** Resolves when all spans are sent or lost, within 2 s. */
+  async close(): Promise<void> {
+    const { clock, onProblem } = this.#options;
+    await resultWithin(clock, closeMsMax, this.#sending ?? Promise.resolve());
+    const lost = this.#dropped + this.#waiting.length;
+    this.#waiting = [];
+    if (lost > 0) onProblem(`${countWithNoun(lost, "span was", "spans were")} not sent: the collector is too slow`);
+  }
+
+  async #sendAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const problem = await this.#send(this.#waiting.splice(0, batchMax));
+      if (problem !== null && !this.#isFailing) this.#options.onProblem(`traces were not sent: ${problem}`);
+      this.#isFailing = problem !== null;
+    }
+    this.#sending = null;
+  }
+
+  /** Returns the reason if the spans are lost. */
+  async #send(spans: readonly Span[]): Promise<string | null> {
+    const { settings: { url, headers, resource, timeoutMs }, version, clock } = this.#options;
+    const late = new Error(`no response within ${formatDuration(timeoutMs)}`);
+    using limit = deadlineAfter(clock, timeoutMs, { reason: () => late });
+    try {
+      const response = await fetch(url, {
+        method: "POST",
+        headers: [...headers.map(([name, value]): [string, string] => [name, value]), [
+          "content-type",
+          "application/json",
+        ]],
+        body: JSON.stringify(otlpRequest(spans, { resource, version })),
+        redirect: "manual", // another host must not get the headers
+        signal: limit.signal,
+      });
+      const text = await readResponse(response);
+      return response.ok ? rejectedSpans(text) : `${placeOf(url)} responded with status ${response.status}`;
+    } catch (thrown) {
+      return `${placeOf(url)}: ${limit.signal.aborted ? late.message : printable(messageOf(thrown))}`;
+    }
+  }
+}
+
+/** The address without what may be a secret in it. */
+function placeOf(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}
+
+async function readResponse({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  if (body === null) return "";
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > responseBytesMax) return "";
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** The `partialSuccess` of a response: the collector took the request and refused some spans. */
+function rejectedSpans(text: string): string | null {
+  try {
+    const { partialSuccess } = JSON.parse(text) as {
+      readonly partialSuccess?: { readonly rejectedSpans?: unknown; readonly errorMessage?: unknown };
+    };
+    const count = Number(partialSuccess?.rejectedSpans ?? 0);
+    if (!(count > 0)) return null;
+    const why = typeof partialSuccess?.errorMessage === "string" ? `: ${printable(partialSuccess.errorMessage)}` : "";
+    return `the collector refused ${countWithNoun(count, "span")}${why}`;
+  } catch {
+    return null; // status 200 is enough
+  }
+}
