@@ -17,6 +17,8 @@ import { isPerName, type Setting, type SettingTable, variableOf } from "../src/c
 import { allSettings, fileSettings } from "../src/config/settings.ts";
 import { traceVariables } from "../src/config/trace_settings.ts";
 import { colorVariables } from "../src/terminal/color.ts";
+import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
+import { dashboardFile } from "./docs/dashboard.ts";
 import { jsonPage } from "./docs/json_page.ts";
 import { code, commandPath, entryTable, helpMarkdown, page, table, topicPaths } from "./docs/markdown.ts";
 
@@ -135,6 +137,8 @@ const pages: Record<string, string> = {
   "exit_codes.md": exitCodesPage(),
   "environment.md": environmentPage(),
   "configuration.md": configurationPage(),
+  "examples/grafana_dashboard.json": dashboardFile(),
+  "examples/prometheus_rules.yml": alertRulesFile(alertRules),
   "commands.md": await commandsPage(),
   ...await commandPages(),
   ...Object.fromEntries(

@@ -1,8 +1,9 @@
 /** Reads what `baton metrics` exports. */
 import { listInUse } from "../../src/coordination/admin/list_in_use.ts";
+import { serversTime } from "../../src/coordination/history/busy_notice.ts";
 import { listHistories } from "../../src/coordination/history/list_histories.ts";
 import { decodeLockName, folderOf } from "../../src/coordination/lock/lock_path.ts";
-import { childNames, mapInBatches } from "../../src/coordination/request_errors.ts";
+import { childNames, isRefusal, mapInBatches } from "../../src/coordination/request_errors.ts";
 import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Clock } from "../../src/support/clock.ts";
@@ -17,12 +18,23 @@ export async function readUse(
   { root, clock }: { readonly root: string; readonly clock: Clock },
 ): Promise<UseReading> {
   const startMs = clock.now();
-  const [uses, histories, schedules] = await Promise.all([
+  const [uses, histories, schedules, clockOffsetMs] = await Promise.all([
     listInUse(zk, { root }),
     listHistories(zk, root),
     listSchedules(zk, root),
+    readClockOffset(zk, root),
   ]);
-  return { atMs: Date.now(), tookMs: clock.now() - startMs, uses, histories, schedules };
+  return { atMs: Date.now(), tookMs: clock.now() - startMs, uses, histories, schedules, clockOffsetMs };
+}
+
+/** How far the servers' clock is ahead of the own one; null where this client may not create a node. */
+async function readClockOffset(zk: ZooKeeper, root: string): Promise<number | null> {
+  const beforeMs = Date.now();
+  const serversMs = await serversTime(zk, { root, acl: zk.acl }).catch((thrown: unknown) => {
+    if (isRefusal(thrown, "NOAUTH", "NOTREADONLY", "QUOTAEXCEEDED")) return null;
+    throw thrown;
+  });
+  return serversMs === null ? null : serversMs - (beforeMs + Date.now()) / 2;
 }
 
 async function listSchedules(zk: ZooKeeper, root: string): Promise<UseReading["schedules"]> {

@@ -14,6 +14,8 @@ export interface UseReading {
   /** Wall clock, in milliseconds. */
   readonly atMs: number;
   readonly tookMs: number;
+  /** How far the servers' clock is ahead of the one of this machine; null: unknown. */
+  readonly clockOffsetMs: number | null;
   readonly uses: UseList;
   readonly histories: readonly CountedHistory[];
   readonly schedules: readonly (Pick<ScheduleReport, "id" | "schedule" | "uptoMs" | "nextMs"> & {
@@ -63,6 +65,13 @@ export function metricsOfUse(
   return [
     ...process,
     gauge("read_seconds", "Time that the last reading took.", reading.tookMs / 1000),
+    ...(reading.clockOffsetMs === null ? [] : [
+      gauge(
+        "clock_offset_seconds",
+        "How far the servers' clock is ahead of the clock of this machine.",
+        reading.clockOffsetMs / 1000,
+      ),
+    ]),
     ...useKinds.flatMap((kind) => useMetrics(reading, kind, namesMax)),
     ...(["lock", "election"] as const).flatMap((kind) => historyMetrics(reading, kind, namesMax)),
     ...tickMetrics(reading, namesMax),

@@ -1,0 +1,40 @@
+/** The metrics of `baton metrics`, as its code exports them for a reading in which everything is used. */
+import { metricsOfUse } from "../../commands/metrics/use_metrics.ts";
+import { useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
+import { countRecord, noCounters } from "../../src/coordination/history/history_counters.ts";
+import { historyKinds } from "../../src/coordination/history/history_log.ts";
+import { emptyRecord } from "../../src/coordination/history/history_record.ts";
+import type { Metric } from "../../src/terminal/metrics_text.ts";
+
+export interface ExportedMetric extends Pick<Metric, "name" | "type" | "help"> {
+  readonly labels: readonly string[];
+}
+
+export function exportedMetrics(): ExportedMetric[] {
+  const uses = Object.fromEntries(useKinds.map((kind) => [kind, [{ name: "n", holders: 1, waiters: 1 }]]));
+  const counters = countRecord(noCounters, { ...emptyRecord("done", "s", 1), token: "1", beganMs: 2, endedMs: 3 });
+  const metrics = metricsOfUse({
+    ...{ atMs: 1, tookMs: 1, clockOffsetMs: 1, uses: uses as unknown as UseList },
+    histories: historyKinds.map((kind) => ({ kind, name: "n", counters, refusals: null })),
+    schedules: [{ id: "i", schedule: "s", uptoMs: 1, nextMs: 2, name: "n", isRunning: false }],
+  }, { namesMax: 10, release: "", commit: null });
+  return metrics.map(({ name, type, help, samples }) => ({
+    ...{ name, type, help },
+    labels: [...new Set(samples.flatMap(({ labels = {} }) => Object.keys(labels)))],
+  }));
+}
+
+/** Mistakes of an expression: names of metrics and labels that are not exported. */
+export function mistakesOf(expression: string, metrics: readonly ExportedMetric[]): string[] {
+  const found = [...expression.matchAll(/\b(baton_\w+)(?:\{([^}]*)\})?/g)];
+  return found.flatMap(([, name = "", selector = ""]) => {
+    const metric = metrics.find((one) =>
+      one.type === "histogram"
+        ? ["_bucket", "_sum", "_count"].some((suffix) => one.name + suffix === name)
+        : one.name === name
+    );
+    if (metric === undefined) return [`${name} is not exported`];
+    const labels = [...selector.matchAll(/(\w+)\s*(?:=~|!=|!~|=)/g)].map(([, label = ""]) => label);
+    return labels.filter((label) => !metric.labels.includes(label)).map((label) => `${name} has no label ${label}`);
+  });
+}
