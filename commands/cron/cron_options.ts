@@ -1,7 +1,7 @@
 /** The options of `baton cron`: settings, and which of them belong to which operation. Pure. */
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
-import { connectionSettings, traceSettings } from "../../src/config/coordination_settings.ts";
+import { connectionSettings, historySettings, traceSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, integerType, textType, type ValueType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { isInstant } from "../../src/support/instant.ts";
@@ -21,6 +21,8 @@ const nextSettings = {
   }),
   from: flag("--from", instantTextType(), { help: "for next: print ticks after this time", unset: "now" }),
 } satisfies SettingTable;
+
+const { historyKeep, historyMaxAge } = historySettings;
 
 const json = toggle("--json", { help: "print one JSON object" });
 
@@ -61,6 +63,8 @@ export const cronSettings = {
   timezone,
   ...nextSettings,
   json,
+  historyKeep,
+  historyMaxAge,
   ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;

@@ -4,6 +4,7 @@
  */
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { durationType, integerType } from "../../src/config/value_types.ts";
+import { historySettings } from "../../src/config/coordination_settings.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
@@ -17,6 +18,9 @@ export interface CronJobOptions {
   /** Behaviour of a tick that finds the lock busy. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
+  /** Limits of its history; undefined: those of the service. */
+  readonly historyKeep: number | undefined;
+  readonly historyMaxAge: number | undefined;
 }
 
 export interface CronJob {
@@ -207,7 +211,9 @@ const [catchUpType, retryType, maxHoldType] = [
   integerType("count", { min: 1, max: 100 }),
   durationType({ minMs: 1 }),
 ];
-const optionKeys: readonly string[] = ["name", "catch-up", "retry", "overlap", "max-hold"];
+const optionKeys: readonly string[] = [
+  ...["name", "catch-up", "retry", "overlap", "max-hold", "history-keep", "history-max-age"],
+];
 
 function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   const read = <T>(key: string, parse: (text: string) => T): T | undefined => {
@@ -229,7 +235,14 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
     if (word === "skip" || word === "wait") return word;
     throw wrong(`${JSON.stringify(word)} is not one of skip, wait`);
   }) ?? "skip";
-  return { catchUpMs, retriesMax, overlap, maxHoldMs: read("max-hold", maxHoldType.parse) };
+  return {
+    catchUpMs,
+    retriesMax,
+    overlap,
+    maxHoldMs: read("max-hold", maxHoldType.parse),
+    historyKeep: read("history-keep", historySettings.historyKeep.type.parse),
+    historyMaxAge: read("history-max-age", historySettings.historyMaxAge.type.parse),
+  };
 }
 
 /** Splits at each % that has no backslash before it; `\%` is a %. */

@@ -8,6 +8,7 @@ import { isTransient } from "../../src/coordination/request_errors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { historyLimitsOf } from "../job/recorded_hold.ts";
 import { lateMsDefault } from "../lock/tick_lock.ts";
 import { type CronJobContext, runCronJob } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
@@ -150,7 +151,8 @@ class ScheduleFollower {
   /** A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing else. */
   async #acquire(isDue: boolean, slot: JobSlot) {
     const { zk, clock, values, place } = this.#context;
-    const { name, schedule, command, options: { catchUpMs, retriesMax, overlap } } = this.#job;
+    const { name, schedule, command, options } = this.#job;
+    const { catchUpMs, retriesMax, overlap } = options;
     const { acl = zk.acl } = place.connect;
     const { publishCommand, skew: skewMs, root } = values;
     const [program = ""] = publishCommand ? [command] : command.split(/\s/, 1);
@@ -167,6 +169,10 @@ class ScheduleFollower {
           lateMsMax: catchUpMs ?? skewMs + lateMsDefault,
         },
         ...{ waits: overlap === "wait", replaces: false, registers: true },
+        limits: historyLimitsOf({
+          historyKeep: options.historyKeep ?? values.historyKeep,
+          historyMaxAge: options.historyMaxAge ?? values.historyMaxAge,
+        }),
         ...{ info, root, acl, clock, wallMs: Date.now, random: Math.random },
       },
     });

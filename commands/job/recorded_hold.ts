@@ -4,6 +4,7 @@ import type { HolderInfo } from "../../src/coordination/holder_info.ts";
 import type { HistoryKind, HistoryLimits } from "../../src/coordination/history/history_log.ts";
 import type { RecordedEnd } from "../../src/coordination/history/history_record.ts";
 import { type HistoryOptions, HoldHistory } from "../../src/coordination/history/hold_history.ts";
+import { recordRun, type RunEnd } from "../../src/coordination/history/run_history.ts";
 import { countRefusal } from "../../src/coordination/history/refusals.ts";
 import type { ZooKeeperLease } from "../../src/coordination/zookeeper_lease.ts";
 import type { historySettings } from "../../src/config/coordination_settings.ts";
@@ -19,7 +20,9 @@ export interface RecordedHold {
 
 type HistoryValues = SettingValues<typeof historySettings>;
 
-export function historyLimitsOf({ historyKeep: keep, historyMaxAge: maxAgeMs }: HistoryValues): HistoryLimits {
+export function historyLimitsOf(
+  { historyKeep: keep, historyMaxAge: maxAgeMs }: Omit<HistoryValues, "history">,
+): HistoryLimits {
   return { keep, maxAgeMs };
 }
 
@@ -64,6 +67,17 @@ export class HoldRecorder {
       throw thrown;
     }
   }
+}
+
+/** Records a run of a pool. Returns a message if there is no record. */
+export async function recordPoolRun(
+  zk: ZooKeeper,
+  run: RunEnd,
+  { kind, values, info, acl = zk.acl, clock }: RecordingOptions,
+): Promise<string | null> {
+  const limits = historyLimitsOf(values);
+  const problem = await recordRun(zk, run, { kind, info, acl, clock, root: values.root, limits, random: Math.random });
+  return problem === null ? null : `the run of pool "${run.name}" is not in its history: ${problem}`;
 }
 
 /** Returns null if the command may still run. */

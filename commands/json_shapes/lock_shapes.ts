@@ -152,7 +152,7 @@ export const historyRecordShape = z.strictObject({
 export const historyShape = z.strictObject({
   version,
   name: z.string(),
-  kind: z.enum(["lock", "election"]),
+  kind: z.enum(["lock", "election", "pool"]),
   schedules: z.array(z.strictObject({
     schedule_id: scheduleId,
     schedule: z.string().describe("five fields, in their one spelling"),

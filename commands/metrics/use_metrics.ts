@@ -5,6 +5,7 @@ import {
   type Durations,
   type HistoryCounters,
 } from "../../src/coordination/history/history_counters.ts";
+import { historyKinds } from "../../src/coordination/history/history_log.ts";
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
 import type { ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
@@ -73,7 +74,7 @@ export function metricsOfUse(
       ),
     ]),
     ...useKinds.flatMap((kind) => useMetrics(reading, kind, namesMax)),
-    ...(["lock", "election"] as const).flatMap((kind) => historyMetrics(reading, kind, namesMax)),
+    ...historyKinds.flatMap((kind) => historyMetrics(reading, kind, namesMax)),
     ...tickMetrics(reading, namesMax),
   ].filter(({ samples }) => samples.length > 0);
 }

@@ -38,6 +38,8 @@ export const historyCommand = defineCommand({
     "Prints one line for each hold of a lock that was recorded: those of baton lock, hold and elect with --history (or history.enabled " +
     "in the configuration), and each try of a tick of baton lock --tick. The oldest comes first. Then the holds that go on, the number " +
     "of calls that found the lock busy, and for each schedule its next tick. Times are UTC. Exits with 1 if there is nothing.",
+    "With --kind pool it prints one line for each call of baton pool --history that ran items; a call that died has none, but its items have " +
+    "results, which baton pool status prints. Messages: baton retry-processor show and explain.",
     "done: exit code 0. failed: another one, or --max-hold. stopped: the lock was asked back. lost: the session of the host ended " +
     "without a record of the end. missed: no host called in the time of a tick; the line may be for several ticks. skipped: the lock " +
     "was busy.",
@@ -48,6 +50,7 @@ export const historyCommand = defineCommand({
     ["baton history backup", "the last runs of the lock backup"],
     ["baton history backup --since 2d --json", "the last two days, for programs"],
     ["baton history --kind election echo", "the terms of the leaders"],
+    ["baton history --kind pool import", "the runs of a pool"],
     ["baton history forget backup", "delete the records"],
   ],
   settings,
@@ -86,7 +89,8 @@ async function show(call: Call<typeof settings>): Promise<ExitCode> {
 
 function hintFor({ kind, since }: Values): string {
   if (since !== undefined) return " of this time";
-  const command = { lock: "baton lock --history", election: "baton elect --history" }[kind];
+  const command =
+    { lock: "baton lock --history", election: "baton elect --history", pool: "baton pool --history" }[kind];
   return `; ${command} records it`;
 }
 

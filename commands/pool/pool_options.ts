@@ -2,7 +2,7 @@
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { flag, type SettingTable, type SettingValues, toggle } from "../../src/config/setting.ts";
 import { poolComponentSettings, poolSettings } from "../../src/config/command_settings.ts";
-import { connectionSettings, traceSettings } from "../../src/config/coordination_settings.ts";
+import { connectionSettings, historySettings, traceSettings } from "../../src/config/coordination_settings.ts";
 import { durationType, integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
@@ -81,6 +81,7 @@ export const poolCommandSettings = {
   ...flags,
   ...jobSettings,
   ...poolSettings,
+  ...historySettings,
   ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;

@@ -142,6 +142,7 @@ async function runItems(
 ): Promise<PoolEnding> {
   const { values, component, path, items, loop } = options;
   const { io } = report;
+  const startMs = clock.now();
   using outage = reportOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
   const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
   await abortable(nestedJob(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
@@ -174,6 +175,7 @@ async function runItems(
     });
     const isStopped = signals.stop.aborted;
     const ending = poolEndingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
+    await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
     if (counts.claimed > 0 || ending.message === null) report.summarize(counts);
     if (isStopped && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
     return ending;
@@ -188,6 +190,29 @@ async function runItems(
     if (exitCode === exitCodes.ITEM_FAILED) throw thrown;
     return { exitCode, reason: "failed", message: thrown.message, counts: null };
   }
+}
+
+/** Records a run that had items. */
+async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, isStopped, place, clock, io, tookMs }: {
+  readonly counts: PoolCounts;
+  readonly isStopped: boolean;
+  readonly place: Coordination;
+  readonly clock: Clock;
+  readonly io: Io;
+  readonly tookMs: number;
+}): Promise<void> {
+  const { values, component: name } = options;
+  if (!values.history || counts.claimed === 0) return;
+  const { recordPoolRun } = await import("../job/recorded_hold.ts");
+  const { done, failed, skipped, busy, remaining } = counts;
+  const result = isStopped ? "stopped" : failed > 0 ? "failed" : "done";
+  const others = [[skipped, "skipped"], [busy, "with other calls"], [remaining, "left"]] as const;
+  const why = [`${done} done, ${failed} failed`, ...others.filter(([count]) => count > 0).map((pair) => pair.join(" "))]
+    .join(", ");
+  const end = { result, exitCode: null, signal: null, why } as const;
+  const about = { kind: "pool", values, info: holderInfo(options), acl: place.connect.acl, clock } as const;
+  const problem = await recordPoolRun(zk, { name, end, tookMs }, about);
+  if (problem !== null) io.err(`baton: ${problem}\n`);
 }
 
 /** Another call chooses items no longer than --query-timeout, so a longer wait makes no sense. */

@@ -1,6 +1,10 @@
 /** Holds that are recorded with --history, and `baton history`, on the keeper and on ZooKeeper. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { writeFileSync } from "node:fs";
+import { historyPath, readHead } from "../../src/coordination/history/history_log.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -183,5 +187,72 @@ for (const kind of backends) {
       expect(counters.results.done).toBe(18);
       expect(records.length).toBeLessThanOrEqual(10);
     });
+
+    test("a call of a pool that ran items has one record, with its numbers; one that found none has no record", async () => {
+      const run = (items: string) =>
+        session.run(`printf '${items}' | "$baton" pool batch --history -j 2 --items - -- sh -c 'test "$0" != bad' {}`);
+      expect((await run("a\\nbad\\n")).code).not.toBe(0);
+      expect((await run("")).code).toBe(0);
+      expect((await run("c\\n")).code).toBe(0);
+      const { records, counters, kind } = await history("batch", "--kind pool");
+      expect(kind).toBe("pool");
+      expect(records).toMatchObject([
+        { result: "failed", why: "1 done, 1 failed", token: null },
+        { result: "done", why: "1 done, 0 failed" },
+      ]);
+      expect(Date.parse(records[0].began)).toBeLessThanOrEqual(Date.parse(records[0].ended));
+      expect(counters).toMatchObject({ results: { done: 1, failed: 1 }, held: { count: 2 }, waited: { count: 0 } });
+      expect((await session.run('"$baton" history batch')).code).toBe(1);
+      expect((await session.run('"$baton" metrics')).stdout).toContain(
+        'baton_pool_ends_total{name="batch",result="failed"} 1',
+      );
+      expect((await session.run('"$baton" history --kind pool forget batch')).code).toBe(0);
+    });
+
+    test("calls of a pool that end at the same time are all recorded", async () => {
+      const call = `printf "x$i\\n" | "$baton" pool same --history --items - -- true {}`;
+      const { stdout } = await session.run(`for i in 1 2 3 4 5 6; do (${call}; echo "exit $?") & done; wait`);
+      const ran = stdout.match(/exit 0/g)?.length ?? 0;
+      expect(ran).toBeGreaterThan(1);
+      expect((await history("same", "--kind pool")).counters.results.done).toBe(ran);
+    });
+
+    test("a job of baton cron has its own limits of the history", async () => {
+      writeFileSync(
+        session.path("limits.cron"),
+        "CRON_TZ=UTC\n#baton name=limited catch-up=1h retry=1 history-max-age=90d\n* * * * * true\n",
+      );
+      await session.run(`"$baton" lock limited --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
+      const service = session.start('exec "$baton" cron "$dir/limits.cron" --splay 0');
+      await eventually(async () => (await history("limited")).counters.results.done === 1 || null, {
+        withinMs: 20_000,
+      });
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+      await using zk = await connect({ servers: parseServers(backend.servers) });
+      expect((await readHead(zk, historyPath("limited"))).maxAgeMs).toBe(90 * 86_400_000);
+    });
   });
 }
+
+describeBackend(zooKeeperEnsemble, () => {
+  test("explain and history answer on an ensemble while one of its servers is down", async () => {
+    const ensemble = await zooKeeperEnsemble.start();
+    await using session = new BatonSession({ BATON_SERVERS: ensemble.servers });
+    await session.run('"$baton" lock why --history -- sh -c "exit 3"');
+    const holder = session.start(`exec "$baton" lock why --history -- sh -c 'touch "$dir/held"; exec sleep 60'`);
+    await session.made("held");
+    const waiter = session.start('exec "$baton" lock why --history -- true');
+    await eventually(async () => (await session.run('"$baton" explain why')).stdout.includes("1 call waits"));
+    await ensemble.nodes[0]?.pause();
+    const { stdout, code } = await session.run('"$baton" explain why', { BATON_CONNECT_TIMEOUT: "30s" });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      new RegExp(
+        `failed: exit code 3\n.*\\(pid ${holder.child.pid}\\) began to hold it[^]*\\(pid ${waiter.child.pid}\\) began to wait`,
+      ),
+    );
+    await ensemble.nodes[0]?.resume();
+    await ensemble.close();
+  }, 120_000);
+});

@@ -1,5 +1,5 @@
 /**
- * The history of a lock or an election: `<root>/history/<shard>/<name>` has the counters and the newest records, and its
+ * The history of a lock, an election or a pool: `<root>/history/<shard>/<name>` has the counters and the newest records, and its
  * children `<number>` are full blocks of older ones. It is for people and programs that look; it decides nothing.
  */
 import { createHash } from "node:crypto";
@@ -12,11 +12,11 @@ import { childNames, deleteIfThere, nullIfNoNode } from "../request_errors.ts";
 import { countRecord, type HistoryCounters, noCounters, parseCounters } from "./history_counters.ts";
 import { type HistoryRecord, packRecord, parseRecords } from "./history_record.ts";
 
-export const historyKinds = ["lock", "election"] as const;
+export const historyKinds = ["lock", "election", "pool"] as const;
 export type HistoryKind = (typeof historyKinds)[number];
 
 /** Two objects of one name have different shards. */
-const shardPrefix = { lock: "", election: "e-" } as const satisfies Record<HistoryKind, string>;
+const shardPrefix = { lock: "", election: "e-", pool: "p-" } as const satisfies Record<HistoryKind, string>;
 
 /** Limits of the records that are kept. Counters have none. */
 export interface HistoryLimits {

@@ -42,8 +42,30 @@ CRON_TZ=
     ODD: "it''s",
   });
   expect(jobs[1]?.variables.get("NAME")).toBe("");
-  expect(jobs[1]?.options).toEqual({ catchUpMs: 21_600_000, retriesMax: 2, overlap: "wait", maxHoldMs: 5_400_000 });
-  expect(jobs[2]?.options).toEqual({ catchUpMs: undefined, retriesMax: 0, overlap: "skip", maxHoldMs: undefined });
+  const noLimits = { historyKeep: undefined, historyMaxAge: undefined };
+  expect(jobs[1]?.options).toEqual({
+    catchUpMs: 21_600_000,
+    retriesMax: 2,
+    overlap: "wait",
+    maxHoldMs: 5_400_000,
+    ...noLimits,
+  });
+  expect(jobs[2]?.options).toEqual({
+    catchUpMs: undefined,
+    retriesMax: 0,
+    overlap: "skip",
+    maxHoldMs: undefined,
+    ...noLimits,
+  });
+});
+
+test("limits of the history of a job are read; a limit that the history cannot have is a mistake", () => {
+  const options = (text: string) => read(`#baton ${text}\n* * * * * x\n`);
+  expect(options("history-keep=500 history-max-age=90d").jobs[0]?.options).toMatchObject({
+    ...{ historyKeep: 500, historyMaxAge: 90 * 86_400_000 },
+  });
+  expect(options("history-keep=7").mistakes[0]?.what).toContain("history-keep");
+  expect(options("history-max-age=1h").mistakes[0]?.what).toContain("history-max-age");
 });
 
 test("text after the first % is the standard input, with a line feed for each %; a backslash keeps it", () => {
