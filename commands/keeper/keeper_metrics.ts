@@ -4,6 +4,7 @@ import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../
 import type { StatusSource } from "../../src/terminal/status_page.ts";
 import type { Keeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
+import { keeperUse } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_report.ts";
 
 const { named, gauge, counter } = metricFactory("baton_keeper");
@@ -11,10 +12,14 @@ const { named, gauge, counter } = metricFactory("baton_keeper");
 /** The least free space that the next commit may need. */
 const freeBytesMin = 1 << 20;
 
-export function keeperStatus(keeper: Pick<Keeper, "statistics" | "limits">, dataDir: string): StatusSource {
+export function keeperStatus(
+  keeper: Pick<Keeper, "statistics" | "limits" | "readNode">,
+  dataDir: string,
+): StatusSource {
+  const use = keeperUse(keeper);
   return {
     health: () => healthOf(keeper.statistics(), dataDir),
-    metrics: () => metricsOf(keeper.statistics(), keeper.limits),
+    metrics: async () => [...metricsOf(keeper.statistics(), keeper.limits), ...await use()],
   };
 }
 

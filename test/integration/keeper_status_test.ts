@@ -3,6 +3,9 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../support/eventually.ts";
@@ -60,6 +63,27 @@ test("/healthz, /metrics and a log for programs", async () => {
   expect(value("baton_keeper_data_bytes")).toBeGreaterThan(1000);
   expect(value('baton_keeper_commit_seconds_count{to="disk"}')).toBeGreaterThan(0);
   expect(value("baton_keeper_last_zxid")).toBeGreaterThan(2 ** 50);
+});
+
+test("/metrics has the use of locks, without a session of its own, and no more than a client without credentials can read", async () => {
+  const socket = join(root, "data/keeper.sock");
+  const page = join(root, "page");
+  const words = ["keeper", "--data-dir", join(root, "data"), "--metrics-listen", `unix:${page}`];
+  keeper = new ServerProcess([...batonCommand(), ...words], { folder: root });
+  await eventually(() => keeper?.output.includes("/metrics are at"), { withinMs: 15_000 });
+  const ask = async () => await (await fetch("http://keeper/metrics", { unix: page })).text();
+  await using zk = await connect({ servers: parseServers(`unix:${socket}`) });
+  await using _held = await acquireLock(zk, "db");
+  const credentials = { scheme: "digest", credentials: "user:secret" };
+  await using other = await connect({ servers: parseServers(`unix:${socket}`), auth: [credentials] });
+  await using _hidden = await acquireLock(other, "mine", { acl: [{ perms: 31, id: { scheme: "auth", id: "" } }] });
+  const text = await eventually(async () => {
+    const now = await ask();
+    return now.includes('baton_lock_holders{name="db"} 1\n') && now;
+  }, { withinMs: 15_000 });
+  for (const one of text.trimEnd().split("\n")) expect(one).toMatch(line);
+  expect(text).not.toContain("baton_up");
+  expect(text).not.toContain('{name="mine"}');
 });
 
 test("nothing is served to those who watch unless it was asked for", async () => {

@@ -14,6 +14,11 @@ import { fourLetterResponse, type KeeperReport } from "../protocol/four_letter_w
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import { Listeners } from "../protocol/listeners.ts";
 import { OpenConnections } from "../protocol/open_connections.ts";
+import { checkAcl } from "../state/acl_check.ts";
+import { refuse } from "../state/operation_error.ts";
+import { statOf } from "../state/tree.ts";
+import { permission } from "../../wire/jute/zookeeper_operations.ts";
+import type { Stat } from "../../wire/jute/zookeeper_records.ts";
 import { ContainerReaper } from "../state/container_reaper.ts";
 import { commitBounds, keeperReportOf, type KeeperStatistics, statisticsOf } from "../protocol/keeper_report.ts";
 import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
@@ -43,6 +48,13 @@ export const keeperSystem: KeeperSystem = {
   files: systemDataFiles,
   startStoreThread: startKeeperStoreThread,
 };
+
+/** A node as a client reads it. */
+export interface KeeperNode {
+  readonly data: Uint8Array | null;
+  readonly stat: Stat;
+  readonly children: readonly string[];
+}
 
 export interface KeeperOptions {
   /** The folder of the data; created when it is missing. Only one keeper at a time can use it. */
@@ -233,6 +245,12 @@ export class KeeperServer implements ConnectionHost {
   statistics(): KeeperStatistics {
     const { heldBytes, unsentBytes } = this.connections.table;
     return { ...this.#commits, ...statisticsOf(this.#report()), heldBytes, unsentBytes };
+  }
+
+  readNode(path: string): KeeperNode {
+    const node = this.state.tree.get(path) ?? refuse("NONODE");
+    checkAcl(node.acl, permission.read, []);
+    return { data: node.data, stat: statOf(node), children: [...node.children ?? []] };
   }
 
   #report(): KeeperReport {

@@ -3,9 +3,11 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { Address } from "../../sockets/connection.ts";
 import { systemClock } from "../../support/clock.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
-import { type KeeperOptions, KeeperServer, keeperSystem, keeperTimes } from "./keeper_server.ts";
+import { type KeeperNode, type KeeperOptions, KeeperServer, keeperSystem, keeperTimes } from "./keeper_server.ts";
 import type { KeeperStatistics } from "../protocol/keeper_report.ts";
 import { readFileSync } from "node:fs";
+
+export type { KeeperNode };
 
 export interface Keeper extends AsyncDisposable {
   /** The addresses it listens on, with the ports that the system chose. */
@@ -13,6 +15,8 @@ export interface Keeper extends AsyncDisposable {
   readonly limits: KeeperLimits;
   /** Current values and totals since the start. */
   statistics(): KeeperStatistics;
+  /** Reads a node as a client without credentials does, without a session. Throws OperationError: NONODE, NOAUTH. */
+  readNode(path: string): KeeperNode;
   /** Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be read. */
   readonly ended: Promise<void>;
   /** Ends the keeper; sessions and data stay for the next keeper. */
