@@ -127,7 +127,7 @@ export class JobTrace {
   end({ exit_code: exitCode, signal = null, message }: TracedEnd): void {
     const endMs = this.source.now();
     const isGood = exitCode === exitCodes.SUCCESS || exitCode === exitCodes.SKIPPED;
-    const error = isGood ? null : message ?? (signal === null ? `exit code ${exitCode}` : `ended by ${signal}`);
+    const error = isGood ? null : message ?? endText(exitCode, signal);
     const [startMs, heldMs] = [this.#startMs, this.#heldMs];
     const name = this.#isTick ? "tick" : this.#name;
     const kind = this.#isTick ? "lock" : this.#name;
@@ -161,4 +161,9 @@ export class JobTrace {
     this.end(end);
     return new JobTrace(this.source, this.#name, { names });
   }
+}
+
+function endText(exitCode: number | null, signal: string | null): string {
+  if (signal !== null) return `ended by ${signal}`;
+  return exitCode === null ? "the command was not started" : `exit code ${exitCode}`;
 }
