@@ -1,5 +1,6 @@
 /** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
 import { BatonError } from "../errors.ts";
+import { closeSessionOn } from "./close_session.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import { onAbort } from "../support/abort.ts";
@@ -29,7 +30,8 @@ export interface RoundOptions {
 /** `refused`: another attempt would end in the same way. */
 export type RoundOutcome =
   | { readonly kind: "accepted"; readonly established: EstablishedConnection }
-  | { readonly kind: "expired" }
+  /** `isReplaced`: the server opened another session instead, and the old one may still be there. */
+  | { readonly kind: "expired"; readonly isReplaced: boolean }
   | { readonly kind: "refused"; readonly error: BatonError }
   | { readonly kind: "failed" };
 
@@ -94,8 +96,14 @@ export class Connector {
         signal: deadline.signal,
         progress: (waitingFor) => report.waitFor(name, waitingFor),
       });
-      if (established !== sessionExpiredMark) return { kind: "accepted", established };
-      if (wanted.identity !== null) return { kind: "expired" };
+      if (established !== sessionExpiredMark) {
+        if (wanted.identity === null || wanted.identity.id === established.accepted.identity.id) {
+          return { kind: "accepted", established };
+        }
+        this.#closeUnwanted(established, attemptMs);
+        return { kind: "expired", isReplaced: true };
+      }
+      if (wanted.identity !== null) return { kind: "expired", isReplaced: false };
       throw new Error("it refused to open a session"); // another server may accept
     } catch (error) {
       const fault = permanentFault(error, this.#options.tls);
@@ -105,6 +113,12 @@ export class Connector {
       if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
       throw error;
     }
+  }
+
+  /** Ends a session that nobody wants, without waiting for the response. */
+  #closeUnwanted(established: EstablishedConnection, limitMs: number): void {
+    const limit = deadlineAfter(this.#clock, limitMs, { reason: () => timeIsUp });
+    void closeSessionOn(established, limit.signal).then(() => limit.cancel());
   }
 
   /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */

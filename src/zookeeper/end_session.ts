@@ -10,12 +10,7 @@ import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
 import { Connector } from "./connector.ts";
 import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
-import { onAbort } from "../support/abort.ts";
-import { ByteReader } from "../wire/bytes.ts";
-import { encodeFrame } from "../wire/jute/jute_frame.ts";
-import { operations } from "../wire/jute/zookeeper_operations.ts";
-import { ReplyHeader, RequestHeader } from "../wire/jute/zookeeper_records.ts";
-import type { EstablishedConnection } from "./establish.ts";
+import { closeSessionOn } from "./close_session.ts";
 import type { SessionIdentity, ZooKeeperCredentials } from "./handshake.ts";
 import type { ZooKeeperSession } from "./zookeeper.ts";
 
@@ -43,7 +38,7 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   try {
     for (let failures = 0;; failures++) {
       const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs, signal: deadline.signal });
-      if (outcome.kind === "expired") return true;
+      if (outcome.kind === "expired") return !outcome.isReplaced;
       if (outcome.kind === "refused") return false;
       const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, deadline.signal) : null;
       if (err !== null) return err === 0; // other errors would be returned again
@@ -52,35 +47,6 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   } catch {
     return false; // the time limit is over
   }
-}
-
-/**
- * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal aborts.
- * Resolves with the error code of the response (0 for success), or with null when there was none. Never rejects.
- */
-function closeSessionOn(
-  { accepted, stream }: EstablishedConnection,
-  signal: AbortSignal,
-): Promise<number | null> {
-  const xid = accepted.nextXid;
-  return new Promise((resolve) => {
-    let offAbort = () => {};
-    const over = (err: number | null) => {
-      offAbort();
-      stream.destroy();
-      resolve(err);
-    };
-    offAbort = onAbort(signal, () => over(null));
-    stream.listen({
-      onFrame(bytes) {
-        const reply = ReplyHeader.read(new ByteReader(bytes));
-        if (reply.xid === xid) over(reply.err);
-      },
-      onChunkEnd() {},
-      onClosed: () => over(null),
-    });
-    stream.send(encodeFrame((writer) => RequestHeader.write(writer, { xid, type: operations.closeSession.code })));
-  });
 }
 
 /**

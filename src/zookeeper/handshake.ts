@@ -24,6 +24,14 @@ export interface SessionIdentity {
   readonly password: Uint8Array;
 }
 
+/**
+ * Whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every session a password
+ * of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler; ClickHouse issue 116690).
+ */
+export function isResumable({ password }: Pick<SessionIdentity, "password">): boolean {
+  return password.some((byte) => byte !== 0);
+}
+
 export interface SessionHandshakeOptions {
   /** The session to resume; null asks for a new one. */
   readonly identity: SessionIdentity | null;

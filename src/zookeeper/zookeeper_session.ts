@@ -22,6 +22,7 @@ import {
 } from "./session_timing.ts";
 import type { SessionWatches } from "./watches.ts";
 import type { WatchEvent, ZooKeeperSession, ZooKeeperSessionState } from "./zookeeper.ts";
+import { isResumable } from "./handshake.ts";
 import { localError, ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
@@ -148,6 +149,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#lastZxid = this.#link.lastZxid;
     this.#link = null;
     this.#lostMs = this.#clock.now();
+    if (!isResumable(this)) return this.#end(this.#notResumedError());
     this.#setState("connecting");
     this.#search.start();
   }
@@ -212,7 +214,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       if (action === "ping") this.#needsLeader ? this.#pingLeader(link) : link.ping();
       if (action === "doubt" && this.state === "connected") {
         this.#setState("doubtful");
-        this.#search.start();
+        if (isResumable(this)) this.#search.start();
       }
       if (action === "drop") {
         const silence = new Error(`no response from the server for ${Math.round(timing.dropMs)} ms`);
@@ -287,7 +289,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   onSearchEnded(finding: SearchResult): void {
     if (finding.kind !== "accepted") {
-      return this.#end(finding.kind === "expired" ? this.#expiredError() : finding.error);
+      if (finding.kind === "refused") return this.#end(finding.error);
+      return this.#end(finding.isReplaced ? this.#notResumedError() : this.#expiredError());
     }
     // The doubtful server has responded meanwhile. The new server may not know its latest changes yet.
     if (finding.established.lastZxid < this.#seenZxid) {
@@ -349,6 +352,13 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   #expiredError(): ZooKeeperError {
     return new ZooKeeperError("SESSIONEXPIRED", `The session 0x${this.id.toString(16)} has expired on the server`);
+  }
+
+  #notResumedError(): ZooKeeperError {
+    const what = `The session 0x${
+      this.id.toString(16)
+    } is lost with its connection: these servers cannot resume a session`;
+    return new ZooKeeperError("SESSIONEXPIRED", what);
   }
 
   #setState(state: ZooKeeperSessionState): void {

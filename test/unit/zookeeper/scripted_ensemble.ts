@@ -47,7 +47,9 @@ export interface Answer {
 export class ScriptedServer {
   mode: ServerMode = "serve";
   /** What the ConnectRequest is answered with. */
-  session: "accept" | "expired" | "readOnly" = "accept";
+  session: "accept" | "expired" | "readOnly" | "replaced" = "accept";
+  /** The password of each session. */
+  password = new Uint8Array(16).fill(9);
   timeoutMs: number | null = null;
   /** Closes without an answer when a client has seen more than `zxid`, as real ones do. */
   isJealous = false;
@@ -127,8 +129,8 @@ export class ScriptedConnection {
         connectResponse.write(writer, {
           protocolVersion: 0,
           timeOut: expired ? 0 : this.server.timeoutMs ?? hello.timeOut,
-          sessionId: expired ? 0n : hello.sessionId === 0n ? 0xabcn : hello.sessionId,
-          passwd: new Uint8Array(16).fill(9),
+          sessionId: expired ? 0n : this.server.session === "replaced" ? 0xdefn : hello.sessionId || 0xabcn,
+          passwd: this.server.password,
           readOnly: this.server.session === "readOnly",
         })
       ));

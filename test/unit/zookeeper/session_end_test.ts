@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { operations } from "../../../src/wire/jute/zookeeper_operations.ts";
 import { settled } from "../../support/fake_clock.ts";
+import type { ScriptedServer } from "./scripted_ensemble.ts";
 import { aNode, outcome, start, T } from "./session_rig.ts";
 
 const remove = operations.delete.code;
 const closeSession = operations.closeSession.code;
+const cannotResume = (server: ScriptedServer) => server.password.fill(0);
 
 describe("the end of a session", () => {
   test("comes when the server says that it has expired", async () => {
@@ -20,6 +22,42 @@ describe("the end of a session", () => {
     expect(zk.session.ended.reason).toHaveProperty("reason", "SESSIONEXPIRED");
     expect(queued.of).toBe("SESSIONEXPIRED");
     await expect(aNode(zk)).rejects.toHaveProperty("reason", "SESSIONEXPIRED");
+  });
+
+  test("comes when a server opens another session instead, which is closed", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    const server = ensemble.server(1);
+    server.session = "replaced";
+    server.connections[0]?.close();
+    await clock.advance(T / 10);
+    expect(zk.session.ended.reason).toHaveProperty("reason", "SESSIONEXPIRED");
+    expect(zk.session.ended.reason.message).toContain("cannot resume a session");
+    expect(zk.session.id).toBe(0xabcn);
+    expect(server.codes).toEqual([closeSession]);
+    expect(server.connections.map(({ open }) => open)).toEqual([false, false]);
+    expect(clock.timers).toBe(0);
+  });
+
+  test("comes with the connection where the password says that no session can be resumed", async () => {
+    const { clock, ensemble, zk } = await start(2, { prepare: cannotResume });
+    const queued = outcome(aNode(zk));
+    ensemble.current.connections[0]?.close();
+    await settled();
+    expect(queued.of).toBe("CONNECTIONLOSS");
+    expect(zk.session.ended.reason.message).toContain("cannot resume a session");
+    expect(ensemble.dials.length).toBe(1);
+    expect(clock.timers).toBe(0);
+  });
+
+  test("does not come from a server that is slow, where no session can be resumed: no other one is tried", async () => {
+    const { clock, ensemble, zk } = await start(2, { prepare: cannotResume });
+    ensemble.current.mode = "silent";
+    const slow = outcome(aNode(zk));
+    await clock.advance(T / 5);
+    expect([zk.session.state, ensemble.dials.length]).toEqual(["doubtful", 1]);
+    ensemble.current.wake();
+    await settled();
+    expect([zk.session.state, slow.of]).toEqual(["connected", null]);
   });
 
   test("is learnt from servers that were set up anew: they know less than was seen, and would only close", async () => {

@@ -3,14 +3,18 @@ import { connect, type ConnectOptions } from "../../../src/zookeeper/zookeeper_c
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import { FakeClock } from "../../support/fake_clock.ts";
-import { ScriptedEnsemble } from "./scripted_ensemble.ts";
+import { ScriptedEnsemble, type ScriptedServer } from "./scripted_ensemble.ts";
 
 /** The session timeout, in milliseconds. */
 export const T = 6000;
 
-export async function start(servers: number, options: Partial<ConnectOptions> = {}) {
+export async function start(
+  servers: number,
+  { prepare, ...options }: Partial<ConnectOptions> & { readonly prepare?: (server: ScriptedServer) => void } = {},
+) {
   const clock = new FakeClock();
   const ensemble = new ScriptedEnsemble(servers);
+  if (prepare !== undefined) ensemble.servers.forEach(prepare);
   const zk = await connect({
     servers: parseServers(ensemble.text),
     sessionTimeoutMs: T,
