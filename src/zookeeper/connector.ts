@@ -1,6 +1,5 @@
 /** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
 import { BatonError } from "../errors.ts";
-import { closeSessionOn } from "./close_session.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import { onAbort } from "../support/abort.ts";
@@ -100,7 +99,7 @@ export class Connector {
         if (wanted.identity === null || wanted.identity.id === established.accepted.identity.id) {
           return { kind: "accepted", established };
         }
-        this.#closeUnwanted(established, attemptMs);
+        established.stream.destroy(); // the new session expires soon
         return { kind: "expired", isReplaced: true };
       }
       if (wanted.identity !== null) return { kind: "expired", isReplaced: false };
@@ -113,12 +112,6 @@ export class Connector {
       if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
       throw error;
     }
-  }
-
-  /** Ends a session that nobody wants, without waiting for the response. */
-  #closeUnwanted(established: EstablishedConnection, limitMs: number): void {
-    const limit = deadlineAfter(this.#clock, limitMs, { reason: () => timeIsUp });
-    void closeSessionOn(established, limit.signal).then(() => limit.cancel());
   }
 
   /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */

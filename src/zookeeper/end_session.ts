@@ -10,8 +10,13 @@ import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
 import { Connector } from "./connector.ts";
 import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
-import { closeSessionOn } from "./close_session.ts";
-import type { SessionIdentity, ZooKeeperCredentials } from "./handshake.ts";
+import { onAbort } from "../support/abort.ts";
+import { ByteReader } from "../wire/bytes.ts";
+import { encodeFrame } from "../wire/jute/jute_frame.ts";
+import { operations } from "../wire/jute/zookeeper_operations.ts";
+import { ReplyHeader, RequestHeader } from "../wire/jute/zookeeper_records.ts";
+import type { EstablishedConnection } from "./establish.ts";
+import { isResumable, type SessionIdentity, type ZooKeeperCredentials } from "./handshake.ts";
 import type { ZooKeeperSession } from "./zookeeper.ts";
 
 interface EndSessionOptions {
@@ -30,6 +35,7 @@ const attemptMs = 2000;
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
   const { servers, tls, auth, identity } = parseSessionHandle(word);
+  if (!isResumable(identity)) return false; // only its own connection could end it
   const hosts = new Hosts(servers, { resolve: options.resolve ?? resolveHost, clock });
   const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth });
   // The server restarts the session's timer with the requested timeout: if closing fails, the session expires soon.
@@ -47,6 +53,35 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   } catch {
     return false; // the time limit is over
   }
+}
+
+/**
+ * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal aborts.
+ * Resolves with the error code of the response (0 for success), or with null when there was none. Never rejects.
+ */
+function closeSessionOn(
+  { accepted, stream }: EstablishedConnection,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const xid = accepted.nextXid;
+  return new Promise((resolve) => {
+    let offAbort = () => {};
+    const over = (err: number | null) => {
+      offAbort();
+      stream.destroy();
+      resolve(err);
+    };
+    offAbort = onAbort(signal, () => over(null));
+    stream.listen({
+      onFrame(bytes) {
+        const reply = ReplyHeader.read(new ByteReader(bytes));
+        if (reply.xid === xid) over(reply.err);
+      },
+      onChunkEnd() {},
+      onClosed: () => over(null),
+    });
+    stream.send(encodeFrame((writer) => RequestHeader.write(writer, { xid, type: operations.closeSession.code })));
+  });
 }
 
 /**

@@ -83,6 +83,11 @@ export interface ZooKeeper extends AsyncDisposable {
   setAcl(path: string, acl: Acl[], version: number, options?: OperationOptions): Promise<Stat>;
   /** Executes all operations or none. Rejects with the error of the first failed one and its `index`. Paths are without the chroot. */
   multi(requests: MultiRequest[], options?: OperationOptions): Promise<MultiResult[]>;
+  /**
+   * Tells the client that this session uses the node at `path` as a container. On a server without containers, the client
+   * deletes the node when it is empty: after a deletion in it, and at `close`.
+   */
+  usesContainer?(path: string): void;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */
   sync(path: string, options?: OperationOptions): Promise<void>;
   /** Ends the session on the server, within a time limit. The server deletes the session's ephemeral nodes. */

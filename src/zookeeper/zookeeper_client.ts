@@ -27,10 +27,12 @@ import { ZooKeeperClientSession } from "./zookeeper_session.ts";
 import { Connector, type NewSessionOptions } from "./connector.ts";
 import type { ZooKeeperCredentials } from "./handshake.ts";
 import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
+import { isResumable } from "./handshake.ts";
 import { validatePath } from "./node_path_names.ts";
+import type { PlainContainers } from "./plain_containers.ts";
 import { SessionWatches } from "./watches.ts";
 import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper } from "./zookeeper.ts";
-import { type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
+import { isUnknownOperation, type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
 
 export interface ConnectOptions extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "signal"> {
   readonly servers: ZooKeeperServerList;
@@ -81,7 +83,10 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   const watches = new SessionWatches({ frameBytesMax });
   const toClientPath = (path: string) => chroot.toClient(path);
   const session = new ZooKeeperClientSession(established, { clock, connector, timeoutMs, watches, toClientPath });
-  return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
+  const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
+  // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.
+  if (!isResumable(session)) await client.avoidContainers();
+  return client;
 }
 
 /** Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start. */
@@ -96,6 +101,8 @@ class ZooKeeperClient implements ZooKeeper {
   readonly #chroot: Chroot;
   readonly acl: Acl[];
   readonly #frameBytesMax: number;
+  /** Null while the server is expected to know containers. */
+  #plainContainers: PlainContainers | null = null;
 
   constructor(session: ZooKeeperClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
     readonly watches: SessionWatches;
@@ -110,35 +117,68 @@ class ZooKeeperClient implements ZooKeeper {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  /** Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child. */
-  async create(path: string, data: Uint8Array, options: CreateOptions = {}): Promise<{ path: string; stat: Stat }> {
+  usesContainer(path: string): void {
+    this.#plainContainers?.use(path);
+  }
+
+  /** Stops sending operations that a server may lack. */
+  async avoidContainers(): Promise<PlainContainers> {
+    const { PlainContainers } = await import("./plain_containers.ts"); // few servers need it
+    return this.#plainContainers ??= new PlainContainers({
+      create: async (path, data, options) => (await this.#create("create", path, data, options)).path,
+      exists: (path, options) => this.exists(path, options),
+      multi: (requests, options) => this.#multi(requests, options),
+      delete: (path, version) => this.#delete(path, version),
+    });
+  }
+
+  /** Sends again, without containers and create2, if the server does not know these. Such a request was not executed. */
+  async #orPlainly<T>(send: (plain: PlainContainers | null) => Promise<T>): Promise<T> {
     try {
-      return await this.#create(path, data, options);
+      return await send(this.#plainContainers);
+    } catch (thrown) {
+      if (this.#plainContainers !== null || !isUnknownOperation(thrown)) throw thrown;
+      return await send(await this.avoidContainers());
+    }
+  }
+
+  /** Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child. */
+  async create(path: string, data: Uint8Array, options: CreateOptions = {}) {
+    const create = () =>
+      this.#orPlainly((plain) =>
+        plain === null
+          ? this.#create(options.mode === "container" ? "createContainer" : "create2", path, data, options)
+          : plain.create(path, data, options)
+      );
+    try {
+      return await create();
     } catch (error) {
       const isFirst = this.#chroot.prefix !== "" && path.lastIndexOf("/") === 0;
       if (!isFirst || !(error instanceof ZooKeeperError) || error.reason !== "NONODE") throw error;
       await this.#makeChroot(options);
-      return await this.#create(path, data, options);
+      return await create();
     }
   }
 
-  async #create(path: string, data: Uint8Array, options: CreateOptions): Promise<{ path: string; stat: Stat }> {
-    const { mode = "persistent", acl = this.acl } = options;
+  async #create<Name extends "create" | "create2" | "createContainer">(
+    operation: Name,
+    path: string,
+    data: Uint8Array,
+    { mode = "persistent", acl = this.acl, signal }: CreateOptions,
+  ): Promise<OperationResponse<Name>> {
     const flags = createFlag[mode];
     const serverPath = this.#chroot.toServer(path, isSequential(flags));
-    const created = await this.#request(mode === "container" ? "createContainer" : "create2", {
-      label: { action: "create", path },
-      request: { path: serverPath, data, acl, flags },
-      signal: options.signal,
-    });
-    return { path: this.#chroot.toClient(created.path), stat: created.stat };
+    const label = { action: "create", path };
+    const request = { path: serverPath, data, acl, flags } as OperationRequest<Name>;
+    const created = await this.#request(operation, { label, request, signal });
+    return { ...created, path: this.#chroot.toClient(created.path) };
   }
 
   async #makeChroot({ signal }: OperationOptions): Promise<void> {
     const names = this.#chroot.prefix.slice(1).split("/");
     for (let count = 1; count <= names.length; count++) {
       const path = `/${names.slice(0, count).join("/")}`;
-      await this.#request("create2", {
+      await this.#request("create", {
         label: { action: "create the chroot's node", path },
         request: { path, data: new Uint8Array(0), acl: this.acl, flags: createFlag.persistent },
         signal,
@@ -147,7 +187,12 @@ class ZooKeeperClient implements ZooKeeper {
     }
   }
 
-  async delete(path: string, version: number, { signal }: OperationOptions = {}): Promise<void> {
+  async delete(path: string, version: number, options: OperationOptions = {}): Promise<void> {
+    await this.#delete(path, version, options);
+    this.#plainContainers?.deleted(path);
+  }
+
+  async #delete(path: string, version: number, { signal }: OperationOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path), version };
     await this.#request("delete", { label: { action: "delete", path }, request, signal });
   }
@@ -215,7 +260,13 @@ class ZooKeeperClient implements ZooKeeper {
     await this.#request("sync", { label: { action: "sync", path, reads: true }, request, signal });
   }
 
-  async multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
+  async multi(requests: MultiRequest[], options: OperationOptions = {}): Promise<MultiResult[]> {
+    return await this.#orPlainly((
+      plain,
+    ) => (plain === null ? this.#multi(requests, options) : plain.multi(requests, options)));
+  }
+
+  async #multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
     const sent = requests.map((request) => this.#toServerRequest(request));
     const label = { action: "execute the transaction at", path: requests[0]?.path ?? "/" };
     const results = await this.session.request({
@@ -237,6 +288,7 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   close(): Promise<void> {
+    this.#plainContainers?.clean();
     return this.session.close();
   }
 

@@ -126,6 +126,12 @@ export function localError(
   return new ZooKeeperError(reason, `Cannot ${label.action} "${label.path}": ${why}`, { ...label, cause });
 }
 
+/** Whether the server does not know an operation, or one of a transaction. */
+export function isUnknownOperation(thrown: unknown): boolean {
+  return thrown instanceof ZooKeeperError &&
+    (thrown.reason === "UNIMPLEMENTED" || thrown.reason === "MARSHALLINGERROR");
+}
+
 /** Whether a session has ended for this reason: expired on the servers, or closed by the client. */
 export function isSessionEnd(reason: unknown): boolean {
   return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";

@@ -196,6 +196,7 @@ export class BarrierParticipant {
   /** Creates the container together with its first child: the server never removes a container that had no child. */
   #entryRequests(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
     const { path: barrier, acl } = this.#options;
+    this.#zk.usesContainer?.(barrier);
     const state = found === null ? initialBarrierState(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
     const guard: MultiRequest = found === null
       ? containerRequest(barrier, acl, formatBarrierState(state))

@@ -148,6 +148,7 @@ class InteropContender {
     const prefix = this.#childPath(this.#nodePrefix(this.#guid));
     const data = formatNewNode(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
+      if (namingOf(this.#options.recipe).makesContainers) this.#zk.usesContainer?.(this.#options.path.lock);
       const creating = this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });
       if (await nullIfNoNode(creating) !== null) return;
       const requests: MultiRequest[] = [

@@ -26,6 +26,7 @@ export async function createMember(
   zk: ZooKeeper,
   { missing, containers, prefix, data, acl }: CreateMemberOptions,
 ): Promise<{ readonly node: string } | { readonly missing: MissingNodes }> {
+  for (const { path } of containers) zk.usesContainer?.(path);
   try {
     if (missing === "nothing") {
       const created = await zk.create(prefix, data, { mode: "ephemeralSequential", acl });

@@ -222,6 +222,7 @@ export class Contender {
       ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
       : containerRequest(path.lock, acl, state);
     this.#nodeData = formatNewNode(info, this.#zk.session);
+    this.#zk.usesContainer?.(path.holders);
     this.#options.claim?.queue();
     for (let tries = 0;; tries++) {
       if (this.#missing === "parents") await createParents(this.#zk, path.lock, acl);
