@@ -16,6 +16,11 @@ const expected = (name: string): string[] =>
     line !== ""
   );
 
+interface Programs {
+  readonly programs: Promise<CuratorPrograms> | null;
+  readonly currentPrograms: Promise<CuratorPrograms> | null;
+}
+
 /** One server with all the programs at work on it at once: most of their time is waiting. */
 class Runs {
   readonly #server: RunningBackend;
@@ -23,8 +28,9 @@ class Runs {
   readonly kazoo: Promise<string[]> | null;
   readonly currentKazoo: Promise<string[]> | null;
   readonly curator: Promise<string[]> | null;
+  readonly currentCurator: Promise<string[]> | null;
 
-  private constructor(server: RunningBackend, programs: Promise<CuratorPrograms> | null) {
+  private constructor(server: RunningBackend, { programs, currentPrograms }: Programs) {
     const { servers } = server;
     this.#server = server;
     this.zkCli = hasPeer("zookeeper") ? runZkCli(servers) : null;
@@ -34,15 +40,21 @@ class Runs {
       ? settled(this.kazoo ?? this.zkCli).then(() => runKazooRecipes(servers, "/kazoo211", currentKazoo))
       : null;
     this.curator = programs && settled(this.zkCli).then(async () => (await programs).run("CuratorRecipes", servers));
-    for (const run of [this.zkCli, this.kazoo, this.currentKazoo, this.curator]) run?.catch(() => {}); // its test has the promise
+    this.currentCurator = currentPrograms &&
+      settled(this.curator).then(async () =>
+        (await currentPrograms).run("CuratorRecipes", servers, "/current-curator")
+      );
+    for (const run of [this.zkCli, this.kazoo, this.currentKazoo, this.curator, this.currentCurator]) {
+      run?.catch(() => {}); // its test has the promise
+    }
   }
 
-  static async start(backend: Backend, programs: Promise<CuratorPrograms> | null): Promise<Runs> {
+  static async start(backend: Backend, programs: Programs): Promise<Runs> {
     return new Runs(await backend.start(timing), programs);
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.zkCli, this.kazoo, this.currentKazoo, this.curator].map(settled));
+    await Promise.all([this.zkCli, this.kazoo, this.currentKazoo, this.curator, this.currentCurator].map(settled));
     await this.#server.close();
   }
 }
@@ -52,17 +64,19 @@ async function settled(promise: Promise<unknown> | null): Promise<void> {
 }
 
 const programs = hasPeer("curator") ? CuratorPrograms.compile("CuratorRecipes") : null;
-programs?.catch(() => {}); // told by the tests that need it
+const currentPrograms = hasPeer("curator59") ? CuratorPrograms.compileCurrent("CuratorRecipes") : null;
+for (const compiled of [programs, currentPrograms]) compiled?.catch(() => {}); // told by the tests that need it
 const started = new Map<Backend, Promise<Runs>>();
 
 beforeAll(async () => {
   const installed = backends.filter(({ peer }) => peer === null || hasPeer(peer));
-  for (const backend of installed) started.set(backend, Runs.start(backend, programs));
+  for (const backend of installed) started.set(backend, Runs.start(backend, { programs, currentPrograms }));
   await Promise.allSettled(started.values());
 }, within);
 afterAll(async () => {
   for (const run of started.values()) await (await run).close();
   (await programs)?.close();
+  (await currentPrograms)?.close();
 }, within);
 
 for (const backend of backends) {
@@ -97,6 +111,15 @@ for (const backend of backends) {
     describeWithPeer("curator", "Curator", () => {
       test("runs all its recipes", async () => {
         expect(await (await runs()).curator).toEqual(expected("curator_recipes.txt"));
+      }, within);
+    });
+
+    describeWithPeer("curator59", "Curator 5.9.0", () => {
+      test("runs all its recipes", async () => {
+        const lines = await (await runs()).currentCurator;
+        expect(lines?.map((line) => line.replace("-current-curator-", "-curator-"))).toEqual(
+          expected("curator_recipes.txt"),
+        );
       }, within);
     });
   });

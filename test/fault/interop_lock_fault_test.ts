@@ -14,3 +14,5 @@ describeShortDose("a lock that others take too", wrapper, 7);
 // Without them baton's own contenders stand in their places: said aloud.
 describeWithPeer("curator", "Curator waits", () => {});
 describeWithPeer("kazoo", "kazoo waits", () => {});
+describeWithPeer("curator59", "Curator 5.9.0 waits", () => {});
+describeWithPeer("goZookeeper", "go-zookeeper waits", () => {});

@@ -8,13 +8,12 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import process from "node:process";
 import { promisify } from "node:util";
-import { curatorJars, zkCli } from "./peers.ts";
+import { curatorJars, currentCuratorJars, zkCli } from "./peers.ts";
 
 const fixtures = join(import.meta.dirname, "../fixtures/interop");
 const endsMsMax = 90_000;
 /** Debian's, where its packages are: another one may stand before it in PATH. */
 export const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
-const classPath = (own: string) => [own, ...curatorJars].join(delimiter);
 /** Starts fast and stays small; peak speed is nobody's question here. */
 const jvmOptions = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"];
 
@@ -44,20 +43,33 @@ export async function runKazooRecipes(servers: string, path: string, wheel?: str
 /** Compiled programs of Curator; the folder is the caller's to remove by `close`. */
 export class CuratorPrograms {
   readonly #folder: string;
+  readonly #classPath: string;
 
-  private constructor(folder: string) {
+  private constructor(folder: string, jars: readonly string[]) {
     this.#folder = folder;
+    this.#classPath = [folder, ...jars].join(delimiter);
   }
 
-  static async compile(...names: readonly string[]): Promise<CuratorPrograms> {
+  /** With Debian's Curator. */
+  static compile(...names: readonly string[]): Promise<CuratorPrograms> {
+    return CuratorPrograms.#compile(curatorJars, names);
+  }
+
+  /** With the current Curator. */
+  static compileCurrent(...names: readonly string[]): Promise<CuratorPrograms> {
+    return CuratorPrograms.#compile(currentCuratorJars, names);
+  }
+
+  static async #compile(jars: readonly string[], names: readonly string[]): Promise<CuratorPrograms> {
     const folder = mkdtempSync(join(tmpdir(), "baton-curator-"));
     const sources = names.map((name) => join(fixtures, `${name}.java`));
-    await outputOf(["javac", "-Xlint:-options", "-d", folder, "-cp", classPath(folder), ...sources]);
-    return new CuratorPrograms(folder);
+    const programs = new CuratorPrograms(folder, jars);
+    await outputOf(["javac", "-Xlint:-options", "-d", folder, "-cp", programs.#classPath, ...sources]);
+    return programs;
   }
 
   command(name: string, ...args: readonly string[]): string[] {
-    return ["java", ...jvmOptions, "-cp", classPath(this.#folder), name, ...args];
+    return ["java", ...jvmOptions, "-cp", this.#classPath, name, ...args];
   }
 
   async run(name: string, ...args: readonly string[]): Promise<string[]> {

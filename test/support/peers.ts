@@ -4,6 +4,7 @@
  */
 import { describe, test } from "bun:test";
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, delimiter, join } from "node:path";
@@ -14,7 +15,6 @@ const project = join(import.meta.dirname, "../..");
 export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
 /** Where scripts/install_peers puts the jars of test/support/zookeeper_jars.sha256. */
 const fetchedFolder = process.env["BATON_PEERS_DIR"] ?? join(homedir(), ".cache/baton-peers");
-const jarsFolder = join(fetchedFolder, "zookeeper");
 /** The wheel of test/support/python_wheels.sha256, as an entry of PYTHONPATH. */
 export const currentKazoo = join(fetchedFolder, "python/kazoo-2.11.0-py2.py3-none-any.whl");
 /** A current release of ZooKeeper, or Debian's. */
@@ -27,11 +27,14 @@ const debianNetty = ["codec", "resolver", "transport-native-unix-common"].map((p
 /** Returns the class path of a server. */
 export function zooKeeperJars(release: ZooKeeperRelease): string[] {
   if (release === "debian") return [zooKeeperJar, ...debianNetty];
-  const list = readFileSync(join(import.meta.dirname, "zookeeper_jars.sha256"), "utf8").split("\n");
+  return fetchedJars("zookeeper", (path) => !path.includes("/zookeeper/") || path.includes(`/${release}/`));
+}
+
+/** The jars of a list that scripts/install_peers fetches, by their path in Maven Central. */
+function fetchedJars(name: "zookeeper" | "curator", isWanted: (path: string) => boolean = () => true): string[] {
+  const list = readFileSync(join(import.meta.dirname, `${name}_jars.sha256`), "utf8").split("\n");
   const paths = list.filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.split("  ")[1] ?? "");
-  return paths
-    .filter((path) => !path.includes("/zookeeper/") || path.includes(`/${release}/`))
-    .map((path) => join(jarsFolder, basename(path)));
+  return paths.filter(isWanted).map((path) => join(fetchedFolder, name, basename(path)));
 }
 
 const hasRelease = (release: ZooKeeperRelease) =>
@@ -41,6 +44,22 @@ export const zkCli = "/usr/share/zookeeper/bin/zkCli.sh";
 const curatorParts = ["recipes", "framework", "client"].map((part) => `curator-${part}`);
 export const curatorJars = [...curatorParts, "guava", "slf4j-api", "slf4j-nop", "zookeeper", "zookeeper-jute"]
   .map((name) => `/usr/share/java/${name}.jar`);
+
+/** Curator 5.9.0 on the client of ZooKeeper 3.9.6. */
+export const currentCuratorJars = [...fetchedJars("curator"), ...zooKeeperJars("3.9.6")];
+
+/** The program of go-zookeeper that scripts/install_peers builds: its name has the hash of its sources. */
+export const goContender = join(
+  fetchedFolder,
+  "go",
+  `contender-${hashOf("go_zookeeper", "go.mod", "go.sum", "contender.go")}`,
+);
+
+function hashOf(folder: string, ...files: readonly string[]): string {
+  const hash = createHash("sha256");
+  for (const file of files) hash.update(readFileSync(join(project, "test/fixtures/interop", folder, file)));
+  return hash.digest("hex").slice(0, 16);
+}
 
 const fakeTimeFile = "faketime/libfaketimeMT.so.1";
 /** For LD_PRELOAD; the loader puts in the folder of this machine. */
@@ -72,6 +91,16 @@ const peers = {
     title: "Apache Curator",
     packages: "libcurator-recipes-java default-jdk-headless",
     installed: () => curatorJars.every((jar) => existsSync(jar)) && inPath("javac"),
+  },
+  curator59: {
+    title: "Apache Curator 5.9.0",
+    packages: "default-jdk-headless, then sh scripts/install_peers for its jars",
+    installed: () => currentCuratorJars.every((jar) => existsSync(jar)) && inPath("javac"),
+  },
+  goZookeeper: {
+    title: "go-zookeeper 1.0.4",
+    packages: "golang-go, then sh scripts/install_peers, which builds its program",
+    installed: () => existsSync(goContender),
   },
   etcd: {
     title: "etcd",
