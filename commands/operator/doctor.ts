@@ -16,6 +16,8 @@ import type { Coordination } from "../../src/coordination/connect/coordination_s
 import { checkServerReleases } from "../../src/coordination/connect/server_releases.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
 import { dial } from "../../src/sockets/dial.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { isResumable } from "../../src/zookeeper/handshake.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -53,7 +55,7 @@ export const doctorCommand = defineCommand({
   details: [
     "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in queues that " +
     "no session owns, waiters that do not acquire a free lock, counters near their end, schedules that are settled up to a time in the future or whose time zone has other rules here, a session timeout that is too short, " +
-    "servers of a release that can lose acknowledged writes, a database of message stores that can lose what it acknowledged, and a " +
+    "servers of a release that can lose acknowledged writes, end live sessions or not resume a session, a database of message stores that can lose what it acknowledged, and a " +
     "system on which baton cannot watch the processes of a command.",
     "Exits with 0 if it finds no problem, with 1 if it does.",
   ],
@@ -77,6 +79,7 @@ export const doctorCommand = defineCommand({
         ...timeoutFindings(timeoutMs, values.sessionTimeout, place.servers.startsWith("unix:")),
         ...await systemFindings(),
         ...await releaseFindings(place),
+        ...resumeFindings(zk),
         ...(path === null ? await diagnoseSchedules(zk, { root: values.root }) : []),
         ...await storeFindings(call),
       ];
@@ -136,6 +139,14 @@ async function storeFindings({ values, sources }: Call<typeof settings>): Promis
 async function releaseFindings({ connect: { servers, tls } }: Coordination): Promise<DiagnosisFinding[]> {
   const faults = await checkServerReleases({ addresses: servers.addresses, tls, dial, clock: systemClock() });
   return faults.map(({ server, what }) => ({ kind: "warning", where: `server ${server}`, what }));
+}
+
+function resumeFindings({ session }: ZooKeeper): DiagnosisFinding[] {
+  if (isResumable(session)) return [];
+  const what =
+    "the servers cannot resume a session, as ClickHouse Keeper (issue 116690): a lock is lost with the connection, " +
+    "the command is stopped, and the lock is free when the session has expired";
+  return [{ kind: "warning", where: "session", what }];
 }
 
 async function systemFindings(): Promise<DiagnosisFinding[]> {

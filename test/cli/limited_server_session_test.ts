@@ -110,6 +110,13 @@ describe.each(kinds)("%s", (kind) => {
     expect(await session.run('"$baton" lock -q -w 30s cut -- true')).toMatchObject({ code: 0 });
   });
 
+  test("doctor says that no session can be resumed", async () => {
+    const { code, stdout } = await session.run('"$baton" doctor --json');
+    const { findings } = JSON.parse(stdout) as { findings: { where: string; what: string }[] };
+    const found = findings.filter(({ what }) => what.includes("cannot resume a session"));
+    expect([code, found.length]).toEqual(kind === "clickhouse" ? [1, 1] : [0, 0]);
+  });
+
   test("operations were refused, or never asked for", () => {
     if (kind === "clickhouse") expect(server.refused).toEqual([]);
     else expect(new Set(server.refused)).toEqual(new Set(["create2", "createContainer"]));

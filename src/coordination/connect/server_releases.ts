@@ -1,4 +1,4 @@
-/** Finds servers of ZooKeeper releases that can lose acknowledged writes, by the four-letter word srvr. */
+/** Finds servers of releases that can lose acknowledged writes, or end sessions that are alive, by the four-letter word srvr. */
 import { formatAddress } from "../../sockets/connection.ts";
 import type { Address, Dial, TlsOptions } from "../../sockets/connection.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
@@ -27,8 +27,9 @@ const answerBytesMax = 16_384;
 export async function checkServerReleases(options: ServerReleaseOptions): Promise<ServerFault[]> {
   const remote = options.addresses.filter(({ kind }) => kind === "tcp");
   const findings = await Promise.all(remote.map(async (address): Promise<ServerFault[]> => {
-    const what = releaseFault(await askServer(address, options).catch(() => ""));
-    return what === null ? [] : [{ server: formatAddress(address), what }];
+    const answer = await askServer(address, options).catch(() => "");
+    const server = formatAddress(address);
+    return [releaseFault(answer), sessionFault(answer)].flatMap((what) => (what === null ? [] : [{ server, what }]));
   }));
   return findings.flat();
 }
@@ -53,6 +54,19 @@ export function releaseFault(answer: string): string | null {
   if (fault === null) return null;
   return `ZooKeeper ${release} can lose acknowledged writes when servers of the ensemble are restarted (${fault.issue}): ` +
     `use ${fault.fixed} or later`;
+}
+
+/**
+ * Returns how the server can end a session that is alive; null for a server without others. The leader of ClickHouse Keeper does
+ * not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9). The followers of ZooKeeper report their
+ * sessions to the leader.
+ */
+export function sessionFault(answer: string): string | null {
+  const release = /^ClickHouse Keeper version: (\S+)/m.exec(answer)?.[1];
+  const mode = /^Mode: (\w+)/m.exec(answer)?.[1];
+  if (release === undefined || mode === undefined || mode === "standalone") return null;
+  return `ClickHouse Keeper ${release} can expire the session of a client that only reads from a follower (ClickHouse issue ` +
+    "111102): holders of locks send heartbeats through the leader, but programs that only watch may lose their sessions";
 }
 
 async function askServer(address: Address, { tls, dial, clock }: ServerReleaseOptions): Promise<string> {

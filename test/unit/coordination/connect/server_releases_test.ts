@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { releaseFault } from "../../../../src/coordination/connect/server_releases.ts";
+import { releaseFault, sessionFault } from "../../../../src/coordination/connect/server_releases.ts";
 
 const answer = (release: string, mode = "follower") =>
   `Zookeeper version: ${release}-6401e4ad2087061bc6b9f80dec2d69f2e3c8660a, built on 04/08/2021\nLatency min/avg/max: 0/0/0\nMode: ${mode}\n`;
@@ -16,6 +16,18 @@ test("a release that can lose acknowledged writes is named with the release that
   for (const release of ["3.8.5", "3.8.7", "3.9.2", "3.9.4", "3.9.6", "3.10.0", "4.0.0"]) {
     expect(releaseFault(answer(release))).toBeNull();
   }
+});
+
+test("followers of ClickHouse Keeper that let live sessions expire are named; a server without others has none", () => {
+  const keeper = (mode: string) =>
+    `ClickHouse Keeper version: v25.8.1.5101-lts-0123\nLatency min/avg/max: 0/0/0\nMode: ${mode}\n`;
+  for (const mode of ["leader", "follower"]) {
+    expect(sessionFault(keeper(mode))).toContain("ClickHouse Keeper v25.8.1.5101-lts-0123 can expire the session");
+    expect(releaseFault(keeper(mode))).toBeNull();
+  }
+  expect(sessionFault(keeper("standalone"))).toBeNull();
+  for (const release of ["3.4.14", "3.8.0", "3.9.6"]) expect(sessionFault(answer(release))).toBeNull();
+  expect(sessionFault("")).toBeNull();
 });
 
 test("a server without others, and an answer of another server, are not judged", () => {
