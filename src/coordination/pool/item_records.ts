@@ -158,6 +158,7 @@ export class ItemRecords {
 
   #createWithParents(item: string, data: Uint8Array): MultiRequest[] {
     const shard = this.#tree.shardOf(item);
+    for (const path of [this.#tree.root, shard]) this.#zk.usesContainer?.(path);
     return [
       ...(this.#hasTree ? [] : [containerRequest(this.#tree.root, this.#acl)]),
       ...(this.#hasTree && this.#shards.has(shard) ? [] : [containerRequest(shard, this.#acl)]),
