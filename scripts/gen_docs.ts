@@ -20,6 +20,7 @@ import { colorVariables } from "../src/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
 import { dashboardFile } from "./docs/dashboard.ts";
 import { jsonPage } from "./docs/json_page.ts";
+import { type ProofFigures, proofTables, withTables } from "./docs/proof_figures.ts";
 import { code, commandPath, entryTable, helpMarkdown, page, table, topicPaths } from "./docs/markdown.ts";
 
 if (process.argv.includes("--help")) {
@@ -133,7 +134,13 @@ async function commandsPage(): Promise<string> {
   );
 }
 
+function proofPage(): string {
+  const figures = JSON.parse(readFileSync(join(folder, "proof_figures.json"), "utf8")) as ProofFigures;
+  return withTables(readFileSync(join(folder, "proof.md"), "utf8"), proofTables(figures));
+}
+
 const pages: Record<string, string> = {
+  "proof.md": proofPage(),
   "exit_codes.md": exitCodesPage(),
   "environment.md": environmentPage(),
   "configuration.md": configurationPage(),

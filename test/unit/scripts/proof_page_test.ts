@@ -1,7 +1,9 @@
 /** The commands and files that docs/proof.md names exist, so that a reader can run them. */
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { type ProofFigures, proofTables, withTables } from "../../../scripts/docs/proof_figures.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const page = readFileSync(join(root, "docs/proof.md"), "utf8");
@@ -39,4 +41,48 @@ test.each([...new Set(commands)])("%s names what exists", (command) => {
 
 test.each([...new Set(quoted.filter((text) => /^(test|docs|scripts)\/[\w./]+$/.test(text)))])("%s exists", (path) => {
   expect(isThere(path)).toBe(true);
+});
+
+/** Null without git, and without the whole history. */
+function gitLine(...args: readonly string[]): string | null {
+  const { status, stdout } = spawnSync("git", args, { cwd: root, encoding: "utf8" });
+  return status === 0 ? stdout.trim() : null;
+}
+
+describe("the track record", () => {
+  const rows = [...page.matchAll(/^\| (\d{4}-\d\d-\d\d) \| (.+) \| (.+) \| ([0-9a-f]{8}) \|$/gm)];
+  const hasHistory = gitLine("rev-parse", "--is-shallow-repository") === "false";
+
+  test("has at least 25 defects, in the order of their dates", () => {
+    const dates = rows.map(([, date = ""]) => date);
+    expect(dates.length).toBeGreaterThanOrEqual(25);
+    expect(dates).toEqual(dates.toSorted());
+  });
+
+  test.skipIf(!hasHistory)("names commits of this history, with their dates", () => {
+    const known = new Map(
+      (gitLine("log", "--date=short", "--abbrev=8", "--format=%h %ad") ?? "").split("\n").map((line) => {
+        const [commit = "", date = ""] = line.split(" ");
+        return [commit, date];
+      }),
+    );
+    const wrong = rows.filter(([, date, , , commit = ""]) => known.get(commit) !== date).map(([row]) => row);
+    expect(wrong).toEqual([]);
+  });
+});
+
+describe("the figures", () => {
+  const { attacks, mutants } = JSON.parse(read("docs/proof_figures.json")) as ProofFigures;
+
+  test("are of simulations, campaigns and mutants, without a violation", () => {
+    expect(new Set(attacks.map(({ layer }) => layer))).toEqual(new Set(["simulation", "faults", "mutants"]));
+    expect(attacks.filter(({ violations }) => violations > 0)).toEqual([]);
+    expect(mutants.length).toBeGreaterThan(10);
+  });
+
+  test("stand in the page between their marks", () => {
+    expect(withTables(page, proofTables({ attacks, mutants }))).toBe(page);
+    expect(() => withTables("<!-- other: begin -->\n<!-- other: end -->", {})).toThrow('no table for the mark "other"');
+    expect(() => withTables("", { figures: [] })).toThrow("no mark for: figures");
+  });
 });

@@ -1,0 +1,140 @@
+/** Runs attacks and records their results: see scripts/proof. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import type { AttackFigures, MutantFigures, ProofFigures } from "./docs/proof_figures.ts";
+
+const root = join(import.meta.dirname, "..");
+const file = join(root, "docs/proof_figures.json");
+
+/** Attacks in the order of the page; the names of campaigns are those of scripts/fault. */
+const campaigns: Readonly<Record<string, string>> = {
+  lock: "--rounds 30",
+  hold: "--rounds 12",
+  elect: "--rounds 12",
+  barrier: "--rounds 12",
+  pool: "--rounds 12",
+  interop: "--rounds 16",
+  znode: "--rounds 4",
+  ensemble: "--rounds 20",
+};
+const simulationCommand = "sh scripts/simulate --seeds 50 --json";
+const mutantsCommand = "sh scripts/simulate --mutants";
+const names = ["simulation", "mutants", ...Object.keys(campaigns)];
+
+/** The time limit of one attack: a simulation that hangs must not hold up the others. */
+const attackMsMax = 60 * 60_000;
+
+const wanted = process.argv[2] === "all" ? names : process.argv.slice(2);
+const unknown = wanted.filter((name) => !names.includes(name));
+if (wanted.length === 0 || unknown.length > 0) {
+  console.error(`"${unknown.join(" ")}": expected all, or some of ${names.join(", ")}`);
+  process.exit(64);
+}
+
+const git = (...args: readonly string[]) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
+if (git("status", "--porcelain", "--", "src", "commands", "test") !== "") {
+  console.error(
+    "scripts/proof: the sources differ from the last commit, which the record would name: commit them first",
+  );
+  process.exit(1);
+}
+
+let figures: ProofFigures = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { attacks: [], mutants: [] };
+for (const name of wanted) {
+  record(name);
+  writeFileSync(file, `${JSON.stringify(figures, null, 2)}\n`);
+}
+
+function record(name: string): void {
+  const isSimulated = name === "simulation" || name === "mutants";
+  const command = name === "simulation"
+    ? simulationCommand
+    : name === "mutants"
+    ? mutantsCommand
+    : `sh scripts/fault ${name} ${campaigns[name]}`;
+  const startMs = performance.now();
+  const [program = "", ...args] = command.split(" ");
+  console.error(`scripts/proof: ${command}`);
+  const { stdout, status } = spawnSync(program, args, {
+    cwd: root,
+    encoding: "utf8",
+    maxBuffer: 1 << 28,
+    timeout: attackMsMax,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const seconds = Math.round((performance.now() - startMs) / 1000);
+  if (status !== 0) console.error(stdout); // what failed
+  if (status === null || stdout === "") throw new Error(`${command} did not end by itself, or printed nothing`);
+  const mutants = name === "mutants" ? readMutants(stdout) : figures.mutants;
+  const found = name === "simulation"
+    ? readSimulation(stdout)
+    : name === "mutants"
+    ? { counts: { "defects found": mutants.length }, violations: status === 0 ? 0 : 1, seed: null }
+    : readCampaign(stdout, status);
+  const own: AttackFigures = {
+    name,
+    layer: name === "mutants" ? "mutants" : isSimulated ? "simulation" : "faults",
+    command: command.replace(" --json", ""),
+    date: new Date().toISOString().slice(0, 10),
+    commit: git("rev-parse", "--short=8", "HEAD"),
+    seconds,
+    ...found,
+  };
+  const attacks = [...figures.attacks.filter((one) => one.name !== name), own];
+  attacks.sort((left, right) => names.indexOf(left.name) - names.indexOf(right.name));
+  figures = { attacks, mutants };
+}
+
+type Found = Pick<AttackFigures, "counts" | "violations" | "seed">;
+
+/** One JSON object for each world. */
+function readSimulation(stdout: string): Found {
+  const reports = stdout.trim().split("\n").map((line) =>
+    JSON.parse(line) as {
+      seeds: number;
+      simulatedMs: number;
+      counts: Record<string, number>;
+      failures: readonly unknown[];
+    }
+  );
+  const sum = (of: (report: typeof reports[number]) => number) =>
+    reports.reduce((total, report) => total + of(report), 0);
+  const effects = sum(({ counts }) =>
+    Object.entries(counts).reduce((total, [name, count]) => total + (name.startsWith("effect ") ? count : 0), 0)
+  );
+  const hours = Math.round(sum(({ simulatedMs }) => simulatedMs) / 360_000) / 10;
+  return {
+    counts: {
+      worlds: reports.length,
+      seeds: sum(({ seeds }) => seeds),
+      "simulated hours": hours,
+      "faults that took effect": effects,
+    },
+    violations: sum(({ failures }) => failures.length),
+    seed: null,
+  };
+}
+
+/** The seed, and the rounds: each has a line. */
+function readCampaign(stdout: string, status: number): Found {
+  const rounds = stdout.match(/^(?:\w+ +)?round \d+/gm) ?? [];
+  const failures = stdout.match(/^FAIL/gm) ?? [];
+  return {
+    counts: { rounds: rounds.length },
+    violations: status === 0 ? 0 : Math.max(1, failures.length),
+    seed: /--seed (\d+)/.exec(stdout)?.[1] ?? null,
+  };
+}
+
+function readMutants(stdout: string): MutantFigures[] {
+  return [...stdout.matchAll(/^found +(.+): ([^:,]+), seed (\d+), ([\d.]+) s$/gm)].map((
+    [, defect = "", foundAs = "", seed, seconds],
+  ) => ({
+    defect,
+    foundAs,
+    seed: Number(seed),
+    seconds: Number(seconds),
+  }));
+}
