@@ -4,12 +4,17 @@ import { ProgressLine } from "../../src/terminal/progress.ts";
 import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { headCells, printTable } from "../../src/terminal/table.ts";
-import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type MoveOutcome, moveTopic } from "../../src/pubsub/admin/move_topic.ts";
-import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
-import { planDrain, type PlannedMove, planRebalance, type TopicsByServer } from "../../src/pubsub/admin/plan_moves.ts";
+import {
+  drainServer,
+  type MoveResult,
+  moveTopics,
+  type RequestedMove,
+  topicsByServer,
+} from "../../src/pubsub/admin/move_topics.ts";
+import { readOverview } from "../../src/pubsub/admin/overview.ts";
+import { planRebalance } from "../../src/pubsub/admin/plan_moves.ts";
 import { setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -57,10 +62,6 @@ const operations: Readonly<Record<string, ServerOperation>> = {
 };
 
 export const operationNames: readonly string[] = Object.keys(operations);
-
-/** Milliseconds: a failed handoff takes 30 s, and a topic may wait for its turn. */
-const moveMsMax = 60_000;
-const movesAtOnce = 4;
 
 export async function runServerOperation(call: ServerCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
@@ -112,7 +113,6 @@ async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<
   return await runMoves(call, async (_zk, _path, move) => void await move([{ topic, from: null, to }]));
 }
 
-/** The server stops taking new topics first; otherwise proxies would assign some to it during the drain. */
 async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
   const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
@@ -123,52 +123,25 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
     return exitCodes.SUCCESS;
   }
   return await runMoves(call, async (zk, path, move) => {
-    checkDrain(await readOverview(zk, path), id);
-    if (!values.dryRun) {
-      await setDraining(zk, path, id, true);
-      say(
-        `"${id}" is given no new topics until it is started again, or: baton pubsub server drain ${
-          shellQuoteIfNeeded(id)
-        } --undo`,
-      );
-    }
-    // A proxy with an old list may assign one more topic; and if the session has just ended, the draining mark is gone.
-    while (await move(planDrain(topicsByServerOf(await readOverview(zk, path), id), id)) > 0) {
-      await setDraining(zk, path, id, true);
-    }
+    await drainServer(zk, path, id, {
+      isDryRun: values.dryRun,
+      move,
+      onDraining: () => {
+        say(
+          `"${id}" is given no new topics until it is started again, or: baton pubsub server drain ${
+            shellQuoteIfNeeded(id)
+          } --undo`,
+        );
+      },
+    });
   });
-}
-
-function checkDrain(servers: readonly ServerOverview[], id: string): void {
-  const drained = servers.find((server) => server.id === id);
-  if (drained === undefined) {
-    throw new BatonError("NOT_FOUND", `Server "${id}" does not exist and owns no topic`);
-  }
-  if (drained.endpoint === null) {
-    throw new BatonError(
-      "UNREACHABLE",
-      `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
-    );
-  }
-  if (topicsByServerOf(servers, id).size < 2) {
-    throw new BatonError("UNREACHABLE", `Cannot drain server "${id}": no other server can take topics`);
-  }
 }
 
 async function rebalance(call: ServerCall): Promise<ExitCode> {
   return await runMoves(call, async (zk, path, move) => {
-    await move(planRebalance(topicsByServerOf(await readOverview(zk, path))));
+    await move(planRebalance(topicsByServer(await readOverview(zk, path))));
   });
 }
-
-/** Topics of the servers that can take topics, and of the drained server, which only gives topics away. */
-function topicsByServerOf(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
-  const there = servers.filter(({ id, endpoint, isDraining }) => endpoint !== null && (!isDraining || id === drained));
-  return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
-}
-
-type RequestedMove = Omit<PlannedMove, "from"> & { readonly from: string | null };
-type MoveResult = PubsubMovesJson["moves"][number];
 
 /** Moves topics as often as `work` asks for it, and returns how many were moved each time. */
 async function runMoves(
@@ -186,7 +159,8 @@ async function runMoves(
       progress.set({ total });
       const done = values.dryRun
         ? moves.map((one): MoveResult => ({ ...one, outcome: "planned", why: null }))
-        : await moveAll(zk, path, moves, {
+        : await moveTopics(zk, path, moves, {
+          clock: systemClock(),
           socket: serviceSecurity(values)?.internalDialOptions,
           onDone: () => progress.add(1),
         });
@@ -207,36 +181,6 @@ async function runMoves(
     if (sentence !== null) io.err(`baton: ${sentence}\n`);
   }
   return exitCodeOfMoves(done);
-}
-
-async function moveAll(
-  zk: ZooKeeper,
-  path: PubsubPath,
-  moves: readonly RequestedMove[],
-  { socket, onDone }: { readonly socket: SocketOptions | undefined; readonly onDone: () => void },
-): Promise<MoveResult[]> {
-  const done: MoveResult[] = [];
-  const rest = moves.values();
-  const clock = systemClock();
-  const worker = async () => {
-    for (const one of rest) {
-      const outcome = await moveTopic(zk, path, one, { clock, withinMs: moveMsMax, socket });
-      done.push({
-        ...one,
-        from: previousOwnerOf(one, outcome),
-        outcome: outcome.kind,
-        why: "why" in outcome ? outcome.why : null,
-      });
-      onDone();
-    }
-  };
-  await Promise.all(Array.from({ length: movesAtOnce }, worker));
-  return done;
-}
-
-function previousOwnerOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
-  if (outcome.kind === "moved") return outcome.from;
-  return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
 }
 
 /** Returns why this move causes a nonzero exit code; null if it does not. */

@@ -98,11 +98,14 @@ async function requestIfWorse(zk: ZooKeeper, node: string, { priority, revocatio
   await writeRevocation(zk, node, revocation);
 }
 
-export type ResignOptions = Omit<BreakLockOptions, "path" | "force">;
+export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> {
+  /** Id of the leader that is asked; without it, whichever leads. */
+  readonly leader?: string;
+}
 
-/** Waits until the leader has stepped down, at most `waitMs`. Throws NOT_FOUND when there is no leader. */
+/** Waits until the leader has stepped down, at most `waitMs`. Throws NOT_FOUND when there is no leader, or another one. */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
   const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
   if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader`);
-  return await breakLock(zk, name, leader.id, { ...options, path: electionPath(name, options.root) });
+  return await breakLock(zk, name, options.leader ?? leader.id, { ...options, path: electionPath(name, options.root) });
 }

@@ -20,7 +20,14 @@ export type MoveOutcome =
   /** No response arrived, and the topic's node does not say that it has moved; it may still move. */
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
-interface MoveRequest {
+export interface MoveRequest {
+  readonly topic: string;
+  readonly to: string;
+  /** The owner and its epoch that the operator saw: the topic is moved only if they are still the same. */
+  readonly seen?: { readonly owner: string; readonly epoch: number } | undefined;
+}
+
+interface MoveInProgress {
   readonly topic: string;
   readonly to: string;
   readonly owner: string;
@@ -37,13 +44,16 @@ const checkEveryMs = 250;
 export async function moveTopic(
   zk: ZooKeeper,
   path: PubsubPath,
-  { topic, to }: { readonly topic: string; readonly to: string },
+  { topic, to, seen }: MoveRequest,
   options: ServerRequestOptions,
 ): Promise<MoveOutcome> {
   const nodes = new TopicNodes(zk, path);
   const node = (await nodes.read(topic))?.node;
   if (node === undefined) return { kind: "no topic" };
   const { owner, epoch } = node;
+  if (seen !== undefined && (seen.owner !== owner || seen.epoch !== epoch)) {
+    return { kind: "kept", owner, why: `it is at "${owner}" in epoch ${epoch} meanwhile` };
+  }
   if (owner === to) return { kind: "there" };
   const kept = (why: string): MoveOutcome => ({ kind: "kept", owner, why });
   if (owner === "") return kept("no server owns it at present");
@@ -85,7 +95,7 @@ export async function moveTopic(
 async function watchMove(
   zk: ZooKeeper,
   path: PubsubPath,
-  { topic, to, owner, endpoint }: MoveRequest,
+  { topic, to, owner, endpoint }: MoveInProgress,
   { clock, over }: { readonly clock: Clock; readonly over: AbortController },
 ): Promise<void> {
   const nodes = new TopicNodes(zk, path);

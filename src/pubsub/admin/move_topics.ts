@@ -1,0 +1,111 @@
+/** Moves many topics, and drains a server: for operators. */
+import type { SocketOptions } from "../../zeromq/socket_options.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import type { Clock } from "../../support/clock.ts";
+import { setDraining } from "../ownership/announcements.ts";
+import type { PubsubPath } from "../ownership/pubsub_path.ts";
+import { type MoveOutcome, type MoveRequest, moveTopic } from "./move_topic.ts";
+import { readOverview, type ServerOverview } from "./overview.ts";
+import { planDrain, type TopicsByServer } from "./plan_moves.ts";
+
+/** `from`: null if it is not known. */
+export type RequestedMove = MoveRequest & { readonly from: string | null };
+
+export interface MoveResult {
+  readonly topic: string;
+  readonly from: string | null;
+  readonly to: string;
+  readonly outcome: MoveOutcome["kind"] | "planned";
+  /** Reason for people; null if it was moved. */
+  readonly why: string | null;
+}
+
+/** Milliseconds: a failed handoff takes 30 s, and a topic may wait for its turn. */
+const moveMsMax = 60_000;
+const movesAtOnce = 4;
+
+interface MoveTopicsOptions {
+  readonly clock: Clock;
+  readonly socket: SocketOptions | undefined;
+  readonly signal?: AbortSignal;
+  readonly onDone?: () => void;
+}
+
+export async function moveTopics(
+  zk: ZooKeeper,
+  path: PubsubPath,
+  moves: readonly RequestedMove[],
+  { clock, socket, signal, onDone }: MoveTopicsOptions,
+): Promise<MoveResult[]> {
+  const done: MoveResult[] = [];
+  const rest = moves.values();
+  const worker = async () => {
+    for (const one of rest) {
+      const { topic, to } = one;
+      const outcome = await moveTopic(zk, path, one, { clock, withinMs: moveMsMax, socket, signal });
+      const from = previousOwnerOf(one, outcome);
+      done.push({ topic, from, to, outcome: outcome.kind, why: "why" in outcome ? outcome.why : null });
+      onDone?.();
+    }
+  };
+  await Promise.all(Array.from({ length: movesAtOnce }, worker));
+  return done;
+}
+
+function previousOwnerOf({ from }: RequestedMove, outcome: MoveOutcome): string | null {
+  if (outcome.kind === "moved") return outcome.from;
+  return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
+}
+
+interface DrainOptions {
+  /** Moves the topics, and returns how many were moved. */
+  readonly move: (moves: readonly RequestedMove[]) => Promise<number>;
+  /** Only plans. */
+  readonly isDryRun?: boolean;
+  /** The server is marked. */
+  readonly onDraining?: () => void;
+}
+
+/**
+ * Moves all topics of a server to others. The server stops taking new topics first; otherwise proxies would assign some to it during
+ * the drain. Throws NOT_FOUND and UNREACHABLE.
+ */
+export async function drainServer(
+  zk: ZooKeeper,
+  path: PubsubPath,
+  id: string,
+  { move, isDryRun = false, onDraining }: DrainOptions,
+): Promise<void> {
+  checkDrain(await readOverview(zk, path), id);
+  if (!isDryRun) {
+    await setDraining(zk, path, id, true);
+    onDraining?.();
+  }
+  // A proxy with an old list may assign one more topic; and if the session has just ended, the draining mark is gone.
+  while (await move(planDrain(topicsByServer(await readOverview(zk, path), id), id)) > 0) {
+    await setDraining(zk, path, id, true);
+  }
+}
+
+function checkDrain(servers: readonly ServerOverview[], id: string): void {
+  const drained = servers.find((server) => server.id === id);
+  if (drained === undefined) {
+    throw new BatonError("NOT_FOUND", `Server "${id}" does not exist and owns no topic`);
+  }
+  if (drained.endpoint === null) {
+    throw new BatonError(
+      "UNREACHABLE",
+      `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
+    );
+  }
+  if (topicsByServer(servers, id).size < 2) {
+    throw new BatonError("UNREACHABLE", `Cannot drain server "${id}": no other server can take topics`);
+  }
+}
+
+/** Topics of the servers that can take topics, and of the drained server, which only gives topics away. */
+export function topicsByServer(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
+  const there = servers.filter(({ id, endpoint, isDraining }) => endpoint !== null && (!isDraining || id === drained));
+  return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
+}
