@@ -11,9 +11,15 @@ export interface FollowedFolder<Value> {
   readonly path: string;
   /**
    * Reads one object; null: there is nothing to show. `watch` is for existing nodes only: a watch on a missing node of a deleted
-   * object would never end.
+   * object would never end. It is the same function as long as the object is followed. `isWhole` false: the object was read before, and
+   * only its watches have reported a change.
    */
-  readonly read: (zk: ZooKeeper, name: string, watch: (event: WatchEvent) => void) => Promise<Value | null>;
+  readonly read: (
+    zk: ZooKeeper,
+    name: string,
+    watch: (event: WatchEvent) => void,
+    isWhole: boolean,
+  ) => Promise<Value | null>;
 }
 
 export interface FolderChange<Value> {
@@ -62,7 +68,7 @@ export function followFolders<Value>(
   return readAgain(zk, (wake) => follower.readRound(wake), {
     signal,
     clock,
-    async pause(event, tookMs) {
+    pause: async (event, tookMs) => {
       if (!follower.hasUnread) await resultWithin(clock, sweepEveryMs, event.wait());
       await sleep(clock, Math.max(follower.hasUnread ? 0 : gatherMs, restMsAfter(tookMs)), signal).catch(() => {});
     },
@@ -73,6 +79,8 @@ interface FollowedObject {
   readonly name: string;
   /** The same function for every read: the client keeps a set of watchers. */
   readonly watch: (event: WatchEvent) => void;
+  /** False: it was read, and only watches have reported a change since. */
+  isWholeUnread: boolean;
 }
 
 class FolderObjects<Value> {
@@ -86,6 +94,11 @@ class FolderObjects<Value> {
   constructor(folder: FollowedFolder<Value>) {
     this.folder = folder;
   }
+}
+
+function markWhole<Value>({ unread }: FolderObjects<Value>, object: FollowedObject): void {
+  object.isWholeUnread = true;
+  unread.add(object);
 }
 
 class FolderFollower<Value> {
@@ -142,7 +155,7 @@ class FolderFollower<Value> {
     this.#connections = connections;
     for (const one of this.#folders) {
       one.isListUnread = true;
-      for (const object of one.objects.values()) one.unread.add(object);
+      for (const object of one.objects.values()) markWhole(one, object);
     }
   }
 
@@ -155,8 +168,8 @@ class FolderFollower<Value> {
     }
     const all = this.#folders.reduce((sum, { objects }) => sum + objects.size, 0);
     const part = new Set(this.#sweep.splice(0, Math.ceil(all * sweepEveryMs / sweepMs)));
-    for (const { objects, unread } of this.#folders) {
-      for (const object of part) if (objects.get(object.name) === object) unread.add(object);
+    for (const one of this.#folders) {
+      for (const object of part) if (one.objects.get(object.name) === object) markWhole(one, object);
     }
   }
 
@@ -187,6 +200,7 @@ class FolderFollower<Value> {
           unread.add(object);
           this.#wake();
         },
+        isWholeUnread: true,
       };
       objects.set(name, object);
       unread.add(object);
@@ -225,11 +239,14 @@ class FolderFollower<Value> {
     await mapInBatches(wanted, batchSize, async (object) => {
       const { name } = object;
       unread.delete(object);
+      const { isWholeUnread } = object;
+      object.isWholeUnread = false;
       try {
-        const value = await hiddenIfNoAuth(nullIfNoNode(folder.read(this.#zk, name, object.watch)));
+        const value = await hiddenIfNoAuth(nullIfNoNode(folder.read(this.#zk, name, object.watch, isWholeUnread)));
         if (!objects.has(name)) return;
         this.#changes.push({ folder: folder.path, name, value: value === "hidden" ? null : value });
       } catch (thrown) {
+        object.isWholeUnread = true;
         unread.add(object);
         throw thrown;
       }
