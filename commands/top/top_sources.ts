@@ -3,6 +3,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";
 import { detailsKey, readDetails, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
+import { nullIfNoNode } from "../../src/coordination/request_errors.ts";
 import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { type CommandStore, openCommandStore, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
@@ -26,7 +27,7 @@ export type SourcesCall = Pick<Call<typeof sourcesSettings>, "values" | "sources
 
 export class TopSources implements AsyncDisposable {
   readonly #call: SourcesCall;
-  readonly #stores = new Map<string, CommandStore>();
+  readonly #stores = new Map<string, { readonly name: string; readonly store: CommandStore }>();
   readonly #addresses: readonly { readonly address: Address; readonly isTyped: boolean }[];
 
   /** Throws USAGE and CONFIG for an address or a store name that cannot be used. */
@@ -60,8 +61,13 @@ export class TopSources implements AsyncDisposable {
     };
   }
 
+  /** A store of the last reading, by its folder; null: there is none. */
+  storeAt(folder: string): { readonly name: string; readonly store: CommandStore } | null {
+    return this.#stores.get(folder) ?? null;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const store of this.#stores.values()) await store[Symbol.asyncDispose]();
+    for (const { store } of this.#stores.values()) await store[Symbol.asyncDispose]();
     this.#stores.clear();
   }
 
@@ -79,7 +85,7 @@ export class TopSources implements AsyncDisposable {
       try {
         found.push(await this.#readStore(location));
       } catch (thrown) {
-        await this.#stores.get(location.where)?.[Symbol.asyncDispose]();
+        await this.#stores.get(location.where)?.store[Symbol.asyncDispose]();
         this.#stores.delete(location.where);
         problems.push(messageOf(thrown));
       }
@@ -89,8 +95,8 @@ export class TopSources implements AsyncDisposable {
 
   async #readStore(location: StoreLocation): Promise<TopStore> {
     const { name, where } = location;
-    const store = this.#stores.get(where) ?? await openCommandStore(location, { mustExist: true });
-    this.#stores.set(where, store);
+    const store = this.#stores.get(where)?.store ?? await openCommandStore(location, { mustExist: true });
+    this.#stores.set(where, { name, store });
     const totals = await store.read("totals");
     return {
       ...{ name, folder: where, isPaused: await store.read("isPaused") },
@@ -121,7 +127,10 @@ function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHol
 }
 
 async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
-  return await zk.exists(path.base) === null ? [] : await readOverview(zk, path);
+  if (await zk.exists(path.base) === null) return [];
+  // A client that keeps what it has read learns from this list that a shard was created.
+  const [, overview] = await Promise.all([nullIfNoNode(zk.getChildren(path.topics)), readOverview(zk, path)]);
+  return overview;
 }
 
 const isStoreNamed = ({ sources: { flags } }: SourcesCall) => flags.has("retryName") || flags.has("retryStore");

@@ -11,12 +11,14 @@ import type { NodeInfo } from "../../src/coordination/holder_info.ts";
 import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
 import { electionPath, folderOf, lockPath, objectPath } from "../../src/coordination/lock/lock_path.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
+import { RequestGate, WatchedReads } from "../../src/coordination/admin/watched_reads.ts";
 import { CompletionLog } from "../../src/coordination/pool/completion_log.ts";
 import { poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { childNames, hiddenIfNoAuth, nullIfNoNode } from "../../src/coordination/request_errors.ts";
 import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
 import { ticksFolder } from "../../src/coordination/tick/tick_state.ts";
 import { BatonError } from "../../src/errors.ts";
+import type { Clock } from "../../src/support/clock.ts";
 import type { PersonRow, PoolRow, TickRow, UseRow } from "../../src/ui/ui_rows.ts";
 import type { WatchEvent, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 
@@ -34,17 +36,28 @@ const failuresMax = 100;
 const runsMax = 60;
 
 /** Every folder that the page shows. */
-export function followedFolders(root: string): readonly FollowedFolder<ObjectRows>[] {
+export function followedFolders(root: string, clock: Clock): readonly FollowedFolder<ObjectRows>[] {
   const folder = (
     kind: string,
-    read: (zk: ZooKeeper, name: string, watch: Watch) => Promise<ObjectRows | null>,
+    read: (zk: ZooKeeper, name: string, watch: Watch, isWhole: boolean) => Promise<ObjectRows | null>,
   ): FollowedFolder<ObjectRows> => ({
     path: folderOf(kind, root),
-    read: (zk, name, watch) => nullIfUnknown(read(zk, name, watch)),
+    read: (zk, name, watch, isWhole) => nullIfUnknown(read(zk, name, watch, isWhole)),
   });
+  // The reads of an object end with its watch function, which is the same as long as it is followed.
+  const gate = new RequestGate(clock);
+  const known = new WeakMap<Watch, WatchedReads>();
+  const clientOf = (zk: ZooKeeper, watch: Watch, isWhole: boolean): ZooKeeper => {
+    const reads = known.get(watch) ?? new WatchedReads(zk, watch, { watchesData: false, gate });
+    known.set(watch, reads);
+    if (isWhole) reads.forget();
+    return reads.client;
+  };
+  const queues = (kind: "lock" | "election") =>
+    folder(`${kind}s`, (zk, name, watch, isWhole) => readQueue(clientOf(zk, watch, isWhole), { kind, name, root }));
   return [
-    folder("locks", (zk, name, watch) => readQueue(zk, { kind: "lock", name, root, watch })),
-    folder("elections", (zk, name, watch) => readQueue(zk, { kind: "election", name, root, watch })),
+    queues("lock"),
+    queues("election"),
     folder("barriers", (zk, name, watch) => readNode(zk, { kind: "barrier", name, root, watch })),
     folder("gates", (zk, name, watch) => readNode(zk, { kind: "gate", name, root, watch })),
     folder("pools", (zk, name, watch) => readPool(zk, { name, root, watch })),
@@ -80,12 +93,13 @@ const useRows = (row: UseRow): ObjectRows => ({
 });
 
 /** A lock or an election; null if it is free. */
-async function readQueue(zk: ZooKeeper, request: RowRequest<"lock" | "election">): Promise<ObjectRows | null> {
-  const { kind, name, root, watch } = request;
+async function readQueue(
+  zk: ZooKeeper,
+  { kind, name, root }: Omit<RowRequest<"lock" | "election">, "watch">,
+): Promise<ObjectRows | null> {
   const path = kind === "election" ? electionPath(name, root) : lockPath(name, root);
-  const lists = watchLists(zk, watch);
   // The list of the lock itself changes when `h` or `q` is created.
-  const read = Promise.all([path.lock, path.holders, path.queue].map((node) => childNames(lists, node)));
+  const read = Promise.all([path.lock, path.holders, path.queue].map((node) => childNames(zk, node)));
   const found = await hiddenIfNoAuth(read);
   const empty = { kind, name, limit: null, holders: [], waiters: [], problem: null };
   if (found === "hidden") return useRows({ ...empty, holding: null, waiting: null });
@@ -93,7 +107,7 @@ async function readQueue(zk: ZooKeeper, request: RowRequest<"lock" | "election">
   const { holders: holding, waiters: waiting } = countUses(granted, queue);
   if (holding === 0 && waiting === 0) return null;
   return await rowOrProblem({ ...empty, holding, waiting }, async () => {
-    const status = await lockStatus(watchLists(zk, watch), name, { path, detailsMax: peopleMax });
+    const status = await lockStatus(zk, name, { path, detailsMax: peopleMax });
     return {
       ...{ ...empty, holding, waiting, limit: status.limit },
       holders: status.holders.map((one) => personRow(one, { id: one.holderId, token: one.fencingToken, place: null })),

@@ -13,7 +13,11 @@ import { checkPrivateFile } from "../../src/support/private_file.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import { RequestGuard } from "../../src/ui/request_guard.ts";
 import type { ExitCode } from "../exit_codes.ts";
+import { serviceSecurity } from "../pubsub/service_security.ts";
+import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { parseListenFlag } from "../listen_address.ts";
+import { UiActions } from "./ui_actions.ts";
+import { UiDetails } from "./ui_details.ts";
 import { UiFeed } from "./ui_feed.ts";
 import { type UiCall, uiSettings } from "./ui_options.ts";
 import { UiSite } from "./ui_site.ts";
@@ -36,14 +40,26 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
         "or listen on 127.0.0.1 and use ssh -L",
     );
   }
-  const readToken = values.tokenFile === undefined ? newToken() : tokenIn(values.tokenFile);
+  const { readToken, actToken } = tokensOf(values);
+  const security = serviceSecurity({ pubsubKey: values.pubsubKey });
   const log = processLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
   const { default: { version } } = await import("../../package.json", { with: { type: "json" } });
   using stop = new StopRequest(processSignals());
   await using feed = new UiFeed(call, { clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
-  const guard = new RequestGuard({ hosts, readToken, actToken: null, clock });
-  const site = new UiSite({ feed, guard, clock });
+  const guard = new RequestGuard({ hosts, readToken, actToken, clock });
+  const shared = {
+    zk: () => feed.zk,
+    root: values.root,
+    storeAt: (folder: string) => feed.storeAt(folder),
+    socket: () => security?.internalDialOptions,
+    clock,
+  };
+  const onChange = feed.showActions.bind(feed);
+  const actions = actToken === null ? null : new UiActions({ ...shared, log, signal: stop.signal, onChange });
+  const redaction = configuredRedaction(values, call.sources);
+  const details = new UiDetails({ ...shared, redaction, showsBodies: values.showBodies });
+  const site = new UiSite({ feed, guard, clock, details, actions, showsBodies: values.showBodies });
   await using service = await serveHttp(address, {
     handle: (request) => site.handle(request),
     clock,
@@ -52,7 +68,11 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     ...(tls === null ? {} : { tls }),
   });
   const link = `${tls === null ? "http" : "https"}://${linkHost(service.address, values.hostName)}/`;
-  io.out(values.tokenFile === undefined ? `${link}#token=${readToken}\n` : `${link}\n`);
+  if (values.tokenFile !== undefined) io.out(`${link}\n`);
+  else {
+    io.out(`${link}#token=${readToken}\n`);
+    if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
+  }
   await Promise.race([feed.run(stop.signal), aborted(stop.signal)]);
   throw stop.signal.reason;
 }
@@ -86,8 +106,24 @@ const newToken = () => randomBytes(32).toString("base64url");
 
 const tokenCharactersMin = 32;
 
-/** The first line of a file that only this user can read. Throws CONFIG. */
-function tokenIn(file: string): string {
+/** New tokens, or those of the file. Throws CONFIG. */
+function tokensOf({ tokenFile, allowActions }: UiCall["values"]): {
+  readonly readToken: string;
+  readonly actToken: string | null;
+} {
+  if (tokenFile === undefined) return { readToken: newToken(), actToken: allowActions ? newToken() : null };
+  const [first, second] = linesOf(tokenFile);
+  const readToken = tokenOf(first, tokenFile, "first");
+  const actToken = allowActions ? tokenOf(second, tokenFile, "second") : null;
+  if (readToken !== actToken) return { readToken, actToken };
+  throw new BatonError(
+    "CONFIG",
+    `--token-file ${tokenFile}: the token for actions must differ from the one for reading`,
+  );
+}
+
+/** The lines of a file that only this user can read. Throws CONFIG. */
+function linesOf(file: string): string[] {
   let text: string;
   try {
     text = readFileSync(file, "utf8");
@@ -95,12 +131,16 @@ function tokenIn(file: string): string {
     throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${messageOf(cause)}`, { cause });
   }
   checkPrivateFile(file, "--token-file");
-  const [token = ""] = text.split(/\r?\n/);
-  if (token.length >= tokenCharactersMin && /^[\w.~+/=-]+$/.test(token)) return token;
+  return text.split(/\r?\n/);
+}
+
+function tokenOf(token: string | undefined, file: string, line: "first" | "second"): string {
+  if (token !== undefined && token.length >= tokenCharactersMin && /^[\w.~+/=-]+$/.test(token)) return token;
+  const what = line === "first" ? "" : ", the token for actions,";
   throw new BatonError(
     "CONFIG",
-    `--token-file ${file}: its first line must have at least ${tokenCharactersMin} of the characters A-Z a-z 0-9 - _ . ~ + / =, such as the ` +
-      "output of: openssl rand -hex 32",
+    `--token-file ${file}: its ${line} line${what} must have at least ${tokenCharactersMin} of the characters A-Z a-z 0-9 - _ . ~ + / =, ` +
+      "such as the output of: openssl rand -hex 32",
   );
 }
 

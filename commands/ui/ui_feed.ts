@@ -3,6 +3,7 @@
  * and the rows.
  */
 import { type FolderChange, type FolderRound, followFolders } from "../../src/coordination/admin/follow_folders.ts";
+import { WatchedReads } from "../../src/coordination/admin/watched_reads.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { isTransient } from "../../src/coordination/request_errors.ts";
 import { messageOf } from "../../src/errors.ts";
@@ -27,6 +28,8 @@ const idleMsMax = 60_000;
 const gatherMs = 1000;
 /** Time between two readings of topics, stores and processes. Milliseconds. */
 const servicesEveryMs = 2000;
+/** Each reading with a number that this divides reads all topics and servers; the others read those whose change was reported. */
+const servicesWholeEvery = 60;
 /** Time until servers that refused the session are tried again. Milliseconds. */
 const refusedEveryMs = 10_000;
 const poolItemsMax = 100;
@@ -80,7 +83,7 @@ export class UiFeed implements AsyncDisposable {
     this.#log = log;
     this.#sources = new TopSources(call);
     const { root } = call.values;
-    this.#about = { servers: "", root, version, isConnected: false, problems: [], isComplete: false };
+    this.#about = { servers: "", root, version, isConnected: false, problems: [], isComplete: false, actions: [] };
     this.#setAbout({});
     this.#publish();
   }
@@ -88,6 +91,16 @@ export class UiFeed implements AsyncDisposable {
   /** The session, for actions; null while there is none. */
   get zk(): ZooKeeper | null {
     return this.#zk;
+  }
+
+  /** An open message store that the page shows. */
+  storeAt(folder: string): ReturnType<TopSources["storeAt"]> {
+    return this.#sources.storeAt(folder);
+  }
+
+  showActions(actions: AboutRow["actions"]): void {
+    this.#setAbout({ actions });
+    this.#publish();
   }
 
   /** Counts a page until it is disposed. */
@@ -184,7 +197,7 @@ export class UiFeed implements AsyncDisposable {
     const polling = this.#pollServices(zk, end.signal);
     polling.catch((thrown) => end.abort(thrown));
     try {
-      const folders = followedFolders(this.#about.root);
+      const folders = followedFolders(this.#about.root, this.#clock);
       for await (const round of followFolders(zk, folders, { signal: end.signal, clock: this.#clock, gatherMs })) {
         this.#applyRound(round);
         yield;
@@ -257,9 +270,11 @@ export class UiFeed implements AsyncDisposable {
 
   /** Rejects for a refusal; the end of the session ends the other reader, too. */
   async #pollServices(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
+    const reads = new WatchedReads(zk, () => {});
+    for (let round = 1; !signal.aborted; round++) {
+      if (round % servicesWholeEvery === 0) reads.forget();
       try {
-        this.#applyServices(await this.#sources.readServices(zk, signal));
+        this.#applyServices(await this.#sources.readServices(reads.client, signal));
       } catch (thrown) {
         if (signal.aborted || zk.session.ended.aborted) return;
         if (!isTransient(thrown)) throw thrown;

@@ -1,6 +1,8 @@
 /** Options of `baton ui`. */
 import { logSettings } from "../../src/config/command_settings.ts";
-import { flag, type SettingTable } from "../../src/config/setting.ts";
+import { pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
+import { retryRedactSettings } from "../../src/config/retry_settings.ts";
+import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { listType, textType } from "../../src/config/value_types.ts";
 import type { Call } from "../command.ts";
 import { sourcesSettings } from "../top/top_options.ts";
@@ -21,9 +23,16 @@ export const uiSettings = {
     help: "further names under which browsers reach the page",
     unset: "localhost, 127.0.0.1, [::1], and the host of --listen",
   }),
+  allowActions: toggle("--allow-actions", {
+    help:
+      "print a second link, whose page may break locks, make leaders resign, redrive and drop dead letters, drain servers, move topics",
+  }),
+  showBodies: toggle("--show-bodies", { help: "the page may show the bodies of dead letters" }),
   listenCert: flag("--listen-cert", textType("file"), { help: "PEM file with the certificate of the page, for TLS" }),
   listenKey: flag("--listen-key", textType("file"), { help: "PEM file with the private key of --listen-cert" }),
   ...logSettings,
+  ...retryRedactSettings,
+  ...pubsubKeySettings,
   ...sourcesSettings,
 } satisfies SettingTable;
 

@@ -1,16 +1,24 @@
 /** Answers the requests of the page: its files, and the stream of its rows. Owns nothing. */
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { HttpError } from "../../src/http/http_error.ts";
 import { type HttpRequest, type HttpResponse } from "../../src/http/serve_http.ts";
 import type { ResponseStream } from "../../src/http/response_stream.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { pageHtml, pageScript, pageStyle } from "../../src/ui/page_files.ts";
 import type { Access, RequestGuard } from "../../src/ui/request_guard.ts";
 import type { UiHello } from "../../src/ui/ui_rows.ts";
+import type { UiActions } from "./ui_actions.ts";
+import type { UiDetails } from "./ui_details.ts";
 import type { UiFeed } from "./ui_feed.ts";
 
 interface UiSiteOptions {
   readonly feed: UiFeed;
   readonly guard: RequestGuard;
   readonly clock: Clock;
+  readonly details: UiDetails;
+  /** Null: the page only reads. */
+  readonly actions: UiActions | null;
+  readonly showsBodies: boolean;
 }
 
 /** Only this program's own script and style; the page cannot be shown in a frame. */
@@ -35,6 +43,35 @@ const files: ReadonlyMap<string, { readonly type: string; readonly text: string 
   ["/page.css", { type: "text/css; charset=utf-8", text: pageStyle }],
 ]);
 
+const actionsPath = "/actions/";
+const detailPaths: readonly string[] = ["/stream", "/dead", "/topic", "/body"];
+
+function accessOf(path: string): Access {
+  if (path.startsWith(actionsPath)) return "act";
+  return detailPaths.includes(path) ? "read" : "page";
+}
+
+const plainText = "text/plain; charset=utf-8";
+const notFound = (): HttpResponse => ({ status: 404, headers: securityHeaders, body: "There is no such page\n" });
+
+/** A failure is a response with its sentence, and with the security headers. */
+async function withErrors(work: () => Promise<HttpResponse>): Promise<HttpResponse> {
+  try {
+    return await work();
+  } catch (thrown) {
+    const status = statusOf(thrown);
+    if (status === null) throw thrown;
+    const headers = { ...securityHeaders, "content-type": plainText };
+    return { status, headers, body: `${messageOf(thrown).trimEnd()}\n` };
+  }
+}
+
+function statusOf(thrown: unknown): number | null {
+  if (thrown instanceof HttpError) return thrown.status;
+  if (!(thrown instanceof BatonError)) return null;
+  return thrown.code === "USAGE" || thrown.code === "BAD_DATA" ? 400 : thrown.code === "NOT_FOUND" ? 404 : 503;
+}
+
 /** A comment is sent after this time without a change, so that a page notices a lost connection. Milliseconds. */
 const commentEveryMs = 15_000;
 /** Bytes of one write: the time limit of the connection is one of each write. */
@@ -47,24 +84,45 @@ export class UiSite {
     this.#options = options;
   }
 
-  handle(request: HttpRequest): HttpResponse {
-    const file = files.get(request.path);
-    const access: Access = request.path === "/stream" ? "read" : "page";
+  async handle(request: HttpRequest): Promise<HttpResponse> {
+    const { path } = request;
+    const access = accessOf(path);
     const refusal = this.#options.guard.check(request, access);
     if (refusal !== null) {
       const { status, why, headers } = refusal;
       return { status, headers: { ...securityHeaders, ...headers }, body: `${why}\n` };
     }
-    if (access === "read") return this.#stream(request);
-    if (file === undefined) return { status: 404, headers: securityHeaders, body: "There is no such page\n" };
+    if (path === "/stream") return this.#stream(request);
+    if (access === "act") return await this.#act(request);
+    if (access === "read") return await this.#answer(request);
+    const file = files.get(path);
+    if (file === undefined) return notFound();
     return { status: 200, headers: { ...securityHeaders, "content-type": file.type }, body: file.text };
+  }
+
+  async #act(request: HttpRequest): Promise<HttpResponse> {
+    const { actions } = this.#options;
+    if (actions === null) return notFound();
+    return await withErrors(async () => {
+      const { status, text } = await actions.run(request.path.slice(actionsPath.length), await request.readBody());
+      return { status, headers: { ...securityHeaders, "content-type": plainText }, body: `${text}\n` };
+    });
+  }
+
+  async #answer({ path, query, signal }: HttpRequest): Promise<HttpResponse> {
+    return await withErrors(async () => {
+      const answer = this.#options.details.answer(path, query, signal);
+      if (answer === null) return notFound();
+      const headers = { ...securityHeaders, "content-type": "application/json; charset=utf-8" };
+      return { status: 200, headers, body: JSON.stringify(await answer) };
+    });
   }
 
   #stream(request: HttpRequest): HttpResponse {
     const hello: UiHello = {
       nowMs: Date.now(),
       mayAct: this.#options.guard.mayAct(request),
-      showsBodies: false,
+      showsBodies: this.#options.showsBodies,
     };
     const last = request.headers["last-event-id"];
     return {

@@ -19,6 +19,7 @@ import { pubsubSpeed } from "./pubsub_speed.ts";
 import { topicGrowth } from "./topic_growth.ts";
 import { topicHandoff } from "./topic_handoff.ts";
 import { topicStore } from "./topic_store.ts";
+import { uiCost } from "./ui_cost.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
 
 const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: number) => Promise<string>> = {
@@ -45,6 +46,7 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   "pubsub-handoff": (rounds) => topicHandoff(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),
   retry: (rounds) => retrySpeed(rounds),
+  ui: () => uiCost(),
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),
   "curve-cipher": (rounds) => curveCipher(rounds),
   "zmtp-curve": (rounds) => zmtpSpeed({ rounds, mechanism: "CURVE" }),

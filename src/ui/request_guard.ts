@@ -69,7 +69,11 @@ export class RequestGuard {
     const given = headers["authorization"];
     if (isToken(given, actToken)) return null;
     if (isToken(given, readToken)) {
-      return access === "read" ? null : { status: 403, why: "This link is for reading; actions need the other one" };
+      if (access === "read") return null;
+      const why = actToken === null
+        ? "baton ui was started without --allow-actions"
+        : "This link is for reading; actions need the other one";
+      return { status: 403, why };
     }
     return this.#countWrongToken();
   }

@@ -128,6 +128,53 @@ export interface MetricsRow {
   readonly rates: Readonly<Record<string, number>>;
 }
 
+/** One dead letter, without its body. */
+export interface DeadLetterRow {
+  readonly id: string;
+  readonly seq: number;
+  readonly key: string | null;
+  readonly reason: string | null;
+  readonly tries: number;
+  readonly firstMs: number;
+  /** The end of the last try: a dead letter that was tried again has another one. */
+  readonly lastMs: number | null;
+  readonly error: string | null;
+  readonly bytes: number;
+  /** True: delivered elsewhere, and no longer to be redriven. */
+  readonly isForwarded: boolean;
+}
+
+/** Dead letters, 100 at most, the oldest first. */
+export interface DeadLetterPage {
+  readonly letters: readonly DeadLetterRow[];
+  readonly hasMore: boolean;
+}
+
+/** The answer of the server that owns a topic. */
+export interface TopicDetailRow {
+  readonly topic: string;
+  readonly owner: string;
+  /** Time of the answer: two of them give the rate. */
+  readonly atMs: number;
+  readonly first: number;
+  readonly end: number;
+  readonly bytes: number;
+  readonly clients: number;
+  readonly subscribers: number;
+  /** The subscribers that are the furthest behind. */
+  readonly slowest: readonly { readonly client: string; readonly position: number; readonly pending: number }[];
+  readonly damage: string | null;
+}
+
+/** An action of a page, and its result. */
+export interface ActionRow {
+  readonly number: number;
+  readonly atMs: number;
+  readonly what: string;
+  readonly state: "running" | "done" | "failed";
+  readonly result: string;
+}
+
 /** The state of the program itself. */
 export interface AboutRow {
   readonly servers: string;
@@ -139,6 +186,8 @@ export interface AboutRow {
   readonly problems: readonly string[];
   /** False while the first reading is not complete. */
   readonly isComplete: boolean;
+  /** The last actions, the newest first. */
+  readonly actions: readonly ActionRow[];
 }
 
 /** The first event of a stream: what this page may do. */

@@ -4,55 +4,22 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import type { Browser, Page } from "playwright-core";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
-import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { assignedNode } from "../../src/pubsub/ownership/topic_node.ts";
-import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { lockPath } from "../../src/coordination/lock/lock_path.ts";
+import { parseNodeInfo } from "../../src/coordination/holder_info.ts";
+import { newGuid } from "../../src/support/guid.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
 import { describeWithPeer } from "../support/peers.ts";
-import { makeParents, seedLocks } from "../support/ui_rows_seed.ts";
+import { deadCount, lockCount, seedLocks, seedPage, topicCount } from "../support/ui_rows_seed.ts";
 import { mistakesOf, type ServedPage, servePage, startBrowser } from "../support/ui_page.ts";
 
 setDefaultTimeout(60_000);
 
-const lockCount = 1000;
-const topicCount = 200;
-const deadCount = 10_000;
 const pictures = join(import.meta.dirname, "../../docs/picture");
-
-async function seed(zk: ZooKeeper, storeFolder: string): Promise<Map<string, string>> {
-  const name = (index: number) => `job/${String(index).padStart(4, "0")}`;
-  const jobs = Array.from({ length: lockCount - 2 }, (_, index) => ({ name: name(index) }));
-  const ids = await seedLocks(zk, [
-    { name: "nightly", waiters: 3, reason: "full backup" },
-    { name: "<img src=x>\u202e&amp;", user: "eve" },
-    ...jobs,
-  ]);
-  // Nodes of other programs, and of another version, must not hide the others.
-  await makeParents(zk, "/baton/locks/not%00baton");
-  await makeParents(zk, "/baton/locks/other/child");
-  await makeParents(zk, "/baton/ticks/other/id");
-  const path = new PubsubPath("/baton");
-  await makeParents(zk, path.topics);
-  const nodes = new TopicNodes(zk, path);
-  for (let index = 0; index < topicCount; index++) {
-    await nodes.create(`topic${String(index).padStart(3, "0")}`, assignedNode("server1", "one"));
-  }
-  const rules = { ...readOnlyRules, maxBytes: 1 << 30, maxMessages: 1_000_000 };
-  using store = new DirectStore(storeFolder, rules, { mustExist: false });
-  const tried = { outcome: "final", retryAfterMs: null, error: "exited with 64" } as const;
-  const head = { kind: "command", argv: null, cwd: null } as const;
-  const message = { head, body: new Uint8Array(10), key: null, tried };
-  for (let made = 0; made < deadCount; made += 1000) {
-    store.call("accept", Array.from({ length: 1000 }, () => message), Date.now());
-  }
-  return ids;
-}
 
 describeWithPeer("chromium", "baton ui in a browser", () => {
   let browser: Browser;
@@ -73,8 +40,8 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         servers = await backend.start({ sessionTimeoutMaxMs: 60_000 });
         session = new BatonSession({ BATON_SERVERS: servers.servers });
         zk = await connect({ servers: parseServers(servers.servers), sessionTimeoutMs: 60_000 });
-        ids = await seed(zk, session.path("store"));
-        served = await servePage(session);
+        ids = await seedPage(zk, session.path("store"));
+        served = await servePage(session, "--allow-actions");
         page = await browser.newPage({ viewport: { width: 1200, height: 800 } });
         mistakes = mistakesOf(page);
       });
@@ -150,6 +117,8 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.locator("dialog[open] h2", { hasText: "Lock nightly" }).waitFor();
         await page.locator("dialog[open] td", { hasText: "full backup" }).first().waitFor();
         await picture("ui_lock");
+        // The link for reading offers no action.
+        expect(await page.locator("dialog[open] button", { hasText: "…" }).count()).toBe(0);
         await page.keyboard.press("Escape");
         await page.locator("dialog[open]").waitFor({ state: "hidden" });
         expect(await page.evaluate("document.activeElement.dataset.row")).toBe("nightly");
@@ -169,13 +138,145 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
         await page.setViewportSize({ width: 1200, height: 800 });
       });
 
+      /** The holder of "nightly" as its baton would be: releases the lock when it is asked. */
+      const releaseWhenAsked = async () => {
+        const { holders } = lockPath("nightly");
+        const [child = ""] = (await zk.getChildren(holders)).children;
+        const node = `${holders}/${child}`;
+        return new Promise<string>((resolve, reject) => {
+          const watch = () => {
+            zk.getData(node).then(async ({ data }) => {
+              await zk.delete(node, -1);
+              resolve(parseNodeInfo(data).revoke?.by ?? "");
+            }).catch(reject);
+          };
+          zk.getData(node, { watch }).catch(reject);
+        });
+      };
+      const nightlyHolders = async () => (await zk.getChildren(lockPath("nightly").holders)).children;
+      const dialog = (text: string | RegExp) => page.locator("dialog.action[open]", { hasText: text });
+
+      test("a stale page does not break the lock of the next holder, and a page that is not asks its holder", async () => {
+        await page.goto("about:blank");
+        await page.goto(served.actLink);
+        await page.locator("p.mode", { hasText: "may act" }).waitFor();
+        await view("locks");
+        await page.locator("#filter").fill("nightly");
+        await page.locator("button.name", { hasText: "nightly" }).click();
+        await page.getByRole("button", { name: "Ask to release…" }).click();
+        await dialog("root@db1:812 backup.sh holds").waitFor();
+        await picture("ui_action");
+        // Another holder takes the lock while the dialog is open.
+        const [old = ""] = await nightlyHolders();
+        const next = `x-${newGuid()}`;
+        const data = (await zk.getData(`${lockPath("nightly").holders}/${old}`)).data;
+        await zk.delete(`${lockPath("nightly").holders}/${old}`, -1);
+        await zk.create(`${lockPath("nightly").holders}/${next}`, data, { mode: "ephemeral" });
+        await dialog("").getByRole("button", { name: "Ask to release" }).click();
+        await dialog("The page is old").waitFor();
+        expect(await nightlyHolders()).toEqual([next]);
+        expect(parseNodeInfo((await zk.getData(`${lockPath("nightly").holders}/${next}`)).data).revoke).toBeNull();
+        await page.keyboard.press("Escape");
+        const askedBy = releaseWhenAsked();
+        // By keyboard alone, when the row has the next holder: the button, the reason, the name of the button.
+        const stat = await zk.exists(`${lockPath("nightly").holders}/${next}`);
+        await page.locator("dialog[open] td", { hasText: String(stat?.czxid) }).waitFor();
+        await page.getByRole("button", { name: "Ask to release…" }).focus();
+        await page.keyboard.press("Enter");
+        await dialog("").locator("input[name=reason]").focus();
+        await page.keyboard.type("upgrade");
+        await page.keyboard.press("Enter");
+        await dialog("has released it").waitFor();
+        await page.keyboard.press("Escape");
+        expect(await askedBy).toContain("via baton ui");
+        await page.keyboard.press("Escape");
+        await view("overview");
+        await page.locator("td", { hasText: 'break lock "nightly"' }).first().waitFor();
+      });
+
+      test("force needs the name typed; without it nothing is sent", async () => {
+        await view("locks");
+        await page.locator("#filter").fill("eve");
+        await page.locator("button.name").first().click();
+        await page.getByRole("button", { name: "Take by force…" }).click();
+        await dialog("").locator("input[name=typed]").fill("eve");
+        await dialog("").getByRole("button", { name: "Take by force" }).click();
+        await dialog("Nothing was sent").waitFor();
+        await page.keyboard.press("Escape");
+        await page.keyboard.press("Escape");
+        await page.locator("#filter").fill("");
+      });
+
+      test("dead letters are shown by 100 and by filter, redriven, and dropped after the name is typed", async () => {
+        await view("retry");
+        await page.locator("button.name", { hasText: "default" }).click();
+        const rows = page.locator("table.letters tbody tr");
+        await rows.nth(99).waitFor();
+        expect(await rows.count()).toBe(100);
+        await page.locator("h3").evaluate("(heading) => heading.scrollIntoView()");
+        await picture("ui_dead_letters");
+        const first = await rows.first().locator("th").textContent();
+        await page.getByRole("button", { name: "Next 100" }).click();
+        await page.locator("caption", { hasText: "Page 2" }).waitFor();
+        await eventually(async () => await rows.first().locator("th").textContent() !== first);
+        await page.locator("#dead-filter").fill("no such error");
+        await page.getByRole("button", { name: "Show", exact: true }).click();
+        await page.getByText("None.", { exact: true }).waitFor();
+        await page.locator("#dead-filter").fill("exited");
+        await page.getByRole("button", { name: "Show", exact: true }).click();
+        await rows.first().getByRole("button", { name: "Redrive…" }).click();
+        await dialog("").getByRole("button", { name: "Redrive" }).click();
+        await dialog("1 dead letter redriven").waitFor();
+        await page.keyboard.press("Escape");
+        await page.getByRole("button", { name: "Drop these 100…" }).click();
+        await dialog("").locator("input[name=typed]").fill("default");
+        await dialog("").getByRole("button", { name: "Drop" }).click();
+        await dialog(/dead letters? dropped/).waitFor();
+        await page.keyboard.press("Escape");
+        await page.setViewportSize({ width: 390, height: 844 });
+        expect(await page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
+        await page.setViewportSize({ width: 1200, height: 800 });
+        await page.keyboard.press("Escape");
+        await page.locator("td", { hasText: /9,(899|900)/ }).first().waitFor();
+      });
+
       if (backend.kind === "keeper") {
+        test("a page of another origin cannot act, by a form or by a script", async () => {
+          const target = new URL(served.link).origin;
+          const html =
+            `<form action="${target}/actions/break" method="post" enctype="text/plain"><input name='{"name":"a"' value='}'></form>`;
+          using other = Bun.serve({
+            port: 0,
+            fetch: () => new Response(html, { headers: { "content-type": "text/html" } }),
+          });
+          const evil = await browser.newPage();
+          await evil.goto(`http://localhost:${other.port}/`);
+          const [response] = await Promise.all([
+            evil.waitForResponse((one) => one.url().startsWith(target)),
+            evil.waitForURL(`${target}/**`),
+            evil.evaluate("document.forms[0].submit()"),
+          ]);
+          expect([403, 415]).toContain(response.status());
+          await evil.goto(`http://localhost:${other.port}/`);
+          const token = new URL(served.actLink).hash.slice("#token=".length);
+          const options = JSON.stringify({
+            method: "POST",
+            headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+            body: "{}",
+          });
+          const seen = await evil.evaluate(
+            `fetch("${target}/actions/break", ${options}).then(() => "sent", () => "refused by the browser")`,
+          );
+          expect(seen).toBe("refused by the browser");
+          await evil.close();
+        });
+
         test("axe finds no problem in any view, light and dark", async () => {
           const axe = readFileSync(join(import.meta.dirname, "../../node_modules/axe-core/axe.min.js"), "utf8");
           // The content security policy refuses the script as a part of the page: it runs in a context without the policy.
           const checked = await browser.newContext({ bypassCSP: true });
           const other = await checked.newPage();
-          await other.goto(served.link);
+          await other.goto(served.actLink);
           await other.locator("p.live", { hasText: "live" }).waitFor();
           await other.evaluate(axe);
           const options = `{ resultTypes: ["violations"] }`;
@@ -184,12 +285,20 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
             for (const name of ["overview", "locks", "topics", "retry", "servers", "ticks"]) {
               await other.locator(`nav a[href="#${name}"]`).click();
               await other.locator("#filter").fill(name === "locks" ? "nightly" : "");
-              const found = await other.evaluate(`axe.run(document, ${options})`) as { violations: AxeViolation[] };
-              const problems = found.violations.map(({ id, nodes }) =>
-                `${name} ${colorScheme} ${id}: ${nodes[0]?.html}`
-              );
-              expect(problems).toEqual([]);
+              const found = await other.evaluate(`axe.run(document, ${options})`);
+              expect(problemsOf(found, `${name} ${colorScheme}`)).toEqual([]);
             }
+            if (colorScheme === "light") continue; // the rest has 100 rows, and the same colours
+            // The details of a store, and over them the dialog of an action.
+            await other.locator('nav a[href="#retry"]').click();
+            await other.locator("button.name").first().click();
+            await other.locator("table.letters").waitFor();
+            expect(problemsOf(await other.evaluate(`axe.run("dialog[open]", ${options})`), "dead letters")).toEqual([]);
+            await other.getByRole("button", { name: /Drop these/ }).click();
+            await other.locator("dialog.action[open]").waitFor();
+            expect(problemsOf(await other.evaluate(`axe.run("dialog.action", ${options})`), "action")).toEqual([]);
+            await other.keyboard.press("Escape");
+            await other.keyboard.press("Escape");
           }
           await checked.close();
         });
@@ -218,9 +327,15 @@ interface AxeViolation {
   readonly nodes: readonly { readonly html: string }[];
 }
 
+function problemsOf(found: unknown, where: string): string[] {
+  return (found as { violations: AxeViolation[] }).violations.map(({ id, nodes }) =>
+    `${where} ${id}: ${nodes[0]?.html}`
+  );
+}
+
 describe("pictures", () => {
   test("docs/ui.md has the pictures that the tests above make", () => {
-    for (const name of ["ui_overview", "ui_lock", "ui_phone"]) {
+    for (const name of ["ui_overview", "ui_lock", "ui_action", "ui_dead_letters", "ui_phone"]) {
       expect(existsSync(join(pictures, `${name}.png`))).toBe(true);
     }
   });

@@ -134,6 +134,14 @@ describe("options", () => {
     other.running.child.kill("SIGTERM");
     const { stdout, stderr } = await other.running.ended;
     expect(stdout + stderr).not.toContain(secret);
+    const missing = await run(`--listen :0 --allow-actions --token-file "${file}"`);
+    expect([missing.code, missing.stderr]).toEqual([
+      78,
+      expect.stringContaining("its second line, the token for actions,"),
+    ]);
+    writeFileSync(file, `${secret}\n${secret}\n`);
+    const same = await run(`--listen :0 --allow-actions --token-file "${file}"`);
+    expect([same.code, same.stderr]).toEqual([78, expect.stringContaining("must differ")]);
     writeFileSync(file, "short\n");
     const { code, stderr: why } = await run(`--listen :0 --token-file "${file}"`);
     expect(code).toBe(78);

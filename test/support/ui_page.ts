@@ -9,6 +9,8 @@ export interface ServedPage {
   readonly running: Running;
   /** The link that the program printed, with its token. */
   readonly link: string;
+  /** The link for actions; empty without --allow-actions. */
+  readonly actLink: string;
 }
 
 /** Starts `baton ui` on a free port. `options`: further words of its command line. */
@@ -18,7 +20,10 @@ export async function servePage(session: BatonSession, options = ""): Promise<Se
     what: `a link of baton ui; it printed ${running.stderr()}`,
     withinMs: 15_000,
   });
-  return { running, link };
+  const actLink = options.includes("--allow-actions")
+    ? await eventually(() => /^with actions: (\S+)$/m.exec(running.stdout())?.[1] ?? null, { what: "the second link" })
+    : "";
+  return { running, link, actLink };
 }
 
 /** Its own sandbox needs rights that root of a container does not have. */

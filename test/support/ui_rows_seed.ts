@@ -1,4 +1,8 @@
 /** Many objects for the page of `baton ui`: nodes as baton writes them, made by one session. */
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { assignedNode } from "../../src/pubsub/ownership/topic_node.ts";
+import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
+import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
 import { formatLockState } from "../../src/coordination/lock/lock_state.ts";
 import { formatNewNode } from "../../src/coordination/holder_info.ts";
 import { lockPath } from "../../src/coordination/lock/lock_path.ts";
@@ -6,6 +10,10 @@ import { contenderPrefix, holderName } from "../../src/coordination/lock/lock_no
 import { mapInBatches, nullIfRefused } from "../../src/coordination/request_errors.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+
+export const lockCount = 1000;
+export const topicCount = 200;
+export const deadCount = 10_000;
 
 const nothing = new Uint8Array(0);
 
@@ -48,4 +56,34 @@ export async function seedLocks(
     return [name, guid] as const;
   });
   return new Map(made);
+}
+
+/** 1,000 locks, 200 topics, and 10,000 dead letters. Returns the id of each holder by the name of its lock. */
+export async function seedPage(zk: ZooKeeper, storeFolder: string): Promise<Map<string, string>> {
+  const name = (index: number) => `job/${String(index).padStart(4, "0")}`;
+  const jobs = Array.from({ length: lockCount - 2 }, (_, index) => ({ name: name(index) }));
+  const ids = await seedLocks(zk, [
+    { name: "nightly", waiters: 3, reason: "full backup" },
+    { name: "<img src=x>\u202e&amp;", user: "eve" },
+    ...jobs,
+  ]);
+  // Nodes of other programs, and of another version, must not hide the others.
+  await makeParents(zk, "/baton/locks/not%00baton");
+  await makeParents(zk, "/baton/locks/other/child");
+  await makeParents(zk, "/baton/ticks/other/id");
+  const path = new PubsubPath("/baton");
+  await makeParents(zk, path.topics);
+  const nodes = new TopicNodes(zk, path);
+  for (let index = 0; index < topicCount; index++) {
+    await nodes.create(`topic${String(index).padStart(3, "0")}`, assignedNode("server1", "one"));
+  }
+  const rules = { ...readOnlyRules, maxBytes: 1 << 30, maxMessages: 1_000_000 };
+  using store = new DirectStore(storeFolder, rules, { mustExist: false });
+  const tried = { outcome: "final", retryAfterMs: null, error: "exited with 64" } as const;
+  const head = { kind: "command", argv: null, cwd: null } as const;
+  const message = { head, body: new Uint8Array(10), key: null, tried };
+  for (let made = 0; made < deadCount; made += 1000) {
+    store.call("accept", Array.from({ length: 1000 }, () => message), Date.now());
+  }
+  return ids;
 }

@@ -1,13 +1,15 @@
 /** The page: its bar, the view that the address names, and the keys. */
 import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
-import { countText, shownText } from "../shown_text.ts";
+import { countText, shownText, timeText } from "../shown_text.ts";
 import { attentions } from "./attention.ts";
 import { type Column, DataTable, filterText } from "./data_table.tsx";
 import { KeyHelp, watchKeys } from "./page_keys.tsx";
-import { about, nowMs, storedChoice, streamState, streamWhy, tables, type TableState } from "./page_state.ts";
+import { ActionDialog } from "./action_dialog.tsx";
+import { about, hello, nowMs, storedChoice, streamState, streamWhy, tables, type TableState } from "./page_state.ts";
 import { readToken, reconnect, storeToken } from "./read_stream.ts";
 import { type OpenRow, RowDialog } from "./row_details.tsx";
+import { State } from "./row_parts.tsx";
 import * as views from "./views.tsx";
 
 const view = signal<views.ViewName>("overview");
@@ -39,6 +41,7 @@ export function Page(): JSX.Element {
         {streamState.value === "refused" ? <TokenForm /> : <View />}
       </main>
       <RowDialog open={openRow} />
+      <ActionDialog />
       <KeyHelp />
       <Announcements />
     </>
@@ -71,7 +74,7 @@ function Bar(): JSX.Element {
       <button type="button" onClick={theme.next} aria-label={`Colours: ${theme.choice.value}. Change`}>
         {theme.choice.value === "auto" ? "Auto" : theme.choice.value === "dark" ? "Dark" : "Light"}
       </button>
-      <p class="mode">read only</p>
+      <p class="mode">{hello.value?.mayAct === true ? "may act" : "read only"}</p>
     </header>
   );
 }
@@ -299,6 +302,36 @@ function Overview(): JSX.Element {
           </li>
         ))}
       </ul>
+      <ActionList />
+    </>
+  );
+}
+
+/** The last actions of all pages. */
+function ActionList(): JSX.Element | null {
+  const actions = about()?.actions ?? [];
+  if (actions.length === 0) return null;
+  const kinds = { running: "idle", done: "good", failed: "bad" } as const;
+  return (
+    <>
+      <h2>Actions</h2>
+      <table>
+        <caption class="unseen">The last actions, the newest first</caption>
+        <thead>
+          <tr>{["Time (UTC)", "Action", "Result"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
+        </thead>
+        <tbody>
+          {actions.map(({ number, atMs, what, state, result }) => (
+            <tr key={number}>
+              <th scope="row">{timeText(atMs)}</th>
+              <td data-head="Action">{shownText(what)}</td>
+              <td data-head="Result">
+                <State kind={kinds[state]} text={result === "" ? state : result} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </>
   );
 }

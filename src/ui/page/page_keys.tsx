@@ -20,6 +20,7 @@ export function watchKeys(): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const target = event.target instanceof Element ? event.target : null;
     const isTyping = target?.matches("input, textarea, select") === true;
+    if (target !== null && target.closest("dialog") !== null) return; // it has its own keys: Escape closes it
     if (event.key === "Escape" && isTyping && target instanceof HTMLElement) {
       event.preventDefault(); // Chromium would empty the field and report no input
       return target.blur();

@@ -36,6 +36,27 @@ export function readToken(): string {
   }
 }
 
+/** Sends a request with the token; with a body it is an action. */
+export async function askProgram(path: string, body?: object): Promise<Response> {
+  return await fetch(path, {
+    method: body === undefined ? "GET" : "POST",
+    headers: {
+      authorization: `Bearer ${readToken() || "none"}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    cache: "no-store",
+    credentials: "omit",
+  });
+}
+
+/** Rejects with the sentence of the program. */
+export async function askJson<T>(path: string): Promise<T> {
+  const response = await askProgram(path);
+  if (!response.ok) throw new Error((await response.text()).trim().slice(0, 500));
+  return await response.json() as T;
+}
+
 let lastEventId = "";
 let current: AbortController | null = null;
 let retryTimer: ReturnType<typeof setTimeout> | null = null;

@@ -3,9 +3,21 @@ import { type Signal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useRef } from "preact/hooks";
 import { ageText, countText, shownText, timeText } from "../shown_text.ts";
-import type { PersonRow, PoolRow, TickRow, TickRunRow, UseRow } from "../ui_rows.ts";
+import type {
+  PersonRow,
+  PoolRow,
+  ServerRow,
+  ShownTopicRow,
+  StoreRow,
+  TickRow,
+  TickRunRow,
+  UseRow,
+} from "../ui_rows.ts";
+import { HolderActions } from "./action_dialog.tsx";
+import { DeadLetters } from "./dead_letters.tsx";
 import { tables } from "./page_state.ts";
 import { Age, personText, State, TimeLine, whyText } from "./row_parts.tsx";
+import { ServerActions, TopicDetails } from "./topic_view.tsx";
 import { tickState } from "./views.tsx";
 
 export interface OpenRow {
@@ -60,7 +72,14 @@ function Details({ shown: { table, key } }: { readonly shown: OpenRow }): JSX.El
   if (table === "locks" || table === "elections" || table === "barriers") return <UseDetails row={row as UseRow} />;
   if (table === "pools") return <PoolDetails row={row as PoolRow} />;
   if (table === "ticks") return <TickDetails row={row as TickRow} />;
-  return <Fields fields={Object.entries(row).map(([name, value]) => [fieldName(name), fieldText(name, value)])} />;
+  if (table === "topics") return <TopicDetails key={key} row={row as ShownTopicRow} />;
+  return (
+    <>
+      <Fields fields={Object.entries(row).map(([name, value]) => [fieldName(name), fieldText(name, value)])} />
+      {table === "servers" && <ServerActions row={row as ServerRow} />}
+      {table === "stores" && <DeadLetters key={key} store={row as StoreRow} />}
+    </>
+  );
 }
 
 const fieldName = (name: string) => {
@@ -106,16 +125,17 @@ function UseDetails({ row }: { readonly row: UseRow }): JSX.Element {
         </p>
       )}
       {limit !== null && <p>{kind === "barrier" ? "Members that it needs" : "Permits"}: {countText(limit)}</p>}
-      <PeopleTable caption={words.holders} people={holders} count={holding} isQueue={false} />
-      <PeopleTable caption={words.waiters} people={waiters} count={waiting} isQueue />
+      <PeopleTable caption={words.holders} people={holders} count={holding} row={row} isQueue={false} />
+      <PeopleTable caption={words.waiters} people={waiters} count={waiting} row={row} isQueue />
     </>
   );
 }
 
-function PeopleTable({ caption, people, count, isQueue }: {
+function PeopleTable({ caption, people, count, row, isQueue }: {
   readonly caption: string;
   readonly people: readonly PersonRow[];
   readonly count: number | null;
+  readonly row: UseRow;
   readonly isQueue: boolean;
 }): JSX.Element {
   if (people.length === 0) return <p>{caption}: {count === null ? "hidden by an access list" : "none"}</p>;
@@ -131,7 +151,9 @@ function PeopleTable({ caption, people, count, isQueue }: {
           {people.map((person, index) => (
             <tr key={person.id ?? index}>
               <td data-head={heads[0]}>{person.place ?? "-"}</td>
-              <th scope="row">{shownText(personText(person))}</th>
+              <th scope="row">
+                {shownText(personText(person))} {!isQueue && <HolderActions row={row} person={person} />}
+              </th>
               <td data-head="For">
                 <Age sinceMs={person.sinceMs} />
               </td>
