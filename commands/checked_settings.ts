@@ -20,6 +20,7 @@ import { parseProxyEndpoint } from "../src/pubsub/client/proxy_endpoint.ts";
 import { deadLetterDestinationOf } from "../src/retry/dead_letters/dead_letter_destination.ts";
 import { configuredRedaction } from "../src/retry/dead_letters/redaction.ts";
 import { requestMemoryOf } from "../src/retry/processor/retry_rules.ts";
+import { topicStoreLocationOf } from "./pubsub/topic_store_location.ts";
 import { storeLocationOf } from "./retry/retry_store_location.ts";
 
 type AllValues = SettingValues<typeof allSettings>;
@@ -54,6 +55,7 @@ export function checkSettings(values: AllValues, sources: ConfigSources, collect
   collect(() => void configuredPoolPath("component", values, sources)); // checks the templates
   // Checks the name and a URL; the default folder of the store depends on the user.
   collect(() => storeLocationOf({ ...values, retryStore: values.retryStore ?? "." }, sources));
+  collect(() => topicStoreLocationOf(values, sources));
   collect(() => deadLetterDestinationOf(values, sources));
   collect(() => configuredRedaction(values, sources));
   collect(() => requestMemoryOf(values, sources));

@@ -68,7 +68,10 @@ export const pubsubServersShape = z.strictObject({
   version,
   servers: z.array(z.strictObject({
     server: z.string().describe("ID of the server"),
-    endpoint: z.string().nullable().describe("null if it is not connected; its topics are unavailable"),
+    endpoint: z.string().nullable().describe(
+      "null if it is not connected; its topics are unavailable, unless another server has the same store",
+    ),
+    store: z.string().nullable().describe("ID of the database that it shares with other servers; null: a folder"),
     draining: z.boolean().describe("true if it gets no new topics"),
     topics: z.array(z.strictObject(ownership)),
   })),
@@ -117,7 +120,9 @@ export const pubsubTopicListShape = z.strictObject({
   topics: z.array(z.strictObject({
     ...ownership,
     server,
-    there: z.boolean().describe("false if the server is not connected; the topic is unavailable"),
+    there: z.boolean().describe(
+      "false if the topic is unavailable: its server is not connected, and no other server has its store",
+    ),
   })),
 });
 export type PubsubTopicListJson = z.infer<typeof pubsubTopicListShape>;

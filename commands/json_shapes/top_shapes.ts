@@ -21,12 +21,13 @@ export const topShape = z.strictObject({
   topics: z.array(z.strictObject({
     topic: z.string(),
     server: z.string(),
-    state: z.enum(["new", "moving", "stored", "sealed", "offline"]),
+    state: z.enum(["new", "moving", "stored", "sealed", "offline", "unserved"]),
     epoch: count,
   })),
   pubsub_servers: z.array(z.strictObject({
     server: z.string(),
     endpoint: z.string().nullable().describe("null: the server is offline"),
+    store: z.string().nullable().describe("ID of the database that it shares; null: a folder"),
     draining: z.boolean(),
     topics: count,
   })),

@@ -1,19 +1,25 @@
-/** Findings of `baton doctor` about the database of the configured message store. */
+/** Findings of `baton doctor` about the database of message stores or topics. */
 import type { DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
 import { BatonError } from "../../src/errors.ts";
 import { judgeDatabase, readDatabaseFacts } from "../../src/postgres/database_checks.ts";
 import { requireSharedStore } from "../../src/postgres/database_schema.ts";
 import { connectToPrimary } from "../../src/postgres/primary_connection.ts";
-import type { StoreDatabase } from "../../src/retry/queue/open_retry_store.ts";
+import type { DatabaseAddress } from "../../src/postgres/database_address.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 
 /** A lease ends on the clock of the database, and the clocks of machines show when a message is due. Milliseconds. */
 const clockDifferenceMsMax = 2000;
 
+export interface CheckedDatabase {
+  readonly address: DatabaseAddress;
+  /** A database whose commits do not wait for a standby is a problem. */
+  readonly requiresSync: boolean;
+}
+
 /** `where`: the URL without secrets. */
 export async function databaseFindings(
-  { address, requiresSync }: StoreDatabase,
+  { address, requiresSync }: CheckedDatabase,
   where: string,
 ): Promise<DiagnosisFinding[]> {
   let connection: Awaited<ReturnType<typeof connectToPrimary>>;

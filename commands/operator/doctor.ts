@@ -3,7 +3,8 @@ import { loadLibc } from "../../src/process/libc.ts";
 import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/process_table.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { type Cell, headCells, printTable } from "../../src/terminal/table.ts";
-import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
+import { flag, type Setting, type SettingTable, toggle } from "../../src/config/setting.ts";
+import { pubsubStoreSettings } from "../../src/config/pubsub_settings.ts";
 import { retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { choiceType } from "../../src/config/value_types.ts";
@@ -23,12 +24,19 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { isDatabaseUrl } from "../../src/postgres/database_address.ts";
+import { topicStoreLocationOf } from "../pubsub/topic_store_location.ts";
 import { storeLocationOf } from "../retry/retry_store_location.ts";
 import { onlyInteropPath } from "./name_arguments.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
+import type { CheckedDatabase } from "./database_findings.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
+
+/** A setting that comes from a variable or a file only. */
+function withoutFlag<T>({ flag: _, ...setting }: Setting<T>): Setting<T> {
+  return setting;
+}
 
 const settings = {
   recipe: flag("--recipe", choiceType(interopRecipes), {
@@ -39,10 +47,12 @@ const settings = {
   retryStore: {
     ...retryStoreSettings.retryStore,
     help:
-      "check the PostgreSQL database of message stores at this URL, too; a folder is checked by retry-processor verify",
-    unset: "that of the configuration",
+      "check the PostgreSQL database at this URL, too; folders are checked by retry-processor verify and pubsub server verify",
+    unset: "those of the configuration, of message stores and of topics",
   },
   retryRequireSync: retryStoreSettings.retryRequireSync,
+  pubsubStore: withoutFlag(pubsubStoreSettings.pubsubStore),
+  pubsubRequireSync: withoutFlag(pubsubStoreSettings.pubsubRequireSync),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -127,13 +137,28 @@ function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boole
   return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
 }
 
-/** Only of a store in a database. */
+/** Findings about the databases of message stores and of topics; one that is both is checked once. */
 async function storeFindings({ values, sources }: Call<typeof settings>): Promise<DiagnosisFinding[]> {
-  if (values.retryStore === undefined || !isDatabaseUrl(values.retryStore)) return [];
-  const { where, database } = storeLocationOf({ ...values, retryName: "default" }, sources);
-  if (database === null) return [];
+  const { retryStore, pubsubStore } = values;
+  const databases = new Map<string, CheckedDatabase>();
+  const add = (where: string, database: CheckedDatabase) =>
+    databases.set(where, {
+      address: database.address,
+      requiresSync: database.requiresSync || (databases.get(where)?.requiresSync ?? false),
+    });
+  if (retryStore !== undefined && isDatabaseUrl(retryStore)) {
+    const { where, database } = storeLocationOf({ ...values, retryName: "default" }, sources);
+    if (database !== null) add(where, database);
+  }
+  if (pubsubStore !== undefined && !sources.flags.has("retryStore")) {
+    const given = { ...values, pubsubDataDir: undefined, pubsubMigrate: false };
+    const location = topicStoreLocationOf(given, sources);
+    if (location?.database) add(location.where, location.database);
+  }
+  if (databases.size === 0) return [];
   const { databaseFindings } = await import("./database_findings.ts");
-  return await databaseFindings(database, where);
+  const found = await Promise.all([...databases].map(([where, database]) => databaseFindings(database, where)));
+  return found.flat();
 }
 
 async function releaseFindings({ connect: { servers, tls } }: Coordination): Promise<DiagnosisFinding[]> {

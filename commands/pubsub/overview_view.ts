@@ -9,37 +9,42 @@ export interface ShownServer {
   readonly endpoint: string | null;
   readonly topics: number;
   readonly draining: boolean;
+  /** The id of the database that it shares; null: a folder of its own. */
+  readonly store: string | null;
 }
 
 export interface ShownTopic {
   readonly topic: string;
   readonly server: string;
   readonly epoch: number;
-  readonly state: TopicNodeState | "offline";
+  /** unserved: its server has left, and the next request has another server of its database take it over. */
+  readonly state: TopicNodeState | "offline" | "unserved";
 }
 
 export function serverRows(servers: readonly ServerOverview[]): ShownServer[] {
-  return servers.map(({ id: server, endpoint, isDraining: draining, topics }) => ({
-    ...{ server, endpoint, topics: topics.length, draining },
+  return servers.map(({ id: server, endpoint, isDraining: draining, topics, store }) => ({
+    ...{ server, endpoint, topics: topics.length, draining, store },
   }));
 }
 
 export function topicRows(servers: readonly ServerOverview[]): ShownTopic[] {
-  return servers.flatMap(({ id: server, endpoint, topics }) =>
+  return servers.flatMap(({ id: server, endpoint, isAvailable, topics }) =>
     topics.map(({ topic, node: { epoch, state } }): ShownTopic => ({
-      ...{ topic, server, epoch, state: endpoint === null ? "offline" : state },
+      ...{ topic, server, epoch, state: endpoint !== null ? state : isAvailable ? "unserved" : "offline" },
     }))
   );
 }
 
 export function serversTable(rows: readonly ShownServer[]): Cell[][] {
+  const hasStores = rows.some(({ store }) => store !== null);
   return [
-    headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS"]),
-    ...rows.map(({ server, endpoint, draining, topics }): Cell[] => [
+    headCells(["SERVER", "STATE", "ENDPOINT", "TOPICS", ...hasStores ? ["DATABASE"] : []]),
+    ...rows.map(({ server, endpoint, draining, topics, store }): Cell[] => [
       server,
       endpoint === null ? { text: "offline", style: "red" } : draining ? "draining" : "serving",
       endpoint ?? "-",
       String(topics),
+      ...hasStores ? [store === null ? "-" : store.slice(0, 8)] : [],
     ]),
   ];
 }

@@ -5,14 +5,13 @@ import { runServerOperation } from "./server_operations.ts";
 import { checkServerFlags, type ServerCall, serverCommandSettings } from "./server_options.ts";
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { resolve } from "node:path";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
-import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
+import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -24,13 +23,14 @@ import type { Log } from "../../src/support/log.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
+import { type SharedDatabase, type TopicStoreLocation, topicStoreLocationOf } from "./topic_store_location.ts";
 import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
   summary: "keep topics for publishers and subscribers",
-  usage: "--id ID --data-dir FOLDER [options] | " +
+  usage: "--id ID --data-dir FOLDER|--store URL [options] | " +
     "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | forget-client TOPIC CLIENT | verify | backup FOLDER | " +
     "restore --accept-loss",
   details: [
@@ -39,6 +39,9 @@ export const pubsubServerCommand = defineCommand({
     "fewest. The server prints a line on stderr when it serves, and runs until SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately.",
     "A topic has one owner, and keeps it while the server is offline: unavailable, never lost. The ID belongs to the data directory. A " +
     "copy of a data directory, also on another machine, is refused (78) unless --moved says that the original is never served again.",
+    "With --store postgres://USER@HOST1,HOST2/DATABASE the topics are in a PostgreSQL database, which several servers share: when one of " +
+    "them ends or dies, the others own its topics after its session. --migrate creates the tables once. A database that may lose what it " +
+    "has committed is refused (78). The password comes from PGPASSWORD or a password file, never from the URL.",
     "ls lists the servers and how many topics each owns. move, drain and rebalance hand off topics while they are used: to one " +
     "server, away from one server, or until all own the same number. Exit 69: a topic has not moved; 76: the outcome is unknown. A drained server gets no " +
     "new topics until it is started again, or until drain ID --undo. forget gives up a server whose data is lost: its topics begin again, " +
@@ -59,6 +62,10 @@ export const pubsubServerCommand = defineCommand({
     [
       "baton pubsub server --id s1 --data-dir /var/lib/baton/s1 --listen tcp://db1:7001 --servers zk1,zk2,zk3",
       "for proxies on other machines",
+    ],
+    [
+      "baton pubsub server --id s1 --store postgres://baton@pg1,pg2/baton --servers zk1,zk2,zk3",
+      "topics that survive the loss of this machine",
     ],
     ["baton pubsub server --id s1 --data-dir ./s1 --metrics-listen :9101", "with /healthz and /metrics"],
     ["baton pubsub server ls --topics", "all servers and their topics"],
@@ -85,7 +92,7 @@ async function server(call: ServerCall): Promise<ExitCode> {
 /** Runs until a signal, or until `until` aborts. */
 export async function runServer(call: ServerCall, until?: AbortSignal): Promise<ExitCode> {
   const { values, sources, io } = call;
-  const { id, dataDir } = requireIdAndDataDir(call);
+  const { id, store } = requireIdAndStore(call);
   checkServerFlags("", sources.flags);
   checkAddresses(call);
   process.umask(0o077);
@@ -97,7 +104,8 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
   try {
     await using server = await TopicServer.start({
       id,
-      dataDir,
+      dataDir: store.dataDir,
+      ...(store.database === null ? {} : { openShared: databaseOpener(store.database, id) }),
       wasMoved: values.moved,
       listen: values.pubsubServerListen,
       advertise: values.pubsubServerAdvertise,
@@ -119,10 +127,10 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
         metrics: () => serverMetrics(server),
       });
     if (page !== null) log("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
-    log("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
+    log("info", "serving", `"${id}" serves ${store.where} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
       id,
       endpoint: server.endpoint,
-      data_dir: dataDir,
+      ...(store.database === null ? { data_dir: store.dataDir } : { store: store.where }),
       pid: process.pid,
     });
     const connectionLog = new ConnectionLog(log, id, connectionStateOf(server, place.servers), systemClock());
@@ -172,14 +180,26 @@ function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
   };
 }
 
-function requireIdAndDataDir({ values }: ServerCall): { id: string; dataDir: string } {
-  const { pubsubServerId: id, pubsubDataDir: dataDir } = values;
+/** The code for databases is loaded only if one is named. */
+function databaseOpener(
+  { address, ...opening }: SharedDatabase,
+  server: string,
+): NonNullable<TopicServerOptions["openShared"]> {
+  return async (hooks, options) => {
+    const { openPostgresStore } = await import("../../src/pubsub/postgres_store/open_postgres_store.ts");
+    return await openPostgresStore(address, hooks, { ...options, ...opening, server });
+  };
+}
+
+function requireIdAndStore({ values, sources }: ServerCall): { id: string; store: TopicStoreLocation } {
+  const { pubsubServerId: id } = values;
+  const store = topicStoreLocationOf(values, sources);
   const example =
     "as in: baton pubsub server --id s1 --data-dir ./s1; for one machine only, baton pubsub serve needs no option";
   if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);
-  if (dataDir === undefined) throw new BatonError("USAGE", `baton pubsub server needs --data-dir, ${example}`);
+  if (store === null) throw new BatonError("USAGE", `baton pubsub server needs --data-dir or --store, ${example}`);
   checkName("server id", id);
-  return { id, dataDir: resolve(dataDir) };
+  return { id, store };
 }
 
 /** Throws USAGE or CONFIG. */

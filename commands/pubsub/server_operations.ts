@@ -37,6 +37,7 @@ import type {
 import { serverRows, serversTable, topicRows, topicsTable } from "./overview_view.ts";
 import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
+import { topicStoreLocationOf } from "./topic_store_location.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
@@ -89,9 +90,10 @@ async function listServers(call: ServerCall): Promise<ExitCode> {
   if (values.json) {
     printJson<PubsubServersJson>(io, {
       version: 1,
-      servers: servers.map(({ id, endpoint, isDraining, topics }) => ({
+      servers: servers.map(({ id, endpoint, isDraining, store, topics }) => ({
         server: id,
         endpoint,
+        store,
         draining: isDraining,
         topics: topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state })),
       })),
@@ -228,7 +230,7 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
 async function verify(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
-  const folder = requireDataDir(values.pubsubDataDir, "verify");
+  const folder = requireDataDir(call, "verify");
   const { topics, messages, clients, problems } = verifyWithProgress(call, folder);
   if (values.json) {
     printJson<PubsubVerifyJson>(io, { version: 1, folder, topics, messages, clients, problems: [...problems] });
@@ -244,7 +246,7 @@ async function verify(call: ServerCall): Promise<ExitCode> {
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
 async function backup(call: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
-  const dataDir = requireDataDir(call.values.pubsubDataDir, "backup");
+  const dataDir = requireDataDir(call, "backup");
   const folder = resolve(target);
   using progress = new ThreadProgress(call);
   backupStore(dataDir, folder, () => markBackup(dataDir, folder), progress);
@@ -256,28 +258,34 @@ function verifyWithProgress(call: ServerCall, dataDir: string): TopicStoreReport
   return verifyStore(dataDir, progress);
 }
 
-function requireDataDir(dataDir: string | undefined, word: string): string {
-  if (dataDir !== undefined) return resolve(dataDir);
+function requireDataDir({ values, sources }: ServerCall, word: "verify" | "backup" | "restore"): string {
+  const store = topicStoreLocationOf(values, sources);
+  if (store?.dataDir) return store.dataDir;
+  if (store !== null) {
+    const how = word === "verify" ? "amcheck, and the log of the servers" : "pg_basebackup and its log";
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub server ${word} is for a --data-dir: use the database's own means (${how})`,
+    );
+  }
   throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir FOLDER`);
 }
 
 export async function restore(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
-  const { pubsubServerId: id, pubsubDataDir } = values;
-  if (id === undefined || pubsubDataDir === undefined) {
-    throw new BatonError(
-      "USAGE",
-      "baton pubsub server restore needs --id ID and --data-dir FOLDER",
-    );
+  const { pubsubServerId: id } = values;
+  const dataDir = requireDataDir(call, "restore");
+  if (id === undefined) {
+    throw new BatonError("USAGE", "baton pubsub server restore needs --id ID and --data-dir FOLDER");
   }
   if (!values.acceptLoss) {
     throw new BatonError(
       "USAGE",
-      `baton pubsub server restore loses everything that "${id}" has stored since the copy in ${pubsubDataDir} was made. Add ` +
+      `baton pubsub server restore loses everything that "${id}" has stored since the copy in ${dataDir} was made. Add ` +
         "--accept-loss if there is no newer copy",
     );
   }
-  const done = await restoreFrom(call, id, resolve(pubsubDataDir));
+  const done = await restoreFrom(call, id, dataDir);
   const { restored, lost, returned, left } = done;
   if (values.json) {
     const topics = { restored: [...restored], lost: [...lost], returned: [...returned], left: [...left] };

@@ -1,5 +1,10 @@
 /** Settings and arguments of `baton pubsub server`. */
-import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import {
+  pubsubKeySettings,
+  pubsubServerSettings,
+  pubsubServiceSettings,
+  pubsubStoreSettings,
+} from "../../src/config/pubsub_settings.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
@@ -11,6 +16,7 @@ import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
 
 export const serverCommandSettings = {
   ...pubsubServerSettings,
+  ...pubsubStoreSettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
   handOff: toggle("--hand-off", {
@@ -55,6 +61,7 @@ const flagOperations: Readonly<Record<string, FlagUse>> = {
   progress: { flag: "--progress", of: ["move", "drain", "rebalance", "verify", "backup", "restore"] },
   moved: { flag: "--moved", of: [""] },
   handOff: { flag: "--hand-off", of: [""] },
+  pubsubMigrate: { flag: "--migrate", of: [""] },
 };
 
 /** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */

@@ -99,8 +99,8 @@ async function listTopics(call: PubsubTopicCall): Promise<ExitCode> {
   const servers = await runConnected(call, (zk) => readOverview(zk, new PubsubPath(values.root)));
   const byName = (a: { readonly topic: string }, b: { readonly topic: string }) => a.topic < b.topic ? -1 : 1;
   if (values.json) {
-    const topics = servers.flatMap(({ id, endpoint, topics }) =>
-      topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
+    const topics = servers.flatMap(({ id, isAvailable: there, topics }) =>
+      topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there, epoch, state }))
     );
     printJson<PubsubTopicListJson>(io, { version: 1, topics: topics.sort(byName) });
     return exitCodes.SUCCESS;

@@ -1,11 +1,28 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
-import { inGroup, inSection, type SettingTable } from "./setting.ts";
-import { durationType, integerType, listType, sizeType, textType } from "./value_types.ts";
+import { inGroup, inSection, setting, type SettingTable } from "./setting.ts";
+import { durationType, integerType, listType, sizeType, textType, toggleType } from "./value_types.ts";
 
 const pubsub = inSection("pubsub.");
 const server = inSection("pubsub.server.");
 const proxy = inSection("pubsub.proxy.");
 const client = inSection("pubsub.client.");
+
+/** A database that several servers share, in place of a data directory. */
+export const pubsubStoreSettings = {
+  pubsubStore: server("store", textType("url"), {
+    help: "URL of a PostgreSQL database for the topics, which several servers share, instead of --data-dir",
+    unset: "the topics are in --data-dir",
+  }),
+  pubsubRequireSync: server("require_sync", toggleType(), {
+    help: "refuse a database whose commits do not wait for a synchronous standby (78)",
+    default: false,
+  }),
+  pubsubMigrate: setting(toggleType(), {
+    flag: "--migrate",
+    help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
+    default: false,
+  }),
+} satisfies SettingTable;
 
 /** Settings of `baton pubsub server`. */
 export const pubsubServerSettings = {
@@ -174,6 +191,7 @@ export const pubsubClientSettings = {
 
 /** All of them. */
 export const pubsubSettings = {
+  ...pubsubStoreSettings,
   ...pubsubServerSettings,
   ...pubsubProxySettings,
   ...pubsubKeySettings,

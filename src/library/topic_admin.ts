@@ -57,8 +57,8 @@ export class TopicAdmin implements AsyncDisposable {
   list(options: PubsubCallOptions = {}): Promise<TopicEntry[]> {
     return this.#call(options, async (signal) => {
       const servers = await abortable(readOverview(await this.#sessions.get(signal), this.#path), signal);
-      const entries = servers.flatMap(({ id: server, endpoint, topics }) =>
-        topics.map(({ topic }) => ({ topic, server, isAvailable: endpoint !== null }))
+      const entries = servers.flatMap(({ id: server, isAvailable, topics }) =>
+        topics.map(({ topic }) => ({ topic, server, isAvailable }))
       );
       return entries.sort((a, b) => a.topic < b.topic ? -1 : 1);
     });

@@ -255,7 +255,7 @@ test("where state and messages go: what cannot be made, and what is somebody els
 test("servers and proxies that cannot start, and operators' words", async () => {
   const mistakes: Mistake[] = [
     [64, "server", "baton pubsub server needs --id, as in:"],
-    [64, "server --id s2", "baton pubsub server needs --data-dir, as in:"],
+    [64, "server --id s2", "baton pubsub server needs --data-dir or --store, as in:"],
     [75, "server --id s2 --data-dir s1", "Another server uses the topic store in"],
     [73, "server --id s2 --data-dir file", "Cannot create the data directory"],
     [

@@ -37,6 +37,8 @@ export interface PubsubClusterOptions {
   readonly store?: Partial<StoreOptions>;
   /** A database that all servers share; objects only. */
   readonly database?: DatabaseAddress;
+  /** The URL of that database; processes only. */
+  readonly databaseUrl?: string;
   /** More words for `baton pubsub server` and `proxy`; processes only. */
   readonly serverWords?: readonly string[];
   readonly proxyWords?: readonly string[];
@@ -83,7 +85,9 @@ export class PubsubCluster implements AsyncDisposable {
   async startServer(id: string): Promise<ClusterNode> {
     const around = this.#surroundings(id);
     const dataDir = join(this.folder, "data", id);
-    const words = ["server", "--id", id, "--data-dir", dataDir, ...this.#options.serverWords ?? []];
+    const { databaseUrl, serverWords = [] } = this.#options;
+    const store = databaseUrl === undefined ? ["--data-dir", dataDir] : ["--store", databaseUrl];
+    const words = ["server", "--id", id, ...store, ...serverWords];
     const node = this.#options.as === "processes"
       ? new ProcessNode(id, around, { words, says: / serves \S+ at (\S+),/ })
       : new ServerObject(id, around, dataDir);

@@ -172,7 +172,7 @@ export class ServerObject extends ObjectNode {
         openShared: (hooks: TopicStoreHooks, options: Partial<StoreOptions>) =>
           openPostgresStore(database, hooks, { server: this.id, ...options }),
       }),
-      ...{ id: this.id, dataDir: this.#dataDir, listen: "tcp://127.0.0.1:0" },
+      ...{ id: this.id, dataDir: database === undefined ? this.#dataDir : null, listen: "tcp://127.0.0.1:0" },
       ...{ path, connect, onProblem, clock: systemClock() },
     });
   }

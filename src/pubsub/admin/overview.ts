@@ -6,8 +6,12 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
 export interface ServerOverview {
   readonly id: string;
-  /** Null if the server is offline, and its topics are unavailable. */
+  /** Null if the server is offline. */
   readonly endpoint: string | null;
+  /** The id of the database that it shares with other servers; null: its topics are in a folder of its own. */
+  readonly store: string | null;
+  /** False: the server is offline, and no other server can take its topics over. */
+  readonly isAvailable: boolean;
   /** The server gets no new topics. */
   readonly isDraining: boolean;
   /** Sorted by name. */
@@ -20,10 +24,16 @@ export async function readOverview(zk: ZooKeeper, path: PubsubPath): Promise<Ser
   const topics = Map.groupBy(await Array.fromAsync(readTopicList(zk, path)), ({ node }) => node.owner);
   topics.delete("");
   const ids = [...new Set([...there.keys(), ...topics.keys()])].sort();
-  return ids.map((id) => ({
-    id,
-    endpoint: there.get(id)?.endpoint ?? null,
-    isDraining: there.get(id)?.isDraining ?? false,
-    topics: (topics.get(id) ?? []).sort((a, b) => a.topic < b.topic ? -1 : 1),
-  }));
+  const storesThere = new Set([...there.values()].flatMap(({ store }) => store ?? []));
+  return ids.map((id) => {
+    const announced = there.get(id);
+    const store = announced?.store ?? topics.get(id)?.find(({ node }) => node.store !== undefined)?.node.store ?? null;
+    return {
+      ...{ id, store },
+      endpoint: announced?.endpoint ?? null,
+      isAvailable: announced !== undefined || (store !== null && storesThere.has(store)),
+      isDraining: announced?.isDraining ?? false,
+      topics: (topics.get(id) ?? []).sort((a, b) => a.topic < b.topic ? -1 : 1),
+    };
+  });
 }

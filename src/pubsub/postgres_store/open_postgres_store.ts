@@ -12,14 +12,16 @@ import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 export async function openPostgresStore(
   address: DatabaseAddress,
   hooks: TopicStoreHooks,
-  { server, requiresSync = false, ...options }: Partial<StoreOptions> & {
+  { server, requiresSync = false, migrates = false, ...options }: Partial<StoreOptions> & {
     readonly server: string;
     /** A database without a synchronous standby is refused. */
     readonly requiresSync?: boolean;
+    /** Creates the tables first, or brings them to the format of this program. */
+    readonly migrates?: boolean;
   },
 ): Promise<TopicStore> {
   const opening: PostgresStoreOpening = {
-    ...{ address, server, requiresSync },
+    ...{ address, server, requiresSync, migrates },
     options: { ...defaultStoreOptions, ...options },
   };
   const startThread = (options: WorkerOptions) =>

@@ -7,7 +7,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../postgres/database_checks.ts";
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
 import { DatabaseLane } from "../../postgres/database_lane.ts";
-import { requireSharedStore } from "../../postgres/database_schema.ts";
+import { migrateDatabase, requireSharedStore } from "../../postgres/database_schema.ts";
 import type { PrimaryConnection } from "../../postgres/primary_connection.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { systemClock } from "../../support/clock.ts";
@@ -20,6 +20,7 @@ import type { LostTopic } from "../store/topic_rows.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
 import type { TopicStoreEvent, TopicStoreStatistics } from "../store/topic_store_messages.ts";
 import { TopicTransfer } from "../store/topic_transfer.ts";
+import { topicTables } from "./postgres_tables.ts";
 import { PostgresTopicRows } from "./postgres_topic_rows.ts";
 
 export interface PostgresStoreOpening {
@@ -28,6 +29,7 @@ export interface PostgresStoreOpening {
   readonly server: string;
   readonly options: StoreOptions;
   readonly requiresSync: boolean;
+  readonly migrates: boolean;
 }
 
 interface StoreCall {
@@ -163,7 +165,10 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 
 async function run(call: StoreCall): Promise<unknown> {
   if (call.method === "open") {
-    store = new PostgresStore(call.values[0] as PostgresStoreOpening);
+    const opening = call.values[0] as PostgresStoreOpening;
+    const { address, migrates } = opening;
+    if (migrates) await migrateDatabase(address, { tables: topicTables, clock: systemClock(), name: "migration" });
+    store = new PostgresStore(opening);
     return await store.open();
   }
   if (store === null) throw new BatonError("INTERNAL", "The store is not open");

@@ -58,8 +58,9 @@ function zeros<Name extends string>(names: readonly Name[]): Record<Name, number
 
 export interface TopicServerOptions {
   readonly id: string;
-  readonly dataDir: string;
-  /** Opens a store that several servers share, instead of the data directory, which is not used then. */
+  /** Null: `openShared` opens the store. */
+  readonly dataDir: string | null;
+  /** Opens a store that several servers share. */
   readonly openShared?: ((hooks: TopicStoreHooks, options: Partial<StoreOptions>) => Promise<TopicStore>) | undefined;
   /** The data directory is a copy whose original is never served again. */
   readonly wasMoved?: boolean | undefined;
@@ -210,18 +211,15 @@ export class TopicServer implements AsyncDisposable {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     const { id, dataDir, clock, path, onProblem } = this.#options;
-    const { openShared } = this.#options;
-    if (openShared === undefined) makeDataDir(dataDir);
+    if (dataDir !== null) makeDataDir(dataDir);
     const hooks: TopicStoreHooks = {
       onResponses: (responses) => this.#requests.handleStoreResponses(responses),
       onBroken: (error) => this.#handleStoreFailure(error),
       onProblem,
       onTopicLost: (topic) => this.#ownership.topicLost(topic),
     };
-    this.#store = openShared === undefined
-      ? await TopicStore.open(dataDir, hooks, { server: id, ...this.#options.store })
-      : await openShared(hooks, this.#options.store ?? {});
-    if (openShared === undefined) claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
+    this.#store = await this.#openStore(hooks);
+    if (dataDir !== null) claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? bound;
     this.#presence = new ServerPresence({
@@ -235,8 +233,8 @@ export class TopicServer implements AsyncDisposable {
       path,
       store: this.#store,
       // Two processes with one id share the store, but are not the same server.
-      storeLocation: openShared === undefined ? storeLocation(dataDir) : `${id} ${newGuid()}`,
-      isStoreShared: openShared !== undefined,
+      storeLocation: dataDir === null ? `${id} ${newGuid()}` : storeLocation(dataDir),
+      isStoreShared: dataDir === null,
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
       isDraining: () => this.#presence.isDraining,
@@ -245,6 +243,13 @@ export class TopicServer implements AsyncDisposable {
     this.#createParts();
     void this.#readMessages();
     await this.#announce(signal);
+  }
+
+  #openStore(hooks: TopicStoreHooks): Promise<TopicStore> {
+    const { id, dataDir, store = {}, openShared } = this.#options;
+    if (dataDir !== null) return TopicStore.open(dataDir, hooks, { server: id, ...store });
+    if (openShared === undefined) throw new BatonError("INTERNAL", "The server has neither a folder nor a database");
+    return openShared(hooks, store);
   }
 
   #createParts(): void {

@@ -7,6 +7,7 @@ import {
   pubsubProxySettings,
   pubsubServerSettings,
   pubsubServiceSettings,
+  pubsubStoreSettings,
 } from "../../../src/config/pubsub_settings.ts";
 import {
   barrierPartiesMax,
@@ -42,6 +43,7 @@ test("no two settings share a name, a key or a variable", () => {
   const commands = [electSettings, barrierSettings, keeperSettings];
   const pubsub = [
     pubsubServerSettings,
+    pubsubStoreSettings,
     pubsubProxySettings,
     pubsubKeySettings,
     pubsubServiceSettings,

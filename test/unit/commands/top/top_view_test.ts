@@ -32,7 +32,7 @@ const full: TopReading = {
     use("secret", { holders: null, waiters: null }),
   ],
   topics: [{ topic: "logs", server: "s1", state: "stored", epoch: 3 }],
-  pubsubServers: [{ server: "s1", endpoint: "tcp://db1:5000", draining: false, topics: 1 }],
+  pubsubServers: [{ server: "s1", endpoint: "tcp://db1:5000", draining: false, topics: 1, store: null }],
   stores: [{
     ...{ name: "orders", folder: "/srv/orders", isPaused: false, waiting: 12, inFlight: 1, dead: 2, done: 100 },
     ...{ oldestMs: nowMs - 60_000, nextMs: nowMs + 5000 },

@@ -1,0 +1,71 @@
+/** Where a server has its topics: in a folder of this machine, or in a database. */
+import { resolve } from "node:path";
+import { pubsubServerSettings, pubsubStoreSettings } from "../../src/config/pubsub_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
+import type { SettingTable, SettingValues } from "../../src/config/setting.ts";
+import { BatonError } from "../../src/errors.ts";
+import {
+  type DatabaseAddress,
+  describeDatabase,
+  isDatabaseUrl,
+  parseDatabaseUrl,
+} from "../../src/postgres/database_address.ts";
+
+const locationSettings = {
+  pubsubDataDir: pubsubServerSettings.pubsubDataDir,
+  ...pubsubStoreSettings,
+} satisfies SettingTable;
+
+export interface SharedDatabase {
+  readonly address: DatabaseAddress;
+  /** A database whose commits do not wait for a standby is refused. */
+  readonly requiresSync: boolean;
+  /** The tables are created, or brought to the format of this program, before the store is opened. */
+  readonly migrates: boolean;
+}
+
+export type TopicStoreLocation =
+  & {
+    /** The folder, or the URL of the database, for people. */
+    readonly where: string;
+  }
+  & ({ readonly dataDir: string; readonly database: null } | {
+    readonly dataDir: null;
+    readonly database: SharedDatabase;
+  });
+
+/** Options that a folder has and a database does not. */
+const folderFlags = { moved: "--moved", pubsubMaxDiskSize: "--max-disk-size" } as const;
+/** Options that a database has and a folder does not. */
+const databaseFlags = { pubsubRequireSync: "--require-sync", pubsubMigrate: "--migrate" } as const;
+
+/** Null: neither is given. If both are, a flag has precedence over a variable or a file. Throws USAGE or CONFIG. */
+export function topicStoreLocationOf(
+  values: SettingValues<typeof locationSettings>,
+  sources: ConfigSources,
+): TopicStoreLocation | null {
+  const { pubsubDataDir: folder, pubsubStore: url } = values;
+  const { flags } = sources;
+  if (folder === undefined && url === undefined) return null;
+  if (folder !== undefined && url !== undefined && flags.has("pubsubDataDir") === flags.has("pubsubStore")) {
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub server: the topics are either in the folder "${folder}" (--data-dir) or in a database (--store), not in both`,
+    );
+  }
+  const isInDatabase = url !== undefined && (folder === undefined || flags.has("pubsubStore"));
+  const [others, place] = isInDatabase ? [folderFlags, "a database"] as const : [databaseFlags, "a folder"] as const;
+  for (const [name, flag] of Object.entries(others)) {
+    if (flags.has(name)) throw new BatonError("USAGE", `baton pubsub server: ${flag} is not for topics in ${place}`);
+  }
+  if (!isInDatabase) return { where: resolve(folder ?? ""), dataDir: resolve(folder ?? ""), database: null };
+  const address = addOriginToErrors("pubsubStore", pubsubStoreSettings.pubsubStore, sources, () => {
+    if (isDatabaseUrl(url)) return parseDatabaseUrl(url, { mayHavePassword: false });
+    throw new BatonError(
+      "CONFIG",
+      `"${url}" is not the URL of a database: use postgres://…, or --data-dir for a folder`,
+    );
+  });
+  const { pubsubRequireSync: requiresSync, pubsubMigrate: migrates } = values;
+  return { where: describeDatabase(address), dataDir: null, database: { address, requiresSync, migrates } };
+}

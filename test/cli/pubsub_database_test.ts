@@ -1,0 +1,111 @@
+/** `baton pubsub server --store postgres://…`, as operators of several machines use it. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, writeFileSync } from "node:fs";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+import { describeWithPeer } from "../support/peers.ts";
+import { PostgresServer } from "../support/postgres_server.ts";
+
+setDefaultTimeout(60_000);
+
+describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", () => {
+  let server: PostgresServer;
+  let session: BatonSession;
+  beforeAll(async () => {
+    server = await PostgresServer.start({ password: "open sesame" });
+    session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" });
+    writeFileSync(session.path("pgpass"), `127.0.0.1:${server.port}:*:baton:open sesame\n`);
+    chmodSync(session.path("pgpass"), 0o600);
+  });
+  afterAll(async () => {
+    await session?.[Symbol.asyncDispose]();
+    await server?.[Symbol.asyncDispose]();
+  });
+
+  const env = () => ({
+    BATON_PUBSUB_SERVER_STORE: `postgres://baton@127.0.0.1:9,127.0.0.1:${server.port}/postgres`,
+    PGPASSFILE: session.path("pgpass"),
+  });
+  const run = (script: string, more: Readonly<Record<string, string>> = {}) =>
+    session.run(script.replaceAll("@pubsub", `"$baton" pubsub`), { ...env(), ...more });
+
+  async function started(words: string): Promise<Running> {
+    const running = session.start(`exec "$baton" pubsub ${words}`, env());
+    await eventually(() => / serves | takes requests at /.test(running.stderr()), { what: words, withinMs: 30_000 });
+    return running;
+  }
+
+  test("a server says how its tables are made, and what it does not accept", async () => {
+    const url = (login: string, port: number, rest = "") => `postgres://${login}@127.0.0.1:${port}/postgres${rest}`;
+    const serve = (store: string, options = "") =>
+      run(`@pubsub server --id s1 ${options}`, { BATON_PUBSUB_SERVER_STORE: store, PGPASSFILE: "/nowhere" });
+    const cases = [
+      [
+        await run("@pubsub server --id s1"),
+        78,
+        /has no tables of baton in the schema "baton": start once with --migrate/,
+      ],
+      [await serve(url("baton:secret", server.port)), 78, /a password in a URL can be read by others/],
+      [await serve(url("baton", server.port)), 77, /wants a password, and there is none/],
+      [await serve(url("baton", server.port, "?sslmod=disable")), 78, /the parameter "sslmod" is not known/],
+      [await serve("/var/lib/baton"), 78, /is not the URL of a database: use postgres:/],
+      [await run("@pubsub server --id s1 --migrate --require-sync"), 78, /there is no standby.*\(--require-sync\)/],
+      [await run("@pubsub server --id s1 --store postgres://x --data-dir ."), 64, /either in the folder "."/],
+      [await run("@pubsub server --id s1 --data-dir . --migrate"), 64, /--migrate is not for topics in a folder/],
+      [await run("@pubsub server --id s1 --moved"), 64, /--moved is not for topics in a database/],
+      [await run("@pubsub server verify"), 64, /verify is for a --data-dir: use the database's own means/],
+      [await run("@pubsub server ls --migrate"), 64, /--migrate is not for ls/],
+    ] as const;
+    for (const [{ code, stdout, stderr }, wanted, sentence] of cases) {
+      expect([code, stdout, stderr]).toEqual([wanted, "", expect.stringMatching(sentence)]);
+      expect(stderr).not.toMatch(/secret/);
+    }
+    await server.sql("ALTER SYSTEM SET full_page_writes = off");
+    await server.reload();
+    expect(await run("@pubsub server --id s1")).toMatchObject({
+      code: 78,
+      stderr: expect.stringMatching(/full_page_writes is off/),
+    });
+    await server.sql("ALTER SYSTEM RESET full_page_writes");
+    await server.reload();
+  });
+
+  test("a server that dies loses nothing, and ls shows who has its topics", async () => {
+    expect((await run("@pubsub server --id s1 --migrate --listen tcp://256.0.0.1:1")).code).not.toBe(0);
+    const [first, second] = [await started("server --id s1"), await started("server --id s2")];
+    await started("proxy --listen ipc://$dir/p1");
+    const topics = ["a", "b", "c", "d"];
+    for (const topic of topics) {
+      expect(await run(`@pubsub client alice subscribe ${topic} && echo 1 | @pubsub client bob put ${topic} -`))
+        .toMatchObject({ code: 0 });
+    }
+    const { servers } = JSON.parse((await run("@pubsub server ls --json")).stdout);
+    const { store } = servers[0];
+    expect(store).toMatch(/^\w{8}-/);
+    expect(servers).toMatchObject([{ server: "s1", store, topics: [{}, {}] }, { server: "s2", store }]);
+    first.child.kill("SIGKILL");
+    await first.ended;
+    // The session of a dead server has to end first.
+    await eventually(async () => /s1 +offline/.test((await run("@pubsub server ls")).stdout), { withinMs: 15_000 });
+    expect((await run("@pubsub server ls --topics")).stdout).toMatch(/s1 +unserved/);
+    for (const topic of topics) expect((await run(`@pubsub client alice get ${topic}`)).stdout).toBe("1\n");
+    expect((await run("@pubsub server ls")).stdout).toMatch(/^SERVER.*DATABASE\ns2 +serving +\S+ +4 +\w{8}\n$/);
+    second.child.kill("SIGTERM");
+    expect(await second.ended).toMatchObject({ code: 0 });
+    expect((await run("@pubsub server ls --topics")).stdout).toMatch(/^SERVER[^]*s2 +offline[^]*a +s2 +offline/);
+  });
+
+  test("doctor says what the database does not promise, and that it cannot be reached", async () => {
+    const { findings } = JSON.parse((await run('"$baton" doctor --json')).stdout);
+    expect(findings).toContainEqual({
+      kind: "warning",
+      where: expect.stringMatching(/^postgres:/),
+      what: "there is no standby: acknowledged messages are lost with the disk of the database",
+    });
+    const gone = await run('"$baton" doctor', { BATON_PUBSUB_SERVER_STORE: "postgres://baton@127.0.0.1:9/postgres" });
+    expect([gone.code, gone.stdout]).toEqual([
+      1,
+      expect.stringMatching(/problem +postgres:\S+ +Cannot connect to the database/),
+    ]);
+  });
+});
