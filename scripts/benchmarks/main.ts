@@ -42,6 +42,7 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   pool: (rounds) => poolThroughput(rounds),
   pubsub: (rounds) => pubsubSpeed(rounds, "c"),
   "pubsub-clients": (rounds) => pubsubSpeed(rounds, "npm"),
+  "pubsub-databases": (rounds) => pubsubSpeed(rounds, "stores"),
   "pubsub-growth": (rounds) => topicGrowth(rounds),
   "pubsub-handoff": (rounds) => topicHandoff(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),

@@ -4,6 +4,8 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePorts } from "../../test/support/free_ports.ts";
+import { postgresPrograms } from "../../test/support/pooler.ts";
+import { PostgresServer } from "../../test/support/postgres_server.ts";
 import { PubsubCluster } from "../../test/support/pubsub_cluster.ts";
 import { ServerProcess } from "../../test/support/server_process.ts";
 import { startRabbitmq } from "./rabbitmq_server.ts";
@@ -59,6 +61,43 @@ async function batonContestants(): Promise<PubsubContestant[]> {
     { name, kind: "baton", port, pid, [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose]() },
     { name: `${name}, in batches`, kind: "baton-batches", port, pid, [Symbol.asyncDispose]: () => Promise.resolve() },
   ];
+}
+
+/** One service for each store: files, a database on this machine, and one whose commits wait for a standby on the same disk. */
+export async function storeContestants(): Promise<PubsubContestant[]> {
+  process.env["BATON_BINARY"] ??= join(root, "dist/baton");
+  const files = (await batonContestants()).map((one, index) => index === 0 ? { ...one, name: "SQLite" } : one);
+  if (postgresPrograms() === null) {
+    missing("PostgreSQL (Debian: postgresql; sh scripts/install_peers)");
+    return files.slice(0, 1);
+  }
+  return [
+    ...files.slice(0, 1),
+    await databaseContestant("PostgreSQL", { hasStandby: false }),
+    await databaseContestant("PostgreSQL, synchronous", { hasStandby: true }),
+  ];
+}
+
+async function databaseContestant(
+  name: string,
+  { hasStandby }: { readonly hasStandby: boolean },
+): Promise<PubsubContestant> {
+  const database = await PostgresServer.start();
+  const standby = hasStandby ? await database.standby({ isSynchronous: true }) : null;
+  const cluster = await PubsubCluster.start({
+    as: "processes",
+    databaseUrl: database.url,
+    serverWords: ["--migrate"],
+  });
+  return {
+    ...{ name, kind: "baton", pid: cluster.server("s1").pid },
+    port: Number(cluster.proxy().endpoint.split(":").at(-1)),
+    async [Symbol.asyncDispose]() {
+      await cluster[Symbol.asyncDispose]();
+      await standby?.[Symbol.asyncDispose]();
+      await database[Symbol.asyncDispose]();
+    },
+  };
 }
 
 /** As Debian has it, but each write is on the disk before it is answered, and no snapshots come in between. */

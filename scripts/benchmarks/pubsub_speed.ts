@@ -6,7 +6,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { cpuMs, type PubsubContestant, pubsubContestants } from "./pubsub_contestants.ts";
+import { cpuMs, type PubsubContestant, pubsubContestants, storeContestants } from "./pubsub_contestants.ts";
 import { probeLine } from "./machine.ts";
 import { pubsubNpmContestants } from "./pubsub_npm_contestants.ts";
 import { short, summarize, table } from "./statistics.ts";
@@ -33,6 +33,7 @@ const loads: readonly Load[] = [100, 1024].flatMap((bodyBytes) => [
 /** Who takes part with which loads: by a program in C for all, or each with a client as a program in Node or Bun has it. */
 const castings = {
   c: { contestantsIn: pubsubContestants, loads },
+  stores: { contestantsIn: storeContestants, loads },
   npm: { contestantsIn: pubsubNpmContestants, loads: loads.filter(({ outstanding }) => outstanding > 1) },
 };
 const warmMs = 1000;

@@ -108,23 +108,8 @@ function columnsOf(list: ListName): string[] {
   );
 }
 
-/** The number of the first parameter of each list; $1 has the bytes. */
-const firstParameters = new Map<ListName, number>();
-{
-  let next = 2;
-  for (const list of Object.keys(lists) as ListName[]) {
-    firstParameters.set(list, next);
-    next += columnsOf(list).length;
-  }
-}
-
-/** A list as rows of the statement. */
-function rowsOf(list: ListName, alias: string): string {
-  const columns = columnsOf(list);
-  const first = firstParameters.get(list) as number;
-  const arrays = columns.map((_, index) => `$${first + index}::bigint[]`);
-  return `unnest(${arrays.join(", ")}) AS ${alias}(${columns.join(", ")})`;
-}
+/** The place of a list as rows; `statementOf` gives its parameters their numbers. */
+const rowsOf = (list: ListName, alias: string) => `ROWS.${list} AS ${alias}(${columnsOf(list).join(", ")})`;
 
 /** Inserts the rows of a list into a table whose columns have the same names. */
 function insertion(table: string, list: ListName): string {
@@ -145,46 +130,78 @@ const deletion = (table: string, list: ListName, condition: string) =>
   `DELETE FROM SCHEMA.${table} AS d USING ${rowsOf(list, "r")}
     WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
 
+/** What each list changes. */
+const parts: Readonly<Record<Exclude<ListName, "topics">, readonly string[]>> = {
+  added: [insertion("topic_message", "added")],
+  deleted: [deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")],
+  clients: [
+    `${insertion("topic_client", "clients")} ON CONFLICT (topic, id) DO UPDATE SET ${
+      overwritten(["session", "key", "op", "op_session", "forgotten_session", "position"])
+    }`,
+  ],
+  forgotten: [
+    deletion("topic_client", "forgotten", "d.id = r.client"),
+    deletion("topic_window", "forgotten", "d.client = r.client"),
+    deletion("topic_resolved", "forgotten", "d.client = r.client"),
+    deletion("topic_msg_id", "forgotten", "d.client = r.client"),
+  ],
+  windows: [
+    `${insertion("topic_window", "windows")} ON CONFLICT (topic, client, session) DO UPDATE SET ${
+      overwritten(["key", "first_unacked"])
+    }`,
+  ],
+  deletedWindows: [deletion("topic_window", "deletedWindows", "d.client = r.client AND d.session = r.session")],
+  resolved: [insertion("topic_resolved", "resolved")],
+  deletedResolved: [
+    deletion("topic_resolved", "deletedResolved", "d.client = r.client AND d.session = r.session AND d.id <= r.up_to"),
+  ],
+  keys: [insertion("topic_msg_id", "keys")],
+  deletedKeys: [deletion("topic_msg_id", "deletedKeys", "d.client = r.client AND d.id = r.id")],
+};
+
+const listNames = Object.keys(lists) as ListName[];
+
 /**
- * Returns the ids of the topics that were written. Its parts do not see each other's changes: `batchValues` leaves out a row
- * that the same batch inserts and deletes.
+ * The statement for batches that have rows in these lists. It returns the ids of the topics that were written. Its parts do not
+ * see each other's changes: `addChange` leaves out a row that the same batch inserts and deletes.
  */
-export const commitBatch: SqlStatement = {
-  name: "topic_batch",
-  text: `WITH want AS (SELECT * FROM ${rowsOf("topics", "w")}),
+function statementOf(used: readonly ListName[]): SqlStatement {
+  let next = 2; // $1 has the bytes
+  const rows = new Map(used.map((list) => [
+    list,
+    `unnest(${columnsOf(list).map(() => `$${next++}::bigint[]`).join(", ")})`,
+  ]));
+  const changed = used.flatMap((list) => list === "topics" ? [] : parts[list]);
+  const text = `WITH want AS (SELECT * FROM ${rowsOf("topics", "w")}),
   own AS (UPDATE SCHEMA.topic AS t SET revision = t.revision + 1, ${committedState}, ${
     ["last", "gone", "stored", "bytes", "clients", "registration", "numbers"].map(kept).join(", ")
   } FROM want w WHERE t.id = w.topic AND t.epoch = w.epoch AND t.revision = w.revision AND t.sealed_for IS NULL
     RETURNING t.id),
-  lost AS (SELECT topic FROM want EXCEPT SELECT id FROM own),
-  a AS (${insertion("topic_message", "added")}),
-  b AS (${deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")}),
-  c AS (${insertion("topic_client", "clients")} ON CONFLICT (topic, id) DO UPDATE SET ${
-    overwritten(["session", "key", "op", "op_session", "forgotten_session", "position"])
-  }),
-  d AS (${deletion("topic_client", "forgotten", "d.id = r.client")}),
-  e AS (${deletion("topic_window", "forgotten", "d.client = r.client")}),
-  f AS (${deletion("topic_resolved", "forgotten", "d.client = r.client")}),
-  g AS (${deletion("topic_msg_id", "forgotten", "d.client = r.client")}),
-  h AS (${insertion("topic_window", "windows")} ON CONFLICT (topic, client, session) DO UPDATE SET ${
-    overwritten(["key", "first_unacked"])
-  }),
-  i AS (${deletion("topic_window", "deletedWindows", "d.client = r.client AND d.session = r.session")}),
-  j AS (${insertion("topic_resolved", "resolved")}),
-  k AS (${
-    deletion("topic_resolved", "deletedResolved", "d.client = r.client AND d.session = r.session AND d.id <= r.up_to")
-  }),
-  l AS (${insertion("topic_msg_id", "keys")}),
-  m AS (${deletion("topic_msg_id", "deletedKeys", "d.client = r.client AND d.id = r.id")})
-  SELECT id FROM own`,
-};
+  lost AS (SELECT topic FROM want EXCEPT SELECT id FROM own)${
+    changed.map((part, index) => `,\n  p${index} AS (${part})`).join("")
+  }
+  SELECT id FROM own WHERE $1::bytea IS NOT NULL`; // a parameter that is not used has no type
+  const name = `topic_batch_${used.map((list) => listNames.indexOf(list).toString(36)).join("")}`;
+  return { name, text: text.replaceAll(/ROWS\.(\w+)/g, (_, list) => rows.get(list as ListName) ?? "") };
+}
 
-/** The values of the statement for these changes. */
-export function batchValues(changes: readonly FencedChange[]): SqlParameter[] {
+/**
+ * Statements by the lists that they have. A part without rows would cost time as well. Requests use few of the combinations.
+ */
+const statements = new Map<string, SqlStatement>();
+
+/** The statement that commits these changes, and its values. */
+export function batchStatement(
+  changes: readonly FencedChange[],
+): { readonly statement: SqlStatement; readonly values: SqlParameter[] } {
   const values = new ListValues();
   // One order in all statements: two servers that write the same topics then rarely wait for each other in a circle.
   for (const fenced of [...changes].sort((a, b) => a.change.topicId - b.change.topicId)) addChange(values, fenced);
-  return values.parameters();
+  const used = values.used();
+  const key = used.join(" ");
+  let statement = statements.get(key);
+  if (statement === undefined) statements.set(key, statement = statementOf(used));
+  return { statement, values: values.parameters(used) };
 }
 
 function addChange(values: ListValues, { change, fence: { epoch, revision }, numbers }: FencedChange): void {
@@ -258,31 +275,36 @@ export function resolvedSum(
 
 /** Collects the rows of all lists as arrays of their columns, and their bytes in one place. */
 class ListValues {
-  readonly #columns: (number | null)[][] = [[]];
+  readonly #columns = new Map<ListName, (number | null)[][]>();
   readonly #pieces: Uint8Array[] = [];
   /** The place of the next byte; the first one is 1. */
   #at = 1;
 
-  constructor() {
-    for (const list of Object.keys(lists) as ListName[]) this.#columns.push(...columnsOf(list).map(() => []));
-  }
-
   add<Name extends ListName>(list: Name, row: RowOf<Name>): void {
-    let column = (firstParameters.get(list) as number) - 1;
+    let columns = this.#columns.get(list);
+    if (columns === undefined) this.#columns.set(list, columns = columnsOf(list).map(() => []));
+    let column = 0;
     for (const name of Object.keys(lists[list])) {
       const value = (row as Readonly<Record<string, Uint8Array | number | null>>)[name] ?? null;
-      if (value === null || typeof value === "number") this.#columns[column++]?.push(value);
+      if (value === null || typeof value === "number") columns[column++]?.push(value);
       else {
-        this.#columns[column++]?.push(this.#at);
-        this.#columns[column++]?.push(value.byteLength);
+        columns[column++]?.push(this.#at);
+        columns[column++]?.push(value.byteLength);
         this.#pieces.push(value);
         this.#at += value.byteLength;
       }
     }
   }
 
-  parameters(): SqlParameter[] {
-    const arrays = this.#columns.slice(1).map((column) => `{${column.map((value) => value ?? "NULL").join(",")}}`);
+  /** The lists that have rows, in their order. */
+  used(): ListName[] {
+    return listNames.filter((list) => this.#columns.has(list));
+  }
+
+  parameters(used: readonly ListName[]): SqlParameter[] {
+    const arrays = used.flatMap((list) => this.#columns.get(list) ?? []).map((column) =>
+      `{${column.map((value) => value ?? "NULL").join(",")}}`
+    );
     return [Buffer.concat(this.#pieces), ...arrays];
   }
 }

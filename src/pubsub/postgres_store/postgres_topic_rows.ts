@@ -26,7 +26,7 @@ import type {
   TopicRow,
   TopicRows,
 } from "../store/topic_rows.ts";
-import { batchValues, commitBatch, type FencedChange, type OpenFence } from "./batch_statement.ts";
+import { batchStatement, type FencedChange, type OpenFence } from "./batch_statement.ts";
 import { LoadedRows } from "./loaded_rows.ts";
 import { PostgresCopyRows } from "./postgres_copy_rows.ts";
 import { clientOf, readSubscribers, RowLoader } from "./row_loader.ts";
@@ -191,7 +191,8 @@ export class PostgresTopicRows implements TopicRows {
     const topics = fenced.map(({ change: { topicId } }) => topicId);
     let written: Set<number>;
     try {
-      written = new Set((await this.write(commitBatch, batchValues(fenced))).map((row) => Number(row["id"])));
+      const { statement, values } = batchStatement(fenced);
+      written = new Set((await this.write(statement, values)).map((row) => Number(row["id"])));
     } catch (error) {
       if (!(error instanceof StatementError)) throw error;
       const outcome = error.outcome === "unknown" ? "unknown" : "not_done";
