@@ -97,8 +97,8 @@ export type PubsubForgottenJson = z.infer<typeof pubsubForgottenShape>;
 
 export const pubsubRestoredShape = z.strictObject({
   version,
-  server: z.string(),
-  restored: z.array(topic).describe("topics in the state of the copy"),
+  server: z.string().nullable().describe("null for the database of --store"),
+  restored: z.array(topic).describe("topics in the state of the copy, or of the database"),
   lost: lost.describe("topics that are not in the copy; they start again, empty"),
   returned,
   left: z.array(topic).describe("topics whose owner is unknown; they remain unavailable"),

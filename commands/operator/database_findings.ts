@@ -2,14 +2,19 @@
 import type { DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
 import { BatonError } from "../../src/errors.ts";
 import { judgeDatabase, readDatabaseFacts } from "../../src/postgres/database_checks.ts";
-import { requireSharedStore } from "../../src/postgres/database_schema.ts";
-import { connectToPrimary } from "../../src/postgres/primary_connection.ts";
+import { inSchema, requireSharedStore } from "../../src/postgres/database_schema.ts";
+import { connectToPrimary, type PrimaryConnection } from "../../src/postgres/primary_connection.ts";
+import { StatementError } from "../../src/postgres/statement_error.ts";
 import type { DatabaseAddress } from "../../src/postgres/database_address.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 
 /** A lease ends on the clock of the database, and the clocks of machines show when a message is due. Milliseconds. */
 const clockDifferenceMsMax = 2000;
+
+/** Losses that are named. */
+const lossDays = 7;
+const lossesMax = 20;
 
 export interface CheckedDatabase {
   readonly address: DatabaseAddress;
@@ -44,12 +49,40 @@ export async function databaseFindings(
       findings.push({ kind: "warning", where, what });
     }
     await requireSharedStore(connection, address).catch((error) => findings.push(problem(where, error)));
+    findings.push(...await lossFindings(connection, address, where));
     return findings;
   } catch (error) {
     return [problem(where, error)];
   } finally {
     connection.close();
   }
+}
+
+/** Topics of the database whose messages were lost, or may have been, in the last days. */
+async function lossFindings(
+  connection: PrimaryConnection,
+  address: DatabaseAddress,
+  where: string,
+): Promise<DiagnosisFinding[]> {
+  const text =
+    `SELECT t.name, l.certain, l.last, to_char(l.at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at FROM SCHEMA.topic_loss l
+    JOIN SCHEMA.topic t ON t.id = l.topic WHERE l.at > clock_timestamp() - interval '${lossDays} days' ORDER BY l.at DESC LIMIT ${lossesMax}`;
+  const rows = await connection.run({ name: "doctor_losses", text: inSchema(text, address.schema) }, []).catch(
+    (error) => {
+      // The tables of topics are not in this database, or not readable for this role.
+      if (error instanceof StatementError) return [];
+      throw error;
+    },
+  );
+  return rows.map(({ name, certain, last, at }) => ({
+    kind: "warning",
+    where,
+    what:
+      `topic ${JSON.stringify(String(name))} ${
+        certain === true ? "has lost" : "may have lost"
+      } messages after message ${last}, in a ` +
+      `fail-over of the database found at ${at}`,
+  }));
 }
 
 function problem(where: string, error: unknown): DiagnosisFinding {

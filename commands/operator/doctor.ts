@@ -151,7 +151,7 @@ async function storeFindings({ values, sources }: Call<typeof settings>): Promis
     if (database !== null) add(where, database);
   }
   if (pubsubStore !== undefined && !sources.flags.has("retryStore")) {
-    const given = { ...values, pubsubDataDir: undefined, pubsubMigrate: false };
+    const given = { ...values, pubsubDataDir: undefined, pubsubMigrate: false, pubsubOnLoss: "continue" as const };
     const location = topicStoreLocationOf(given, sources);
     if (location?.database) add(location.where, location.database);
   }

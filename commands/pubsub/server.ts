@@ -261,6 +261,11 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
     ),
     counter("clients_forgotten_total", "Publishers forgotten to make room", now.clientsForgotten),
     gauge("damaged_rows", "Damaged rows of the store found since the start", now.damages),
+    counter(
+      "losses_total",
+      "Topics that may have lost messages in a fail-over of the database, since the start",
+      now.losses,
+    ),
     counter("commits_total", "Transactions of the store", now.commits),
     ...socketMetrics("baton_pubsub_server", now.socket),
     counter("unroutable_total", "Responses for peers that had disconnected", now.socket.unroutable),

@@ -17,6 +17,7 @@ import { readOverview } from "../../src/pubsub/admin/overview.ts";
 import { planRebalance } from "../../src/pubsub/admin/plan_moves.ts";
 import { setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
+import { readMarks } from "../../src/pubsub/ownership/store_generation.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/pubsub/store/backup_store.ts";
@@ -37,7 +38,7 @@ import type {
 import { serverRows, serversTable, topicRows, topicsTable } from "./overview_view.ts";
 import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { topicStoreLocationOf } from "./topic_store_location.ts";
+import { type SharedDatabase, topicStoreLocationOf } from "./topic_store_location.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
@@ -274,6 +275,8 @@ function requireDataDir({ values, sources }: ServerCall, word: "verify" | "backu
 export async function restore(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const { pubsubServerId: id } = values;
+  const database = topicStoreLocationOf(values, call.sources)?.database;
+  if (database) return await acceptDatabase(call, database);
   const dataDir = requireDataDir(call, "restore");
   if (id === undefined) {
     throw new BatonError("USAGE", "baton pubsub server restore needs --id ID and --data-dir FOLDER");
@@ -300,6 +303,39 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
           `topics returned to their previous server: ${returned.length}; topics that stay unavailable: ${left.length}\n`,
       );
     }
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** The topics of a database that has lost commits go on with what they have. */
+async function acceptDatabase(call: ServerCall, { address }: SharedDatabase): Promise<ExitCode> {
+  const { values, io } = call;
+  if (!values.acceptLoss) {
+    throw new BatonError(
+      "USAGE",
+      "baton pubsub server restore goes on without the commits that the database has lost. Add --accept-loss if no newer copy of it exists",
+    );
+  }
+  const { AcceptedDatabase } = await import("../../src/pubsub/postgres_store/accept_database.ts");
+  await using database = await AcceptedDatabase.open(address);
+  const path = new PubsubPath(values.root);
+  const topics = await runConnected(call, async (zk) => {
+    const marks = await readMarks(zk, path.store(database.storeId));
+    const generations = await Promise.all(marks.map(({ server }) => database.generation(server)));
+    const isBehind = marks.some(({ generation }, index) => (generations[index] ?? 0) < generation);
+    const accepted = await database.acceptLoss({ ofAll: isBehind });
+    for (const [index, { server, generation }] of marks.entries()) {
+      if ((generations[index] ?? 0) < generation) await database.setGeneration(server, generation);
+    }
+    return accepted;
+  });
+  if (values.json) {
+    printJson<PubsubRestoredJson>(io, { version: 1, server: null, restored: topics, lost: [], returned: [], left: [] });
+    return exitCodes.SUCCESS;
+  }
+  for (const topic of topics) io.out(`restored ${printable(topic)}\n`);
+  if (!values.quiet) {
+    io.err(`baton: topics that go on without messages that may be lost: ${topics.length}\n`);
   }
   return exitCodes.SUCCESS;
 }

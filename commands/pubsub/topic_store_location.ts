@@ -22,6 +22,8 @@ export interface SharedDatabase {
   readonly requiresSync: boolean;
   /** The tables are created, or brought to the format of this program, before the store is opened. */
   readonly migrates: boolean;
+  /** Topics that have lost messages are not served before an operator accepts it. */
+  readonly stopsOnLoss: boolean;
 }
 
 export type TopicStoreLocation =
@@ -37,7 +39,11 @@ export type TopicStoreLocation =
 /** Options that a folder has and a database does not. */
 const folderFlags = { moved: "--moved", pubsubMaxDiskSize: "--max-disk-size" } as const;
 /** Options that a database has and a folder does not. */
-const databaseFlags = { pubsubRequireSync: "--require-sync", pubsubMigrate: "--migrate" } as const;
+const databaseFlags = {
+  pubsubRequireSync: "--require-sync",
+  pubsubMigrate: "--migrate",
+  pubsubOnLoss: "--on-loss",
+} as const;
 
 /** Null: neither is given. If both are, a flag has precedence over a variable or a file. Throws USAGE or CONFIG. */
 export function topicStoreLocationOf(
@@ -66,6 +72,7 @@ export function topicStoreLocationOf(
       `"${url}" is not the URL of a database: use postgres://…, or --data-dir for a folder`,
     );
   });
-  const { pubsubRequireSync: requiresSync, pubsubMigrate: migrates } = values;
-  return { where: describeDatabase(address), dataDir: null, database: { address, requiresSync, migrates } };
+  const { pubsubRequireSync: requiresSync, pubsubMigrate: migrates, pubsubOnLoss } = values;
+  const database = { address, requiresSync, migrates, stopsOnLoss: pubsubOnLoss === "stop" };
+  return { where: describeDatabase(address), dataDir: null, database };
 }

@@ -1,6 +1,6 @@
 /** Settings of publish/subscribe: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
 import { inGroup, inSection, setting, type SettingTable } from "./setting.ts";
-import { durationType, integerType, listType, sizeType, textType, toggleType } from "./value_types.ts";
+import { choiceType, durationType, integerType, listType, sizeType, textType, toggleType } from "./value_types.ts";
 
 const pubsub = inSection("pubsub.");
 const server = inSection("pubsub.server.");
@@ -16,6 +16,12 @@ export const pubsubStoreSettings = {
   pubsubRequireSync: server("require_sync", toggleType(), {
     help: "refuse a database whose commits do not wait for a synchronous standby (78)",
     default: false,
+  }),
+  pubsubOnLoss: server("on_loss", choiceType(["continue", "stop"]), {
+    help:
+      "after a fail-over of the database that has lost messages, or may have: go on and report it, or do not serve " +
+      "their topics before restore --accept-loss",
+    default: "continue",
   }),
   pubsubMigrate: setting(toggleType(), {
     flag: "--migrate",

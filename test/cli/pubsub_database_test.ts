@@ -95,6 +95,57 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     expect((await run("@pubsub server ls --topics")).stdout).toMatch(/^SERVER[^]*s2 +offline[^]*a +s2 +offline/);
   });
 
+  test("a database that is older than what it has confirmed is refused, until an operator accepts the loss", async () => {
+    await using old = await PostgresServer.start();
+    const store = { BATON_PUBSUB_SERVER_STORE: old.tcpUrl, BATON_ROOT: "/older" };
+    const start = (words: string) => session.start(`exec "$baton" pubsub ${words}`, { ...env(), ...store });
+    const serves = async (running: Running) =>
+      await eventually(() => / serves | takes requests at /.test(running.stderr()), {
+        what: `a role to serve; it said ${running.stderr()}`,
+        withinMs: 30_000,
+      });
+    let first = start("server --id s1 --migrate");
+    const proxy = start("proxy --listen ipc://$dir/older");
+    await Promise.all([first, proxy].map(serves));
+    const put = (text: string) => run(`echo ${text} | @pubsub client bob put news -`, store);
+    expect(await run("@pubsub client alice subscribe news", store)).toMatchObject({ code: 0 });
+    expect(await put("kept")).toMatchObject({ code: 0 });
+    first.child.kill("SIGTERM");
+    await first.ended;
+    await old.stop();
+    await old.copyData();
+    await old.resume();
+    first = start("server --id s1");
+    await serves(first);
+    expect(await put("lost")).toMatchObject({ code: 0 });
+    first.child.kill("SIGTERM"); // it records its generation when it ends
+    await first.ended;
+    await old.kill();
+    await old.returnToCopy();
+    // Another server refuses it as well.
+    expect(await run("@pubsub server --id s2", store)).toMatchObject({
+      code: 78,
+      stderr: expect.stringMatching(/lacks commits of "s1" that it had confirmed.*restore --store URL --accept-loss/),
+    });
+    expect(await run("@pubsub server restore", store)).toMatchObject({ code: 64 });
+    expect(await run("@pubsub server restore --accept-loss", store)).toMatchObject({
+      code: 0,
+      stdout: "restored news\n",
+    });
+    await serves(start("server --id s2"));
+    expect(await put("new")).toMatchObject({ code: 0 });
+    expect((await run("@pubsub client alice get news", store)).stdout).toBe("kept\n");
+    expect((await run("@pubsub client alice get news", store)).stdout).toBe("new\n");
+    const { findings } = JSON.parse((await run('"$baton" doctor --json', store)).stdout);
+    expect(findings).toContainEqual({
+      kind: "warning",
+      where: expect.stringMatching(/^postgres:/),
+      what: expect.stringMatching(
+        /^topic "news" has lost messages after message 1, in a fail-over of the database found at 20/,
+      ),
+    });
+  });
+
   test("doctor says what the database does not promise, and that it cannot be reached", async () => {
     const { findings } = JSON.parse((await run('"$baton" doctor --json')).stdout);
     expect(findings).toContainEqual({

@@ -229,6 +229,38 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     }, 60_000);
   }
 
+  test("an owner whose commits are gone says so, whatever the row says about its last commit", async () => {
+    await using primary = await PostgresServer.start();
+    const address = (port: number) => databaseAddress(`postgres://baton@127.0.0.1:${port}/postgres`, "news");
+    await migrateDatabase(address(primary.port), { ...connecting, tables: topicTables });
+    await using standby = await primary.standby({ isSynchronous: true });
+    const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
+    const both = databaseAddress(`postgres://baton@${hosts}/postgres`, "news");
+    await using s1 = new SharedTopicStore(both, "s1");
+    await using careful = new SharedTopicStore(both, "s1", { stopsOnLoss: true });
+    await s1.create("news");
+    await s1.execute(subscribe);
+    expect(codes(await s1.execute(put(1, "one")))).toEqual(["OK"]);
+    // The standby leaves, and the primary goes on alone: the rows of the standby look as if nothing could be lost.
+    await standby.stop();
+    primary.configure("synchronous_standby_names = ''");
+    await primary.reload();
+    await eventually(async () => await primary.sql("SHOW synchronous_standby_names") === "");
+    await careful.open("news", 2);
+    expect(codes(await careful.execute(put(2, "lost", { epoch: 2 })))).toEqual(["OK"]);
+    await primary.kill();
+    await standby.resume();
+    await standby.promote();
+    await careful.execute(put(3, "three", { epoch: 2 }));
+    await expect(careful.open("news", 2)).rejects.toThrow(/has lost commits.*not served \(--on-loss stop\)/);
+    await expect(careful.open("news", 2)).rejects.toThrow(/not served \(--on-loss stop\)/);
+    // A server that knows nothing of these commits finds what the owner has left in the row.
+    await s1.open("news", 3);
+    expect(s1.losses).toEqual([expect.stringMatching(/messages of topic "news" after message 1 .* may be lost/)]);
+    const [done] = await s1.execute(put(2, "two", { epoch: 3 }));
+    expect(done).toMatchObject({ code: "OK", ids: [{ first: 2 ** 32 + 3 }] });
+  }, 60_000);
+
   test("a statement that is ended to resolve a deadlock is sent again", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;
@@ -303,7 +335,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("a database that does not respond is not waited for: requests are refused, and nothing is lost", async () => {
     await using primary = await PostgresServer.start({ settings: ["fsync = off"] });
     await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
-    await using s1 = new SharedTopicStore(databaseAddress(primary.url, "news"), "s1", 200);
+    await using s1 = new SharedTopicStore(databaseAddress(primary.url, "news"), "s1", { refusedMs: 200 });
     await s1.create("news");
     await s1.execute(subscribe);
     await s1.execute(put(1, "one"));

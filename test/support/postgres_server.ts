@@ -130,6 +130,17 @@ export class PostgresServer implements AsyncDisposable {
     rmSync(join(this.#data, "postmaster.pid"), { force: true });
   }
 
+  /** Copies the files of a server that is stopped. `returnToCopy` starts it with them, as after a restored snapshot. */
+  async copyData(): Promise<void> {
+    await execute("cp", ["-a", this.#data, `${this.#data}.copy`]);
+  }
+
+  async returnToCopy(): Promise<void> {
+    rmSync(this.#data, { recursive: true });
+    await execute("mv", [`${this.#data}.copy`, this.#data]);
+    await this.resume();
+  }
+
   /** SIGINT: connections are ended, and the log is complete. */
   async stop(): Promise<void> {
     this.#process?.signal("SIGINT");

@@ -24,13 +24,17 @@ export class SharedTopicStore implements AsyncDisposable {
   #responses: StoreResponse[] = [];
   #ticket = 1;
 
-  constructor(address: DatabaseAddress, server: string, refusedMs?: number) {
+  constructor(
+    address: DatabaseAddress,
+    server: string,
+    options: { readonly refusedMs?: number; readonly stopsOnLoss?: boolean } = {},
+  ) {
     const clock = systemClock();
     this.#lane = new DatabaseLane({ address, clock, name: server });
     this.rows = new PostgresTopicRows({
       ...{ lane: this.#lane, clock, server },
       onLoss: (sentence) => this.losses.push(sentence),
-      ...(refusedMs === undefined ? {} : { refusedMs }),
+      ...options,
     });
     this.engine = new StoreEngine(this.rows, defaultStoreOptions, {
       onResponse: (response) => this.#responses.push(response),

@@ -69,8 +69,7 @@ export class OwnershipSession {
   readonly lease: OwnershipLease;
   readonly #options: OwnershipOptions;
   readonly #session: ZooKeeper["session"];
-  /** Null for a shared store. */
-  readonly #generation: StoreGeneration | null;
+  readonly #generation: StoreGeneration;
   readonly #context: OwnershipContext;
   readonly #topics = new Map<string, OwnedTopic>();
   readonly #notOwned = new Map<string, { readonly availability: Availability; readonly readAtMs: number }>();
@@ -93,10 +92,11 @@ export class OwnershipSession {
   ): Promise<OwnershipSession> {
     const nodes = new TopicNodes(zk, options.path);
     const isShared = options.isStoreShared === true;
-    const generation = isShared ? null : new StoreGeneration(zk, options.path, options);
+    const generation = new StoreGeneration(zk, options.path, options);
     // Topics that were opened in an earlier session may belong to other servers now.
     if (isShared) await options.store.releaseAll();
-    await generation?.checkNotOlder();
+    await generation.checkNotOlder();
+    await generation.checkOthers();
     if (!isShared) await checkEmptiness(zk, options.path, { ...options, task: "serve" });
     const stored = await options.store.topics();
     await forEachInParallel(stored, (topic) => registerTopic(nodes, options, topic), signal);
@@ -106,13 +106,13 @@ export class OwnershipSession {
     const shared = isShared ? { store: store.storeId } : {};
     await announce(zk, path.server(id), { id, endpoint, storeId, isDraining, ...shared }, { clock, signal, onProblem });
     // Confirmed only now: a store that cannot be announced must not make another one look too old.
-    await generation?.confirm();
+    await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
     void forEachInParallel(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
     return ownership;
   }
 
-  private constructor(zk: ZooKeeper, options: OwnershipOptions, nodes: TopicNodes, age: StoreGeneration | null) {
+  private constructor(zk: ZooKeeper, options: OwnershipOptions, nodes: TopicNodes, age: StoreGeneration) {
     const { session } = zk;
     this.#session = session;
     this.#generation = age;
@@ -160,7 +160,7 @@ export class OwnershipSession {
     await resultWithin(
       this.#options.clock,
       lastAdvanceMs,
-      this.#generation?.advance().catch(() => {}) ?? Promise.resolve(),
+      this.#generation.advance().catch(() => {}),
     );
   }
 
@@ -212,7 +212,6 @@ export class OwnershipSession {
   /** Records the generation repeatedly during the session. Stops serving if the store turns out to be an older copy. */
   #scheduleAdvance(): void {
     const generation = this.#generation;
-    if (generation === null) return;
     const again = () => {
       this.#advancing = generation.advance().catch((thrown) => {
         if (thrown instanceof BatonError && thrown.code === "CONFIG") this.end(thrown);

@@ -6,6 +6,7 @@
  *   <root>/pubsub/topics/<00-ff>/<name>   who owns a topic; the shard is the first byte of its SHA-256
  *   <root>/pubsub/owners/<id>/<name>      a topic counted for its owner; only used for assignments
  *   <root>/pubsub/stores/<store id>       the last recorded generation of a server's store
+ *   <root>/pubsub/stores/<store id>/<id>  the same for one server of a store that several servers share
  *
  * A list of children is one frame of at most 1 MB. With 256 shards, 400,000 topics with short names fit, or 60,000 with the
  * longest ones.
@@ -44,6 +45,10 @@ export class PubsubPath {
 
   store(storeId: string): string {
     return `${this.base}/stores/${nodeName(storeId)}`;
+  }
+
+  storeMark(storeId: string, server: string): string {
+    return `${this.store(storeId)}/${nodeName(server)}`;
   }
 
   topic(topic: string): string {

@@ -3,6 +3,9 @@
  * The store has a generation number, which is also recorded in the coordination service at the start of each session
  * and, while messages are stored, every second. The store's number is raised first, so it is behind the recorded one
  * only if the store was replaced by an older copy.
+ *
+ * A store that several servers share has a generation for each of them. Each server checks all: commits of one that has died may be
+ * missing, too.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -25,16 +28,25 @@ export class StoreGeneration {
   readonly #path: string;
   readonly #id: string;
   readonly #store: GenerationStore;
+  /** The parent of the nodes of all servers; null for a store of this server alone. */
+  readonly #marks: string | null;
+  /** The newest recorded generation that this session has read or written. */
+  #recorded = 0;
   /** Version of the node as last read or written by this session; null: to be read. */
   #version: number | null = null;
 
   constructor(
     zk: ZooKeeper,
     path: PubsubPath,
-    { id, store }: { readonly id: string; readonly store: GenerationStore },
+    { id, store, isStoreShared = false }: {
+      readonly id: string;
+      readonly store: GenerationStore;
+      readonly isStoreShared?: boolean;
+    },
   ) {
     this.#zk = zk;
-    this.#path = path.store(store.storeId);
+    this.#path = isStoreShared ? path.storeMark(store.storeId, id) : path.store(store.storeId);
+    this.#marks = isStoreShared ? path.store(store.storeId) : null;
     this.#id = id;
     this.#store = store;
   }
@@ -44,21 +56,31 @@ export class StoreGeneration {
     await settleWrites(this.#zk, this.#path);
     const found = await nullIfNoNode(this.#zk.getData(this.#path));
     this.#version = found?.stat.version ?? null;
-    if (found === null) return 0;
-    const { layout, generation } = jsonFields(found.data);
-    if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) return generation;
-    throw new BatonError(
-      "CONFIG",
-      `Cannot read "${this.#path}": it has no store generation in a format that this version knows`,
-    );
+    this.#recorded = found === null ? 0 : parseMark(this.#path, found.data).generation;
+    return this.#recorded;
   }
 
   /** Returns the store's generation. Rejects with CONFIG if it is older than the recorded one. */
   async checkNotOlder(): Promise<number> {
     const recorded = await this.readRecorded();
     const generation = await this.#store.generation();
-    if (generation < recorded) throw tooOldError(this.#id, { generation, recorded });
+    if (generation < recorded) throw this.#tooOldError(generation, recorded);
     return generation;
+  }
+
+  /** Checks what the other servers of a shared store have recorded. Rejects with CONFIG if the database is older. */
+  async checkOthers(): Promise<void> {
+    if (this.#marks === null) return;
+    for (const { server, generation: recorded } of await readMarks(this.#zk, this.#marks)) {
+      const generation = await this.#store.generation(server);
+      if (generation < recorded) throw databaseTooOldError(server, { generation, recorded });
+    }
+  }
+
+  #tooOldError(generation: number, recorded: number): BatonError {
+    return this.#marks === null
+      ? tooOldError(this.#id, { generation, recorded })
+      : databaseTooOldError(this.#id, { generation, recorded });
   }
 
   /** Raises both numbers; rejects as `checkNotOlder` does. Only an announced server may call this. */
@@ -75,8 +97,10 @@ export class StoreGeneration {
    */
   async advance(): Promise<void> {
     const generation = await this.#store.raiseGeneration();
-    if (generation === null || await this.#writeRecorded(generation)) return;
-    await this.confirm();
+    if (generation === null) return;
+    // The database of a shared store was replaced by an older one meanwhile.
+    if (generation <= this.#recorded) throw this.#tooOldError(generation - 1, this.#recorded);
+    if (!await this.#writeRecorded(generation)) await this.confirm();
   }
 
   /** Accepts the store as it is, for an operator: its generation becomes the newest. */
@@ -98,8 +122,45 @@ export class StoreGeneration {
         this.#version = 0;
       } else this.#version = (await this.#zk.setData(this.#path, data, version)).version;
     });
+    if (outcome === "written") this.#recorded = generation;
     return outcome === "written";
   }
+}
+
+/** The newest generation of a server that was recorded. */
+export interface RecordedMark {
+  readonly server: string;
+  readonly generation: number;
+}
+
+/** The marks of all servers of a shared store. Throws CONFIG for a node in an unknown format. */
+export async function readMarks(zk: ZooKeeper, parent: string): Promise<RecordedMark[]> {
+  const names = (await nullIfNoNode(zk.getChildren(parent)))?.children ?? [];
+  const found = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${parent}/${name}`))));
+  return found.flatMap((node, index) => node === null ? [] : parseMark(`${parent}/${names[index]}`, node.data));
+}
+
+function parseMark(path: string, data: Uint8Array): RecordedMark {
+  const { layout, server, generation } = jsonFields(data);
+  if (layout === 1 && typeof generation === "number" && Number.isSafeInteger(generation)) {
+    return { server: typeof server === "string" ? server : "", generation };
+  }
+  throw new BatonError(
+    "CONFIG",
+    `Cannot read "${path}": it has no store generation in a format that this version knows`,
+  );
+}
+
+function databaseTooOldError(
+  server: string,
+  { generation, recorded }: { readonly generation: number; readonly recorded: number },
+): BatonError {
+  return new BatonError(
+    "CONFIG",
+    `Cannot serve the topics of the database: it lacks commits of "${server}" that it had confirmed (generation ${generation}, the last ` +
+      `one recorded is ${recorded}); it is an older copy, or the standby that was promoted did not have them. Put the newest data ` +
+      "back; if there is none: baton pubsub server restore --store URL --accept-loss",
+  );
 }
 
 function tooOldError(

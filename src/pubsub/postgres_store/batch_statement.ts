@@ -130,7 +130,7 @@ const deletion = (table: string, list: ListName, condition: string) =>
   `DELETE FROM SCHEMA.${table} AS d USING ${rowsOf(list, "r")}
     WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
 
-/** What each list changes. */
+/** The parts of the statement, by the list whose rows they write. */
 const parts: Readonly<Record<Exclude<ListName, "topics">, readonly string[]>> = {
   added: [insertion("topic_message", "added")],
   deleted: [deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")],

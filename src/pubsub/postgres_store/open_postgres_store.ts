@@ -12,16 +12,18 @@ import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 export async function openPostgresStore(
   address: DatabaseAddress,
   hooks: TopicStoreHooks,
-  { server, requiresSync = false, migrates = false, ...options }: Partial<StoreOptions> & {
+  { server, requiresSync = false, migrates = false, stopsOnLoss = false, ...options }: Partial<StoreOptions> & {
     readonly server: string;
     /** A database without a synchronous standby is refused. */
     readonly requiresSync?: boolean;
     /** Creates the tables first, or brings them to the format of this program. */
     readonly migrates?: boolean;
+    /** A topic that has lost messages is not served before an operator accepts it. */
+    readonly stopsOnLoss?: boolean;
   },
 ): Promise<TopicStore> {
   const opening: PostgresStoreOpening = {
-    ...{ address, server, requiresSync, migrates },
+    ...{ address, server, requiresSync, migrates, stopsOnLoss },
     options: { ...defaultStoreOptions, ...options },
   };
   const startThread = (options: WorkerOptions) =>

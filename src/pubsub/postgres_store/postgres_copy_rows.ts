@@ -12,7 +12,7 @@ import type { TopicClient } from "../store/topic_client.ts";
 import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
 import { messageSum, type OpenFence } from "./batch_statement.ts";
-import { committedState, timelineNow, topicPlaces } from "./postgres_tables.ts";
+import { committedState, synchronousNow, timelineNow, topicPlaces } from "./postgres_tables.ts";
 import { nameBytes, type RunStatement } from "./row_loader.ts";
 
 const { served, staged, dropped, arriving, setAside } = topicPlaces;
@@ -22,6 +22,17 @@ const raised = `revision = revision + 1, ${committedState}`;
 
 /** Message ids that are not used after a loss: more than were assigned to lost messages. */
 const lostIds = 2 ** 32;
+
+/** Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. */
+export function noteLoss(condition: string, certain: string): string {
+  return `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = last + ${lostIds},
+      last = last + ${lostIds} + 1, registration = last + ${lostIds} WHERE ${condition}
+      RETURNING id, name, epoch, revision, timeline, last, last - ${lostIds} - 1 AS before),
+    c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE c.topic = t.id AND c.position >= t.before),
+    l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, certain, last)
+      SELECT id, timeline, clock_timestamp(), ${certain}, before FROM t
+      ON CONFLICT (topic, timeline) DO UPDATE SET at = excluded.at, certain = excluded.certain, last = excluded.last)`;
+}
 
 /** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
 const changes = {
@@ -47,22 +58,30 @@ const changes = {
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
-  note_loss: `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = last + ${lostIds},
-      last = last + ${lostIds} + 1, registration = last + ${lostIds} WHERE ${fenced}
-      RETURNING id, epoch, revision, timeline, last, last - ${lostIds} - 1 AS before),
-    c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE c.topic = t.id AND c.position >= t.before),
-    l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, last) SELECT id, timeline, clock_timestamp(), before FROM t)
-    SELECT epoch, revision, before FROM t`,
+  note_loss: `${noteLoss(fenced, "$4::bool")} SELECT epoch, revision, before FROM t`,
+  /** The next server that opens the topic finds a possible loss. */
+  suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
+    RETURNING epoch, revision`,
   stage: `UPDATE ${topic} SET ${raised}, place = ${staged}, last = $4::bigint, gone = $5::bigint, stored = $6::bigint,
     bytes = $7::bigint, clients = $8::bigint, registration = $9::bigint WHERE ${fenced} RETURNING epoch, revision`,
 } as const;
 
+export const setGeneration = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
+  VALUES ($1::text, $2::bigint, ${timelineNow}, ${synchronousNow})
+  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedState}`;
+
 const columns = "id, epoch, revision, numbers";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
-  generation: "SELECT generation FROM SCHEMA.topic_mark WHERE server = $1::text",
-  setGeneration: `INSERT INTO SCHEMA.topic_mark (server, generation) VALUES ($1::text, $2::bigint)
-    ON CONFLICT (server) DO UPDATE SET generation = excluded.generation`,
+  /**
+   * A fail-over that may have lost commits is reported by each topic itself; so the mark is then raised above all that were lost. A
+   * mark that is behind for another reason is not.
+   */
+  generation: `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${lostIds}, ${committedState}
+      WHERE server = $1::text AND timeline <> ${timelineNow} AND NOT synchronous RETURNING generation)
+    SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
+    WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)`,
+  setGeneration,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
   insert:
@@ -126,8 +145,12 @@ const deleteTopic: SqlStatement = {
 /** The parts of the rows that the copies need. */
 interface FencedRows {
   readonly fences: Map<number, OpenFence>;
+  /** The revisions of topics that were durable here, also of those that are not open. */
+  readonly confirmed: Map<number, number>;
   readonly write: RunStatement;
   readonly onLoss: (sentence: string) => void;
+  /** A topic that has lost messages is not served before an operator accepts it. */
+  readonly stopsOnLoss: boolean;
 }
 
 export class PostgresCopyRows implements TopicCopyRows {
@@ -155,8 +178,8 @@ export class PostgresCopyRows implements TopicCopyRows {
     return (await this.#run("isEmpty", []))[0]?.["yes"] === true;
   }
 
-  async generation(): Promise<number> {
-    return Number((await this.#run("generation", [this.#server]))[0]?.["generation"] ?? 0);
+  async generation(server = this.#server): Promise<number> {
+    return Number((await this.#run("generation", [server]))[0]?.["generation"] ?? 0);
   }
 
   async setGeneration(generation: number): Promise<void> {
@@ -197,8 +220,13 @@ export class PostgresCopyRows implements TopicCopyRows {
   async takeOver(name: string, incarnation: string | null, epoch: number): Promise<number | null> {
     const [row] = await this.#run("open", [nameBytes(name), incarnation, epoch, this.#server]);
     if (row !== undefined) {
+      // Commits of this server that were durable are gone.
+      const isCertain = Number(row["revision"]) <= (this.#rows.confirmed.get(Number(row["id"])) ?? 0);
       const id = this.#open(row);
-      if (row["timeline"] !== row["timeline_now"]) await this.#noteFailover(name, id, row["synchronous"] === true);
+      if (isCertain) await this.#noteLoss(name, id, { isCertain });
+      else if (row["timeline"] === row["timeline_now"]) return id;
+      else if (row["synchronous"] === true) await this.#change("note_timeline", id, []);
+      else await this.#noteLoss(name, id, { isCertain });
       return id;
     }
     const [found] = await this.#run("find", [nameBytes(name)]);
@@ -230,6 +258,7 @@ export class PostgresCopyRows implements TopicCopyRows {
   async drop({ id }: TopicRow, epoch: number): Promise<void> {
     await this.#change("drop", id, [epoch]);
     this.#rows.fences.delete(id);
+    this.#rows.confirmed.delete(id);
     this.#garbage.push(id);
   }
 
@@ -323,15 +352,27 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   /**
-   * Called when a topic is opened first after a standby was promoted. If it did not have all commits, messages that were
-   * answered OK may be missing: their ids are not used again, and the loss is written down before anything is answered.
+   * Called when a topic is opened whose messages are missing, or may be: when this server knows of later commits, or first after
+   * a standby was promoted that may not have had all of them. Their ids are not used again, and the loss is written down before
+   * anything is answered.
    */
-  async #noteFailover(name: string, id: number, wasSynchronous: boolean): Promise<void> {
-    if (wasSynchronous) return void await this.#change("note_timeline", id, []);
-    const [row] = await this.#change("note_loss", id, []);
+  async #noteLoss(name: string, id: number, { isCertain }: { readonly isCertain: boolean }): Promise<void> {
+    const why = isCertain
+      ? "The database has lost commits that it had confirmed"
+      : "The database has failed over without a synchronous standby";
+    if (this.#rows.stopsOnLoss) {
+      if (isCertain) await this.#change("suspect", id, []);
+      this.#rows.fences.delete(id);
+      throw new BatonError(
+        "STALE_TOKEN",
+        `${why}: topic ${JSON.stringify(name)} is not served (--on-loss stop); to go on without its lost messages: ` +
+          "baton pubsub server restore --store URL --accept-loss",
+      );
+    }
+    const [row] = await this.#change("note_loss", id, [isCertain]);
     this.#rows.onLoss(
-      `The database has failed over without a synchronous standby: messages of topic ${JSON.stringify(name)} after ` +
-        `message ${row?.["before"]} that were answered OK may be lost`,
+      `${why}: messages of topic ${JSON.stringify(name)} after message ${row?.["before"]} that were answered OK ` +
+        `${isCertain ? "are" : "may be"} lost`,
     );
   }
 
@@ -344,6 +385,7 @@ export class PostgresCopyRows implements TopicCopyRows {
       number,
     ];
     this.#rows.fences.set(id, { epoch, revision, numbers });
+    this.#rows.confirmed.set(id, revision);
     return id;
   }
 
@@ -357,7 +399,9 @@ export class PostgresCopyRows implements TopicCopyRows {
       throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
     }
     const { numbers } = fence;
-    this.#rows.fences.set(id, { epoch: Number(row["epoch"]), revision: Number(row["revision"]), numbers });
+    const [epoch, revision] = [Number(row["epoch"]), Number(row["revision"])];
+    this.#rows.fences.set(id, { epoch, revision, numbers });
+    this.#rows.confirmed.set(id, revision);
     return rows;
   }
 

@@ -30,6 +30,7 @@ export interface PostgresStoreOpening {
   readonly options: StoreOptions;
   readonly requiresSync: boolean;
   readonly migrates: boolean;
+  readonly stopsOnLoss: boolean;
 }
 
 interface StoreCall {
@@ -59,12 +60,14 @@ class PostgresStore {
   readonly #transfer: TopicTransfer;
   readonly #maintenance: TopicMaintenance;
   readonly #expires: boolean;
+  /** Topics that have lost messages, or may have, since the store was opened. */
+  #losses = 0;
   #expiredAtMs = 0;
   /** The database was reported as failing, and nothing was committed since. */
   #reportedAtCommit = -1;
   storeId = "";
 
-  constructor({ address, server, options, requiresSync }: PostgresStoreOpening) {
+  constructor({ address, server, options, requiresSync, stopsOnLoss }: PostgresStoreOpening) {
     const clock = systemClock();
     const onConnect = async (connection: PrimaryConnection) => {
       const { storeId } = await requireSharedStore(connection, address);
@@ -77,8 +80,11 @@ class PostgresStore {
     };
     this.#lane = new DatabaseLane({ address, clock, name: server, onConnect });
     this.#rows = new PostgresTopicRows({
-      ...{ lane: this.#lane, clock, server },
-      onLoss: (message) => emit({ kind: "problem", code: "BAD_DATA", message }),
+      ...{ lane: this.#lane, clock, server, stopsOnLoss },
+      onLoss: (message) => {
+        this.#losses++;
+        emit({ kind: "problem", code: "BAD_DATA", message });
+      },
     });
     this.#rows.damage.onFound = (message) => emit({ kind: "problem", code: "IO", message });
     this.#requests = new ThreadRequests(server, (bytes, batches) => {
@@ -142,6 +148,7 @@ class PostgresStore {
     return {
       ...{ topics: this.#engine.topics.count, usedBytes: 0, diskShare: 0, full: null, commits: this.#rows.commits },
       damages: this.#rows.damage.count,
+      losses: this.#losses,
       clientsShare: this.#engine.clientsShare,
       clientsForgotten: this.#engine.capacity.forgottenCount,
     };

@@ -13,9 +13,9 @@ export const timelineNow = "('x' || substr(pg_walfile_name(pg_current_wal_lsn())
  * Values of a topic's row that every change writes, in SQL: the revision; and which cluster has committed it, and whether it waited
  * for a standby. A commit that did has all commits before it on the standby, too.
  */
-export const committedState =
-  `timeline = ${timelineNow}, synchronous = current_setting('synchronous_standby_names') <> ''
-  AND current_setting('synchronous_commit') IN ('on', 'remote_apply')`;
+export const synchronousNow = `(current_setting('synchronous_standby_names') <> ''
+  AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;
+export const committedState = `timeline = ${timelineNow}, synchronous = ${synchronousNow}`;
 
 /** Deleted rows are removed soon: a table with much change would otherwise become slow to read. */
 const vacuumed =
@@ -50,8 +50,9 @@ export const topicTables: readonly string[] = [
     message bigint NOT NULL, fingerprint bigint NOT NULL, PRIMARY KEY (topic, client, id))`,
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_dropped (name bytea PRIMARY KEY, incarnation text NOT NULL,
     epoch bigint NOT NULL)`,
-  // Fail-overs after which messages behind `last` may be missing.
+  // Messages after `last` are missing (`certain`), or may be.
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_loss (topic bigint, timeline int, at timestamptz NOT NULL,
-    last bigint NOT NULL, PRIMARY KEY (topic, timeline))`,
-  "CREATE TABLE IF NOT EXISTS SCHEMA.topic_mark (server text PRIMARY KEY, generation bigint NOT NULL)",
+    certain bool NOT NULL, last bigint NOT NULL, PRIMARY KEY (topic, timeline))`,
+  `CREATE TABLE IF NOT EXISTS SCHEMA.topic_mark (server text PRIMARY KEY, generation bigint NOT NULL,
+    timeline int NOT NULL, synchronous bool NOT NULL)`,
 ];

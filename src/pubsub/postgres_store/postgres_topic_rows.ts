@@ -48,6 +48,8 @@ export interface PostgresRowsOptions {
   readonly server: string;
   /** Reports that messages may be lost, for the operator. */
   readonly onLoss: (sentence: string) => void;
+  /** A topic that has lost messages is not served before an operator accepts it. Default: it is served. */
+  readonly stopsOnLoss?: boolean;
   /** How long a statement waits for a connection, and is repeated if it was certainly not executed. Milliseconds. */
   readonly refusedMs?: number;
 }
@@ -58,10 +60,12 @@ export class PostgresTopicRows implements TopicRows {
   readonly #clock: Clock;
   readonly #refusedMs: number;
   readonly onLoss: (sentence: string) => void;
+  readonly stopsOnLoss: boolean;
   readonly #loaded = new LoadedRows();
   readonly #loader: RowLoader;
   /** Topics that this server may write. */
   readonly fences = new Map<number, OpenFence>();
+  readonly confirmed = new Map<number, number>();
   readonly damage = new DamageLog();
   readonly copies: PostgresCopyRows;
   readonly numbers: RowNumbers;
@@ -69,8 +73,9 @@ export class PostgresTopicRows implements TopicRows {
   /** The statements with the names of the schema. */
   readonly #prepared = new Map<SqlStatement, SqlStatement>();
 
-  constructor({ lane, clock, server, onLoss, refusedMs = refusedMsDefault }: PostgresRowsOptions) {
+  constructor({ lane, clock, server, onLoss, stopsOnLoss = false, refusedMs = refusedMsDefault }: PostgresRowsOptions) {
     this.onLoss = onLoss;
+    this.stopsOnLoss = stopsOnLoss;
     this.#refusedMs = refusedMs;
     this.#lane = lane;
     this.#clock = clock;
@@ -205,6 +210,7 @@ export class PostgresTopicRows implements TopicRows {
       const fence = this.fences.get(topicId);
       if (fence !== undefined && written.has(topicId)) {
         this.fences.set(topicId, { ...fence, revision: fence.revision + 1 });
+        this.confirmed.set(topicId, fence.revision + 1);
       } else lost.push({ topicId, outcome: "not_owner", reason: "another server has opened the topic" });
     }
     return lost;

@@ -64,8 +64,11 @@ export interface OwnedStore {
    * Random id, created with the store and never changed. It distinguishes the stores of two servers with the same id.
    */
   readonly storeId: string;
-  /** Grows whenever it is raised: an older copy of the store has a smaller generation. */
-  generation(): Promise<number>;
+  /**
+   * Grows whenever it is raised: an older copy of the store has a smaller generation. In a shared store each server has one; default:
+   * this server.
+   */
+  generation(server?: string): Promise<number>;
   /**
    * Raises the generation above `above`. Returns null and does nothing if nothing was stored since the last call and
    * `above` is 0.

@@ -235,7 +235,8 @@ export interface TopicCopyRows {
   names(): Answer<string[]>;
   /** Whether the store has no data, as in a new folder. */
   isEmpty(): Answer<boolean>;
-  generation(): Answer<number>;
+  /** `server`: another server of a shared store. */
+  generation(server?: string): Answer<number>;
   setGeneration(generation: number): Answer<void>;
   staged(name: string): Answer<StagedTopicRow | null>;
   dropped(name: string): Answer<DroppedTopic | null>;

@@ -49,6 +49,8 @@ export interface TopicStoreStatistics {
   readonly commits: number;
   /** Damaged rows found since the store was opened. */
   readonly damages: number;
+  /** Topics that a fail-over of a shared database has made lose messages, or may have, since the store was opened. */
+  readonly losses: number;
   /**
    * The largest used share of the client capacity of any topic, from 0 to 1; publishers forgotten since the store was
    * opened.

@@ -162,6 +162,7 @@ class WorkerStore {
         full: this.#whyFull(),
         commits: this.#database.commits,
         damages: this.#database.damage.count,
+        losses: 0,
         clientsShare: this.#engine.clientsShare,
         clientsForgotten: this.#engine.capacity.forgottenCount,
       };

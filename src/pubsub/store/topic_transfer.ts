@@ -46,8 +46,8 @@ export class TopicTransfer {
     yield* answerOf(this.#copies.discardArriving(inProgress));
   }
 
-  generation(): Steps<number> {
-    return answerOf(this.#copies.generation());
+  generation(server?: string): Steps<number> {
+    return answerOf(this.#copies.generation(server));
   }
 
   *raiseGeneration(above = 0): Steps<number | null> {
