@@ -18,6 +18,7 @@ import type { Contestant } from "./contestant.ts";
 import { pubsubSpeed } from "./pubsub_speed.ts";
 import { topicGrowth } from "./topic_growth.ts";
 import { topicHandoff } from "./topic_handoff.ts";
+import { topicTakeover } from "./topic_takeover.ts";
 import { topicStore } from "./topic_store.ts";
 import { uiCost } from "./ui_cost.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
@@ -44,6 +45,7 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   "pubsub-clients": (rounds) => pubsubSpeed(rounds, "npm"),
   "pubsub-databases": (rounds) => pubsubSpeed(rounds, "stores"),
   "pubsub-growth": (rounds) => topicGrowth(rounds),
+  "pubsub-takeover": (rounds) => topicTakeover(rounds),
   "pubsub-handoff": (rounds) => topicHandoff(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),
   retry: (rounds) => retrySpeed(rounds),
