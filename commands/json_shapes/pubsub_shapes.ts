@@ -15,6 +15,8 @@ const ownership = {
 const lost = z.array(topic).describe("topics that start again, empty");
 const returned = z.array(topic).describe("complete topics that returned to the server they came from");
 
+const takenOver = z.array(topic).describe("topics of a database that another server has now; nothing of them is lost");
+
 export const pubsubMessageShape = z.strictObject({
   version,
   topic,
@@ -92,7 +94,13 @@ export const pubsubMovesShape = z.strictObject({
 });
 export type PubsubMovesJson = z.infer<typeof pubsubMovesShape>;
 
-export const pubsubForgottenShape = z.strictObject({ version, server: z.string(), lost, returned });
+export const pubsubForgottenShape = z.strictObject({
+  version,
+  server: z.string(),
+  lost,
+  returned,
+  taken_over: takenOver,
+});
 export type PubsubForgottenJson = z.infer<typeof pubsubForgottenShape>;
 
 export const pubsubRestoredShape = z.strictObject({

@@ -151,7 +151,13 @@ async function storeFindings({ values, sources }: Call<typeof settings>): Promis
     if (database !== null) add(where, database);
   }
   if (pubsubStore !== undefined && !sources.flags.has("retryStore")) {
-    const given = { ...values, pubsubDataDir: undefined, pubsubMigrate: false, pubsubOnLoss: "continue" as const };
+    const given = {
+      ...values,
+      pubsubNoBalance: false,
+      pubsubDataDir: undefined,
+      pubsubMigrate: false,
+      pubsubOnLoss: "continue" as const,
+    };
     const location = topicStoreLocationOf(given, sources);
     if (location?.database) add(location.where, location.database);
   }

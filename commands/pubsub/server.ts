@@ -106,6 +106,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       id,
       dataDir: store.dataDir,
       ...(store.database === null ? {} : { openShared: databaseOpener(store.database, id) }),
+      ...(values.pubsubNoBalance ? { balanceEveryMs: null } : {}),
       wasMoved: values.moved,
       listen: values.pubsubServerListen,
       advertise: values.pubsubServerAdvertise,

@@ -56,7 +56,7 @@ const operations: Readonly<Record<string, ServerOperation>> = {
   move: { takes: "a topic, and --to ID", names: 1, run: move },
   drain: { takes: "a server's id", names: 1, run: drain },
   rebalance: { takes: "no name", names: 0, run: rebalance },
-  forget: { takes: "a server's id, and --accept-loss", names: 1, run: forget },
+  forget: { takes: "a server's id", names: 1, run: forget },
   "forget-client": { takes: "a topic and a client's id", names: 2, run: forgetClient },
   verify: { takes: "no name, and --data-dir", names: 0, run: verify },
   backup: { takes: "a folder to be made, and --data-dir", names: 1, run: backup },
@@ -142,7 +142,10 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
 
 async function rebalance(call: ServerCall): Promise<ExitCode> {
   return await runMoves(call, async (zk, path, move) => {
-    await move(planRebalance(topicsByServer(await readOverview(zk, path))));
+    const servers = await readOverview(zk, path);
+    // Topics do not move from one store to another.
+    const groups = Map.groupBy(servers, ({ store }) => store);
+    await move([...groups.values()].flatMap((group) => planRebalance(topicsByServer(group))));
   });
 }
 
@@ -205,27 +208,38 @@ function exitCodeOfMoves(done: readonly MoveResult[]): ExitCode {
 
 async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
-  if (!values.acceptLoss) {
-    throw new BatonError(
-      "USAGE",
-      `baton pubsub server forget deletes everything that "${id}" owns: messages and the positions of subscribers. Add ` +
-        "--accept-loss if the data of this server cannot be recovered",
-    );
-  }
-  const { lost, returned } = await runConnected(call, (zk) => forgetServer(zk, new PubsubPath(values.root), id));
+  const { lost, returned, takenOver } = await runConnected(call, async (zk) => {
+    const path = new PubsubPath(values.root);
+    // A server whose topics are in a database loses nothing.
+    const forgotten = (await readOverview(zk, path)).find((server) => server.id === id);
+    const isKept = forgotten?.isAvailable === true && forgotten.topics.every(({ node }) => node.store !== undefined);
+    if (!values.acceptLoss && !isKept) throw lossNotAccepted(id);
+    return await forgetServer(zk, path, id);
+  });
   if (values.json) {
-    printJson<PubsubForgottenJson>(io, { version: 1, server: id, lost: [...lost], returned: [...returned] });
+    const topics = { lost: [...lost], returned: [...returned], taken_over: [...takenOver] };
+    printJson<PubsubForgottenJson>(io, { version: 1, server: id, ...topics });
   } else {
     for (const topic of lost) io.out(`lost ${printable(topic)}\n`);
     for (const topic of returned) io.out(`returned ${printable(topic)}\n`);
-    if (!values.quiet && lost.length + returned.length > 0) {
+    for (const topic of takenOver) io.out(`taken over ${printable(topic)}\n`);
+    if (!values.quiet && lost.length + returned.length + takenOver.length > 0) {
       io.err(
-        `baton: topics that begin again, empty: ${lost.length}; that are back where they came from: ${returned.length}\n`,
+        `baton: topics that begin again, empty: ${lost.length}; that are back where they came from: ${returned.length}; ` +
+          `that another server has taken over: ${takenOver.length}\n`,
       );
     }
   }
-  if (lost.length + returned.length > 0) return exitCodes.SUCCESS;
+  if (lost.length + returned.length + takenOver.length > 0) return exitCodes.SUCCESS;
   throw new BatonError("NOT_FOUND", `Server "${id}" does not exist and owns no topic: nothing was changed`);
+}
+
+function lossNotAccepted(id: string): BatonError {
+  return new BatonError(
+    "USAGE",
+    `baton pubsub server forget deletes everything that "${id}" owns: messages and the positions of subscribers. Add ` +
+      "--accept-loss if the data of this server cannot be recovered",
+  );
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk

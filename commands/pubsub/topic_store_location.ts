@@ -43,6 +43,7 @@ const databaseFlags = {
   pubsubRequireSync: "--require-sync",
   pubsubMigrate: "--migrate",
   pubsubOnLoss: "--on-loss",
+  pubsubNoBalance: "--no-balance",
 } as const;
 
 /** Null: neither is given. If both are, a flag has precedence over a variable or a file. Throws USAGE or CONFIG. */

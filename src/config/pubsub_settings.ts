@@ -23,6 +23,10 @@ export const pubsubStoreSettings = {
       "their topics before restore --accept-loss",
     default: "continue",
   }),
+  pubsubNoBalance: server("no_balance", toggleType(), {
+    help: "give no topics of the database to servers that have fewer; otherwise one that comes back gets its share",
+    default: false,
+  }),
   pubsubMigrate: setting(toggleType(), {
     flag: "--migrate",
     help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { migrateDatabase } from "../../src/postgres/database_schema.ts";
 import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
+import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { eventually } from "../support/eventually.ts";
@@ -20,13 +21,14 @@ describeWithPeer("postgres", "servers that share a database", () => {
   beforeAll(async () => void (server = await PostgresServer.start({ settings: ["fsync = off"] })), 60_000);
   afterAll(async () => await server?.[Symbol.asyncDispose]());
 
-  async function clusterOf(servers: number): Promise<PubsubCluster> {
+  async function clusterOf(servers: number, balanceEveryMs?: number): Promise<PubsubCluster> {
     // The settings of the tests' database are not safe, and a server refuses them.
     const address = databaseAddress(server.url, `cluster${++schemas}`);
     await server.sql("ALTER SYSTEM SET fsync = on");
     await server.reload();
     await migrateDatabase(address, { clock: systemClock(), name: "test", tables: topicTables });
-    return await PubsubCluster.start({ servers, database: address, sessionTimeoutMs: 2000 });
+    const balance = balanceEveryMs === undefined ? {} : { balanceEveryMs };
+    return await PubsubCluster.start({ servers, database: address, sessionTimeoutMs: 2000, ...balance });
   }
 
   const subscribe = (client: ProxyClient, topic: string) =>
@@ -113,6 +115,45 @@ describeWithPeer("postgres", "servers that share a database", () => {
     // Their outcome is unknown to the servers; the proxy repeats them when the topics are open again.
     expect((await Promise.all(puts)).map(({ status }) => status)).toEqual(topics.map(() => "OK"));
     for (const topic of topics) expect(await received(client, topic, 2)).toEqual([`${topic} 1`, `${topic} 2`]);
+  }, 60_000);
+
+  test("a server that comes back gets its share, and nothing is lost while topics move", async () => {
+    await using cluster = await clusterOf(1, 100);
+    const client = cluster.client();
+    const many = Array.from({ length: 12 }, (_, index) => `many ${index}`);
+    for (const topic of many) {
+      await subscribe(client, topic);
+      expect((await put(client, topic, 1)).status).toBe("OK");
+    }
+    const held = many.map((topic) => get(client, topic, 1));
+    await cluster.startServer("s2");
+    const sharesOf = async () => {
+      const owners = [...(await cluster.owners()).values()];
+      return ["s1", "s2"].map((id) => owners.filter((owner) => owner === id).length);
+    };
+    await eventually(async () => (await sharesOf())[1] === 6, { what: "the second server to have its share" });
+    const puts = await Promise.all(many.map((topic) => put(client, topic, 2)));
+    expect(puts.map(({ status }) => status)).toEqual(many.map(() => "OK"));
+    expect((await Promise.all(held)).map(({ text }) => text)).toEqual(many.map((topic) => `${topic} 2`));
+    for (const topic of many) expect((await get(client, topic, 1)).text).toBe(`${topic} 2`);
+    expect(await sharesOf()).toEqual([6, 6]);
+  }, 60_000);
+
+  test("forget gives the topics of a server that is gone to others, and loses nothing", async () => {
+    await using cluster = await clusterOf(2);
+    const client = cluster.client();
+    for (const topic of topics) {
+      await subscribe(client, topic);
+      expect((await put(client, topic, 1)).status).toBe("OK");
+    }
+    const before = await cluster.owners();
+    await cluster.server("s1").kill();
+    const zk = await cluster.session();
+    const { lost, returned, takenOver } = await forgetServer(zk, cluster.path, "s1");
+    expect({ lost, returned }).toEqual({ lost: [], returned: [] });
+    expect([...takenOver].sort()).toEqual(topics.filter((topic) => before.get(topic) === "s1"));
+    expect(new Set((await cluster.owners()).values())).toEqual(new Set(["s2"]));
+    for (const topic of topics) expect(await received(client, topic, 1)).toEqual([`${topic} 1`]);
   }, 60_000);
 
   test("topics of a coordination service that has lost its data are found in the database", async () => {

@@ -194,7 +194,7 @@ for (const kind of backends) {
           confirmations.push(permit?.lease.isConfirmed() === true);
           return forgetServer(operator, crew.path, "s1");
         }, { what: "the session to end", withinMs: 20_000 });
-        expect(found).toEqual({ lost: ["t"], returned: [] });
+        expect(found).toEqual({ lost: ["t"], returned: [], takenOver: [] });
         expect([confirmations[0], confirmations.at(-1)]).toEqual([true, false]);
         await crew.start("s2");
         expect(await crew.put(router, "t", "b")).toEqual({ seq: 2 ** 44 + 1, by: "s2" });
@@ -255,7 +255,7 @@ for (const kind of backends) {
       ]);
       await again.stop();
       const operator = await crew.client();
-      expect(await forgetServer(operator, crew.path, "s1")).toEqual({ lost: ["t"], returned: [] });
+      expect(await forgetServer(operator, crew.path, "s1")).toEqual({ lost: ["t"], returned: [], takenOver: [] });
       await crew.start("s2");
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2 ** 44 + 1, by: "s2" });
       // The old disk turns up after all: nothing of it is served, and nothing of it is deleted.
@@ -279,7 +279,7 @@ for (const kind of backends) {
       expect((await anyTopic(crew)).node).toMatchObject({ owner: "s2", state: "moving" });
       await two.zk.close();
       const operator = await crew.client();
-      expect(await forgetServer(operator, crew.path, "s2")).toEqual({ lost: [], returned: ["t"] });
+      expect(await forgetServer(operator, crew.path, "s2")).toEqual({ lost: [], returned: ["t"], takenOver: [] });
       await one.stop();
       await moving;
       await crew.start("s1");

@@ -37,6 +37,8 @@ export interface PubsubClusterOptions {
   readonly store?: Partial<StoreOptions>;
   /** A database that all servers share; objects only. */
   readonly database?: DatabaseAddress;
+  /** How often its servers give topics to those with fewer; never when left out. */
+  readonly balanceEveryMs?: number;
   /** The URL of that database; processes only. */
   readonly databaseUrl?: string;
   /** More words for `baton pubsub server` and `proxy`; processes only. */
@@ -167,6 +169,7 @@ export class PubsubCluster implements AsyncDisposable {
       onProblem: (problem) => this.problems.push(problem),
       store: this.#options.store,
       database: this.#options.database,
+      balanceEveryMs: this.#options.balanceEveryMs,
       words: [
         ...["--servers", this.backend.servers, "--root", this.root],
         ...["--session-timeout", `${sessionTimeoutMs}ms`],

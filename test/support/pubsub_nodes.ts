@@ -43,6 +43,8 @@ export interface Surroundings {
   readonly store?: Partial<StoreOptions> | undefined;
   /** A database that all servers share, instead of data directories; objects only. */
   readonly database?: DatabaseAddress | undefined;
+  /** Of a server that is an object and shares a database; null: never. */
+  readonly balanceEveryMs?: number | null | undefined;
   /** Where it coordinates, as words for a process. */
   readonly words: readonly string[];
   /** More for a process's environment. */
@@ -165,7 +167,7 @@ export class ServerObject extends ObjectNode {
   }
 
   protected async start(): Promise<void> {
-    const { path, connect, onProblem, store, database } = this.around;
+    const { path, connect, onProblem, store, database, balanceEveryMs = null } = this.around;
     this.#server = await TopicServer.start({
       ...(store === undefined ? {} : { store }),
       ...(database === undefined ? {} : {
@@ -173,7 +175,7 @@ export class ServerObject extends ObjectNode {
           openPostgresStore(database, hooks, { server: this.id, ...options }),
       }),
       ...{ id: this.id, dataDir: database === undefined ? this.#dataDir : null, listen: "tcp://127.0.0.1:0" },
-      ...{ path, connect, onProblem, clock: systemClock() },
+      ...{ path, connect, onProblem, clock: systemClock(), balanceEveryMs },
     });
   }
 }

@@ -96,7 +96,9 @@ function checkDrain(servers: readonly ServerOverview[], id: string): void {
   if (drained.endpoint === null) {
     throw new BatonError(
       "UNREACHABLE",
-      `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
+      drained.isAvailable
+        ? `Cannot drain the server "${id}": it is not there; other servers of its database take its topics over with the next requests`
+        : `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
     );
   }
   if (topicsByServer(servers, id).size < 2) {
@@ -104,8 +106,11 @@ function checkDrain(servers: readonly ServerOverview[], id: string): void {
   }
 }
 
-/** Topics of the servers that can take topics, and of the drained server, which only gives topics away. */
+/** Topics of the servers that can take topics of its store, and of the drained server, which only gives topics away. */
 export function topicsByServer(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
-  const there = servers.filter(({ id, endpoint, isDraining }) => endpoint !== null && (!isDraining || id === drained));
+  const from = servers.find(({ id }) => id === drained);
+  const there = servers.filter(({ id, endpoint, isDraining, store }) =>
+    endpoint !== null && (!isDraining || id === drained) && (from === undefined || store === from.store)
+  );
   return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
 }

@@ -15,9 +15,10 @@ import {
   type VersionedTopicNode,
 } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { forgottenNode, returnedNode, type TopicNode } from "./topic_node.ts";
+import { chooseSuccessor } from "./topic_router.ts";
+import { forgottenNode, returnedNode, takenOverNode, type TopicNode } from "./topic_node.ts";
 import { isRefusal } from "../../coordination/request_errors.ts";
-import { announcementAt } from "./announcements.ts";
+import { type Announcement, announcementAt, announcementsBelow } from "./announcements.ts";
 import { toJsonData } from "../../support/json_fields.ts";
 
 export interface ForgetResult {
@@ -25,6 +26,8 @@ export interface ForgetResult {
   readonly lost: readonly string[];
   /** Topics that were moving to this server: their source still has all data and owns them again. */
   readonly returned: readonly string[];
+  /** Topics of a shared store, which another server of it owns now. Nothing of them is lost. */
+  readonly takenOver: readonly string[];
 }
 
 /** Rejects with LOCK_BUSY while the server runs or its session may still be alive. */
@@ -33,13 +36,31 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
     const nodes = new TopicNodes(zk, path);
     const lost: string[] = [];
     const back: string[] = [];
+    const takenOver: string[] = [];
+    const servers = await announcementsBelow(zk, path.servers);
     for await (const listed of readTopicList(zk, path)) {
+      if (await giveToSuccessor(nodes, listed, { id, servers })) takenOver.push(listed.topic);
       const done = await giveUpTopic(nodes, listed, id);
       if (done === "lost") lost.push(listed.topic);
       if (done === "returned") back.push(listed.topic);
     }
-    return { lost, returned: back };
+    return { lost, returned: back, takenOver };
   });
+}
+
+/** Gives a topic of a shared store to the server that would take it over. Returns false if there is no need, or none. */
+async function giveToSuccessor(
+  nodes: TopicNodes,
+  { topic, node, version }: ListedTopic,
+  { id, servers }: { readonly id: string; readonly servers: readonly Announcement[] },
+): Promise<boolean> {
+  if (node.store === undefined || node.owner !== id || node.state !== "stored") return false;
+  const taking = servers.filter(({ store, isDraining }) => store === node.store && isDraining !== true);
+  const to = chooseSuccessor(topic, taking.map((server) => server.id));
+  if (to === null || await nodes.write(topic, takenOverNode(node, to), version) !== "written") return false;
+  await nodes.countForOwner(topic, to);
+  await nodes.uncountForOwner(topic, id);
+  return true;
 }
 
 /** Repeats until the topic no longer belongs to this server or has a new incarnation. */

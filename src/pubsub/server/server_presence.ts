@@ -36,11 +36,19 @@ export class ServerPresence implements Disposable {
     return this.#servers?.servers.get(server)?.endpoint ?? null;
   }
 
-  /** The servers that accept new topics. */
-  serversTakingTopics(): string[] {
-    return [...this.#servers?.servers.values() ?? []].filter(({ isDraining }) => isDraining !== true).map(({ id }) =>
-      id
-    );
+  /** The servers that accept new topics and share this store; null: those whose store is theirs alone. */
+  serversTakingTopics(store: string | null): string[] {
+    const all = [...this.#servers?.servers.values() ?? []];
+    return all.filter((server) => server.isDraining !== true && (server.store ?? null) === store).map(({ id }) => id);
+  }
+
+  /** The number of topics of each of these servers; empty if there is no session. */
+  async topicCounts(store: string): Promise<Map<string, number>> {
+    const zk = this.#zk;
+    if (zk === null || zk.session.ended.aborted) return new Map();
+    const ids = this.serversTakingTopics(store);
+    const stats = await Promise.all(ids.map((id) => zk.exists(this.#options.path.ownedTopics(id))));
+    return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }
 
   /** Marks this server as draining. */

@@ -53,6 +53,11 @@ export class TopicHandoffs {
     for (let moved = 1; moved > 0 && topics().length > 0;) moved = await this.#handOffRound(topics(), others);
   }
 
+  /** Hands these topics to a server. One that is not moved stays. */
+  async handOffSome(topics: readonly string[], to: string): Promise<void> {
+    await this.#handOffRound(topics, () => [to]);
+  }
+
   /** Returns how many topics were moved. */
   async #handOffRound(topics: readonly string[], others: () => readonly string[]): Promise<number> {
     const rest = topics.values();

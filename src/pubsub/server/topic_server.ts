@@ -30,6 +30,7 @@ import { type Envelope, splitEnvelope } from "./server_request.ts";
 import { RequestHandler } from "./request_handler.ts";
 import { claimDataDir, makeDataDir, storeLocation } from "./server_identity.ts";
 import { responseBytesWaitingMax, responsesWaitingMax } from "./server_limits.ts";
+import { TopicBalance } from "./topic_balance.ts";
 import { TopicManager } from "./topic_manager.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
@@ -62,6 +63,8 @@ export interface TopicServerOptions {
   readonly dataDir: string | null;
   /** Opens a store that several servers share. */
   readonly openShared?: ((hooks: TopicStoreHooks, options: Partial<StoreOptions>) => Promise<TopicStore>) | undefined;
+  /** How often topics are given to servers of a shared store that have fewer, in milliseconds; null: never. Default: 10,000. */
+  readonly balanceEveryMs?: number | null;
   /** The data directory is a copy whose original is never served again. */
   readonly wasMoved?: boolean | undefined;
   /** The endpoint to listen on: `tcp://127.0.0.1:0`, `ipc:///path`. */
@@ -83,6 +86,7 @@ export interface TopicServerOptions {
   readonly onDraining?: (isDraining: boolean) => void;
 }
 
+const balanceEveryMsDefault = 10_000;
 /** Limit for closing the socket, in milliseconds. */
 const lingerMs = 1000;
 
@@ -103,6 +107,7 @@ export class TopicServer implements AsyncDisposable {
   #manager!: TopicManager;
   #receiver!: TransferReceiver;
   #reports: ProxyReports | null = null;
+  #balance: TopicBalance | null = null;
   #presence!: ServerPresence;
   #running: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
@@ -196,7 +201,7 @@ export class TopicServer implements AsyncDisposable {
   async #handOffTopics(): Promise<void> {
     const { id } = this.#options;
     await this.#presence.drain();
-    const others = () => this.#presence.serversTakingTopics().filter((other) => other !== id);
+    const others = () => this.#presence.serversTakingTopics(this.#sharedStore).filter((other) => other !== id);
     await this.#handoffs.handOffAll(() => [...this.topics()], others);
   }
 
@@ -245,6 +250,11 @@ export class TopicServer implements AsyncDisposable {
     await this.#announce(signal);
   }
 
+  /** The id of the store that this server shares; null: it has one of its own. */
+  get #sharedStore(): string | null {
+    return this.#options.dataDir === null ? this.#store.storeId : null;
+  }
+
   #openStore(hooks: TopicStoreHooks): Promise<TopicStore> {
     const { id, dataDir, store = {}, openShared } = this.#options;
     if (dataDir !== null) return TopicStore.open(dataDir, hooks, { server: id, ...store });
@@ -277,6 +287,15 @@ export class TopicServer implements AsyncDisposable {
       receive: (topic, content, incoming) => ownership.receive(topic, content, incoming),
     });
     const topics = () => this.topics();
+    const store = this.#sharedStore;
+    const { balanceEveryMs = balanceEveryMsDefault } = this.#options;
+    if (store !== null && balanceEveryMs !== null) {
+      this.#balance = new TopicBalance({
+        ...{ server: id, clock, everyMs: balanceEveryMs, topics },
+        counts: () => this.#presence.topicCounts(store),
+        handOff: (some, to) => this.#handoffs.handOffSome(some, to),
+      });
+    }
     this.#reports = new ProxyReports({ server: id, clock, socket: this.#options.security?.client, topics });
   }
 
@@ -388,6 +407,7 @@ export class TopicServer implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#stop.abort(new BatonError("NOT_HELD", "The server is shutting down"));
+    this.#balance?.[Symbol.dispose]();
     this.#receiver?.close();
     await this.#running;
     await this.#reports?.[Symbol.asyncDispose]();

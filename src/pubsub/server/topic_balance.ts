@@ -1,0 +1,69 @@
+/**
+ * Gives topics of a shared store to servers that have fewer, such as one that has come back: a server that died has nothing, and moving a
+ * topic within a store copies nothing. Owns its timer.
+ */
+import type { Clock } from "../../support/clock.ts";
+import { chooseServer } from "../ownership/topic_router.ts";
+
+export interface TopicBalanceOptions {
+  readonly server: string;
+  readonly clock: Clock;
+  /** Time between two checks, in milliseconds. */
+  readonly everyMs: number;
+  /** The number of topics of each server that shares the store and takes topics; empty without a session. */
+  readonly counts: () => Promise<ReadonlyMap<string, number>>;
+  readonly topics: () => Iterable<string>;
+  readonly handOff: (topics: readonly string[], to: string) => Promise<void>;
+}
+
+/** Topics that are given away in one check. */
+const movesMax = 200;
+
+export class TopicBalance implements Disposable {
+  readonly #options: TopicBalanceOptions;
+  #cancel: () => void = () => {};
+  #isEnded = false;
+
+  constructor(options: TopicBalanceOptions) {
+    this.#options = options;
+    this.#schedule();
+  }
+
+  [Symbol.dispose](): void {
+    this.#isEnded = true;
+    this.#cancel();
+  }
+
+  #schedule(): void {
+    if (this.#isEnded) return;
+    const { clock, everyMs } = this.#options;
+    this.#cancel = clock.startTimer(everyMs, () => {
+      // A check that fails is done again: the session has ended, or the database does not respond.
+      this.#check().catch(() => {}).finally(() => this.#schedule());
+    });
+  }
+
+  async #check(): Promise<void> {
+    const { server, counts, topics, handOff } = this.#options;
+    const share = decideShare(await counts(), server);
+    if (share === null || this.#isEnded) return;
+    await handOff([...topics()].slice(0, share.count), share.to);
+  }
+}
+
+/**
+ * How many topics a server gives to which other one; null: none. Only a server with clearly more than its share gives any, so that topics
+ * do not wander. Pure.
+ */
+export function decideShare(
+  counts: ReadonlyMap<string, number>,
+  server: string,
+): { readonly to: string; readonly count: number } | null {
+  const own = counts.get(server);
+  if (own === undefined || counts.size < 2) return null;
+  const mean = [...counts.values()].reduce((sum, count) => sum + count, 0) / counts.size;
+  if (own <= 1.25 * mean + 2) return null;
+  const to = chooseServer(counts) ?? server;
+  const lacking = Math.ceil(mean - (counts.get(to) ?? 0));
+  return { to, count: Math.max(1, Math.min(movesMax, Math.floor(own - mean), lacking)) };
+}
