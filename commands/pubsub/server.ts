@@ -47,6 +47,8 @@ export const pubsubServerCommand = defineCommand({
     "new topics until it is started again, or until drain ID --undo. forget gives up a server whose data is lost: its topics begin again, " +
     "empty, with unused message IDs. forget-client removes one client of a topic, to make room; it is refused (64) without " +
     "--accept-loss if that loses data.",
+    "forget of a server with a database gives its topics to the others, and loses nothing. restore --store URL --accept-loss goes on with a " +
+    "database that lacks commits which it had confirmed, and which servers refuse (78).",
     "verify checks a whole data directory, and exits with 74 if it is damaged; backup copies it, as of one moment, to a new folder. Both " +
     "work while the server runs.",
     "An older copy of a data directory (a backup, a snapshot, a machine that was reset) is refused (78): messages would be lost or come " +

@@ -95,6 +95,43 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     expect((await run("@pubsub server ls --topics")).stdout).toMatch(/^SERVER[^]*s2 +offline[^]*a +s2 +offline/);
   });
 
+  test("topics are moved, drained and handed off within a database", async () => {
+    await using database = await PostgresServer.start();
+    const store = { BATON_PUBSUB_SERVER_STORE: database.tcpUrl, BATON_ROOT: "/moving" };
+    const start = async (words: string, serves = true) => {
+      const running = session.start(`exec "$baton" pubsub ${words}`, { ...env(), ...store });
+      await eventually(() => !serves || / serves | takes requests at /.test(running.stderr()), { withinMs: 30_000 });
+      return running;
+    };
+    const first = await start("server --id s1 --migrate --hand-off");
+    await start("proxy --listen ipc://$dir/moving");
+    const topics = ["a", "b", "c", "d"];
+    for (const topic of topics) {
+      const script = `@pubsub client alice subscribe ${topic} && echo 1 | @pubsub client bob put ${topic} -`;
+      expect(await run(script, store)).toMatchObject({ code: 0 });
+    }
+    await start("server --id s2");
+    await start("server --id own --data-dir own");
+    const owners = async () => {
+      const { topics: listed } = JSON.parse((await run("@pubsub topic ls --json", store)).stdout);
+      return listed.map(({ server }: { readonly server: string }) => server).join(" ");
+    };
+    expect(await run("@pubsub server move a --to s2", store)).toMatchObject({ code: 0 });
+    expect(await owners()).toBe("s2 s1 s1 s1");
+    expect(await run("@pubsub server rebalance", store)).toMatchObject({ code: 0 });
+    expect((await owners()).split(" ").filter((owner: string) => owner === "s2").length).toBe(2);
+    const elsewhere = await run("@pubsub server move b --to own", store);
+    expect([elsewhere.code, elsewhere.stderr]).toEqual([69, expect.stringMatching(/does not have the same database/)]);
+    expect(await run("@pubsub server drain s2", store)).toMatchObject({ code: 0 });
+    expect(await owners()).toBe("s1 s1 s1 s1");
+    expect(await run("@pubsub server drain s2 --undo", store)).toMatchObject({ code: 0 });
+    first.child.kill("SIGTERM");
+    // It hands off what it has opened; the others own the rest with the next request.
+    expect((await first.ended).stderr).toMatch(/"s1" has left; 0 topics stay/);
+    for (const topic of topics) expect((await run(`@pubsub client alice get ${topic}`, store)).stdout).toBe("1\n");
+    expect(await owners()).toBe("s2 s2 s2 s2");
+  });
+
   test("a database that is older than what it has confirmed is refused, until an operator accepts the loss", async () => {
     await using old = await PostgresServer.start();
     const store = { BATON_PUBSUB_SERVER_STORE: old.tcpUrl, BATON_ROOT: "/older" };
