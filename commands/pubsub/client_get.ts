@@ -2,6 +2,7 @@
  * `get` and `peek`: how many messages, and where they go. A message counts as delivered once it has reached its
  * destination.
  */
+import { lossSentence } from "./client_put.ts";
 import { isatty } from "node:tty";
 import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -57,10 +58,11 @@ export async function runClientGet(run: GetRun): Promise<ExitCode> {
     // A command may take long for each message, so fewer are fetched in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
-    const { messages, missed } = await requestWithRetries(
+    const { messages, missed, loss } = await requestWithRetries(
       run,
       () => subscriber.fetch({ max: wanted, waitMs, peek, signal }),
     );
+    if (loss !== undefined) io.err(`baton: ${lossSentence(target.topic, loss)}\n`);
     if (missed > 0) {
       const were = missed === 1 ? "was" : "were";
       io.err(

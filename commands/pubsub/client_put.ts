@@ -41,6 +41,8 @@ export interface PutResult {
   readonly messages: number;
   /** Messages among them that the topic did not store, because no client was subscribed. */
   readonly withoutSubscribers: number;
+  /** The loss of earlier messages that the server has reported. */
+  readonly loss?: string | undefined;
 }
 
 export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
@@ -48,12 +50,19 @@ export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
+/** The sentence that a client prints about lost messages. */
+export function lossSentence(topic: string, loss: string): string {
+  const what = loss === "certain" ? "has lost" : "may have lost";
+  return `a fail-over of the database ${what} messages of topic "${topic}" that were answered OK; doctor and the servers' log name them`;
+}
+
 /** Prints the result as JSON if that is requested, and to people that messages reach no client. */
 export function reportPut(
   { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
   result: PutResult,
 ): void {
-  const { messages, withoutSubscribers } = result;
+  const { messages, withoutSubscribers, loss } = result;
+  if (loss !== undefined) io.err(`baton: ${lossSentence(topic, loss)}\n`);
   const without_subscribers = withoutSubscribers;
   if (values.json) printJson<PubsubPutJson>(io, { version: 1, topic, messages, without_subscribers });
   if (withoutSubscribers === 0 || values.quiet || !(values.verbose || io.stderrIsTerminal)) return;
@@ -122,7 +131,7 @@ async function putInput(
   // A client that uses message IDs is never forgotten.
   if (count > 0 && values.msgId === undefined) await publisher.reportResolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
-  return { messages: resumed + count, withoutSubscribers: publisher.withoutSubscribers };
+  return { messages: resumed + count, withoutSubscribers: publisher.withoutSubscribers, loss: publisher.loss };
 }
 
 /** Returns the messages that have to be put, and the checkpoint that records them. */

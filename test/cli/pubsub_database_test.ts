@@ -171,7 +171,8 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     });
     await serves(start("server --id s2"));
     expect(await put("new")).toMatchObject({ code: 0 });
-    expect((await run("@pubsub client alice get news", store)).stdout).toBe("kept\n");
+    const kept = await run("@pubsub client alice get news", store);
+    expect(kept.stdout).toBe("kept\n");
     expect((await run("@pubsub client alice get news", store)).stdout).toBe("new\n");
     const { findings } = JSON.parse((await run('"$baton" doctor --json', store)).stdout);
     expect(findings).toContainEqual({

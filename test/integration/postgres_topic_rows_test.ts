@@ -258,7 +258,11 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await s1.open("news", 3);
     expect(s1.losses).toEqual([expect.stringMatching(/messages of topic "news" after message 1 .* may be lost/)]);
     const [done] = await s1.execute(put(2, "two", { epoch: 3 }));
-    expect(done).toMatchObject({ code: "OK", ids: [{ first: 2 ** 32 + 3 }] });
+    expect(done).toMatchObject({ code: "OK", ids: [{ first: 2 ** 32 + 3 }], loss: "possible" });
+    // Each client is told once, with its next messages.
+    expect((await s1.execute(put(3, "three", { epoch: 3 })))[0]?.loss).toBeUndefined();
+    expect((await s1.execute({ ...get, epoch: 3 }))[0]?.loss).toBe("possible");
+    expect((await s1.execute({ ...get, epoch: 3 }))[0]?.loss).toBeUndefined();
   }, 60_000);
 
   test("a statement that is ended to resolve a deadlock is sent again", async () => {

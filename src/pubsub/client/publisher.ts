@@ -84,6 +84,7 @@ export class Publisher {
   #waitsForInput = false;
   #hasReadAll = false;
   #withoutSubscribers = 0;
+  #loss: string | undefined;
   /** Aborts when nothing more may be sent. */
   readonly #stop = new AbortController();
 
@@ -100,6 +101,11 @@ export class Publisher {
   }
 
   /** Number of messages that the topic accepted and did not store, because no client was subscribed. */
+  /** A fail-over of the topic's database has lost messages that were answered OK (`certain`), or may have (`possible`). */
+  get loss(): string | undefined {
+    return this.#loss;
+  }
+
   get withoutSubscribers(): number {
     return this.#withoutSubscribers;
   }
@@ -325,6 +331,7 @@ export class Publisher {
       else this.#recordFailure(flight, why); // it is still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
+      this.#loss = outcome.response.headers?.loss ?? this.#loss;
       if (outcome.response.headers?.subscribers === 0) this.#withoutSubscribers += flight.count;
       onStored?.(flight.count, flight.bytes, flight.first);
     } else if (outcome.kind === "unknown" || isForgotten(outcome)) {

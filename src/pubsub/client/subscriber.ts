@@ -21,6 +21,8 @@ export interface FetchResult {
   readonly messages: readonly ReceivedMessage[];
   /** Number of messages before these that the retention of the topic, or damage, has removed. */
   readonly missed: number;
+  /** A fail-over of the topic's database has lost messages (`certain`), or may have (`possible`). */
+  readonly loss?: string | undefined;
 }
 
 export class Subscriber {
@@ -93,7 +95,7 @@ export class Subscriber {
       const id = ids[place] ?? 0;
       return { id, body: content, redelivered: id <= intent, msgId: said.msgId ?? null };
     });
-    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0 };
+    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0, loss: said.loss };
   }
 }
 

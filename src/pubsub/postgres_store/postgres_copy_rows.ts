@@ -9,7 +9,7 @@ import { StatementError } from "../../postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DroppedTopic, TopicCopy } from "../store/owned_store.ts";
 import type { TopicClient } from "../store/topic_client.ts";
-import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
+import type { MessageLoss, NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
 import { messageSum, type OpenFence } from "./batch_statement.ts";
 import { committedState, synchronousNow, timelineNow, topicPlaces } from "./postgres_tables.ts";
@@ -147,6 +147,8 @@ interface FencedRows {
   readonly fences: Map<number, OpenFence>;
   /** The revisions of topics that were durable here, also of those that are not open. */
   readonly confirmed: Map<number, number>;
+  /** Losses of topics that are being opened, for their clients. */
+  readonly losses: Map<number, MessageLoss>;
   readonly write: RunStatement;
   readonly onLoss: (sentence: string) => void;
   /** A topic that has lost messages is not served before an operator accepts it. */
@@ -370,6 +372,7 @@ export class PostgresCopyRows implements TopicCopyRows {
       );
     }
     const [row] = await this.#change("note_loss", id, [isCertain]);
+    this.#rows.losses.set(id, isCertain ? "certain" : "possible");
     this.#rows.onLoss(
       `${why}: messages of topic ${JSON.stringify(name)} after message ${row?.["before"]} that were answered OK ` +
         `${isCertain ? "are" : "may be"} lost`,

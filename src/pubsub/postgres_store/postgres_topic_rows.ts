@@ -20,6 +20,7 @@ import type {
   Lack,
   LoadedClients,
   LostTopic,
+  MessageLoss,
   OpenedTopic,
   RowNumbers,
   TopicChange,
@@ -66,6 +67,7 @@ export class PostgresTopicRows implements TopicRows {
   /** Topics that this server may write. */
   readonly fences = new Map<number, OpenFence>();
   readonly confirmed = new Map<number, number>();
+  readonly losses = new Map<number, MessageLoss>();
   readonly damage = new DamageLog();
   readonly copies: PostgresCopyRows;
   readonly numbers: RowNumbers;
@@ -107,6 +109,8 @@ export class PostgresTopicRows implements TopicRows {
     }
     fence.numbers = Number(stored["numbers"]);
     const row = topicOf(stored);
+    const loss = this.losses.get(id);
+    this.losses.delete(id);
     const subscribers = (await this.read(readSubscribers, [id])).map(clientOf);
     const [count, plain] = [Number(stored["found"]), Number(stored["plain"])];
     const where = `of topic ${JSON.stringify(row.name)}`;
@@ -118,7 +122,7 @@ export class PostgresTopicRows implements TopicRows {
       ...{ count: Math.max(count, row.clients), plain, damaged, names: new Set<number>() },
       subscribers: new Map(subscribers.map((client) => [client.name, client])),
     };
-    return { row, clients, messages: this.#loaded.messagesOf(id, row.name) };
+    return { row, clients, loss, messages: this.#loaded.messagesOf(id, row.name) };
   }
 
   /** Rows that cannot be brought are refused: the method that needs them throws RowsUnavailable. */

@@ -78,7 +78,8 @@ export function statusOfStoreResponse(
   const { code, ids } = response;
   // Shortcut for the most frequent response.
   if (
-    code === "OK" && ids !== undefined && message.headers !== undefined && (message.headers.epoch ?? epoch) === epoch
+    code === "OK" && ids !== undefined && response.loss === undefined && message.headers !== undefined &&
+    (message.headers.epoch ?? epoch) === epoch
   ) {
     const headers = response.subscribers === 0 ? { ids, subscribers: 0 } : { ids };
     return { name: "STATUS", sender: server, status: code, headers };

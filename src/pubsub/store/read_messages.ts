@@ -21,7 +21,7 @@ export interface PendingRead {
 
 /** The response to a get, with up to as many messages as requested. Throws Damaged. */
 export function readResponse(reading: PendingRead): StoreResponse {
-  const { get: { ticket, peek }, subscriber } = reading;
+  const { get: { ticket, peek }, subscriber, topic } = reading;
   const { messages, missed } = readMessages(reading);
   if (messages.length === 0) {
     // Only a gap: these messages were put while there was no subscriber.
@@ -30,7 +30,8 @@ export function readResponse(reading: PendingRead): StoreResponse {
   let redelivered = 0;
   for (const { id } of messages) if (id <= subscriber.deliveredUpTo) redelivered++;
   if (!peek) subscriber.deliveredUpTo = Math.max(subscriber.deliveredUpTo, messages.at(-1)?.id ?? 0);
-  return { ticket, code: "OK", reason: "", messages, missed, redelivered };
+  const loss = topic.lossFor(subscriber.name);
+  return { ticket, code: "OK", reason: "", messages, missed, redelivered, ...loss };
 }
 
 /**

@@ -271,9 +271,9 @@ export class StoreEngine {
     // A repeated put waits for the commit, too: the original may be in this batch.
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
-    const response = { ticket: put.ticket, code: "OK", reason: "", ids: idRangesOf(decision.ids) } as const;
     const isDropped = topic.subscribers.size === 0 && decision.newIndexes.length > 0;
-    this.#responses.push(isDropped ? { ...response, subscribers: 0 } : response);
+    const more = { ...(isDropped ? { subscribers: 0 } : {}), ...topic.lossFor(put.client) };
+    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: idRangesOf(decision.ids), ...more });
   }
 
   /** An empty put settles a session: older sessions can do nothing more, so the outcome of their messages is final. */

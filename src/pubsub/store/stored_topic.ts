@@ -4,7 +4,7 @@ import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { TopicLog } from "./topic_log.ts";
-import type { OpenedTopic, TopicRow } from "./topic_rows.ts";
+import type { MessageLoss, OpenedTopic, TopicRow } from "./topic_rows.ts";
 
 export class StoredTopic {
   readonly id: number;
@@ -25,10 +25,14 @@ export class StoredTopic {
   registration: number;
   /** Describes damaged or missing clients, whose positions are unknown; null: none. */
   readonly damagedClients: string | null;
+  readonly #loss: MessageLoss | undefined;
+  /** Clients that know of the loss. */
+  readonly #informed = new Set<string>();
   /** The position of the slowest subscriber; null: to be computed. */
   #slowest: number | null = null;
 
-  constructor({ row, clients, messages }: OpenedTopic, nextRowId: (first: number) => number) {
+  constructor({ row, clients, messages, loss }: OpenedTopic, nextRowId: (first: number) => number) {
+    this.#loss = loss;
     this.id = row.id;
     this.name = row.name;
     this.epoch = row.epoch;
@@ -42,6 +46,13 @@ export class StoredTopic {
     this.damagedClients = clients.damaged;
     this.log = new TopicLog(messages, row, { nextRowId, subscribers: () => this.subscribers.size });
     this.log.countSubscribersOfOldestRow(this.subscriberPositions());
+  }
+
+  /** The header of a response that tells a client of lost messages; once for each client. */
+  lossFor(client: string): { readonly loss?: MessageLoss } {
+    if (this.#loss === undefined || this.#informed.has(client)) return {};
+    this.#informed.add(client);
+    return { loss: this.#loss };
   }
 
   /** The topic's row with the current values. */

@@ -152,8 +152,13 @@ export interface LoadedClients {
 }
 
 /** A topic as it is opened, to be served. */
+/** Whether messages that were answered OK are missing, or may be. */
+export type MessageLoss = "certain" | "possible";
+
 export interface OpenedTopic {
   readonly row: TopicRow;
+  /** A loss that was found when the topic was opened; only of a shared store. Default: none. */
+  readonly loss?: MessageLoss | undefined;
   readonly clients: LoadedClients;
   readonly messages: MessageReader;
 }

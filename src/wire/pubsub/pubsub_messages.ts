@@ -104,6 +104,8 @@ export const headerFields = {
   redelivered: numberField,
   /** Number of messages that the topic's retention removed before this subscriber got them. */
   missed: numberField,
+  /** The database of the topic has lost messages that were answered OK: `certain`, or `possible`. */
+  loss: tokenField,
   /** IDs of the messages of a batch. */
   ids: idRangesField,
   /** The counter at which a batch was refused. */
