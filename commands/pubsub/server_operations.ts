@@ -212,7 +212,8 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
     const path = new PubsubPath(values.root);
     // A server whose topics are in a database loses nothing.
     const forgotten = (await readOverview(zk, path)).find((server) => server.id === id);
-    const isKept = forgotten?.isAvailable === true && forgotten.topics.every(({ node }) => node.store !== undefined);
+    const isKept = forgotten !== undefined && forgotten.store !== null && forgotten.isAvailable &&
+      forgotten.topics.every(({ node }) => node.store !== undefined);
     if (!values.acceptLoss && !isKept) throw lossNotAccepted(id);
     return await forgetServer(zk, path, id);
   });

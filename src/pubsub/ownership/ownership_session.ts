@@ -174,6 +174,16 @@ export class OwnershipSession {
    * one.
    */
   async availability(topic: string, epoch: number | null = null): Promise<Availability> {
+    try {
+      return await this.#readAvailability(topic, epoch);
+    } catch (thrown) {
+      // The session has ended meanwhile: nothing was done, and the request may be sent again.
+      if (this.#ended.signal.aborted) return { kind: "away" };
+      throw thrown;
+    }
+  }
+
+  async #readAvailability(topic: string, epoch: number | null): Promise<Availability> {
     if (!this.lease.isHeld()) return { kind: "away" };
     const permit = this.currentPermit(topic);
     if (permit !== null) return { kind: "serving", permit };

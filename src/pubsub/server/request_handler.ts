@@ -31,6 +31,10 @@ export interface RequestHandlerOptions {
   /** A server's endpoint; null if it is not running. */
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
+  /**
+   * The commit of a response has compared the epoch of its topic in a shared store: it is valid whatever happens to the lease afterwards.
+   */
+  readonly confirmsByCommit?: boolean;
 }
 
 /** A request that was submitted to the store. */
@@ -130,9 +134,11 @@ export class RequestHandler {
       if (inFlight === undefined) continue;
       this.#forgetRequest(response.ticket, inFlight);
       const { request, permit, arrivedAtMs, cancelTimer } = inFlight;
-      const { server, latency } = this.#options;
+      const { server, latency, confirmsByCommit = false } = this.#options;
       let isConfirmed = confirmed.get(permit.lease);
-      if (isConfirmed === undefined) confirmed.set(permit.lease, isConfirmed = permit.lease.isConfirmed());
+      if (isConfirmed === undefined) {
+        confirmed.set(permit.lease, isConfirmed = confirmsByCommit || permit.lease.isConfirmed());
+      }
       if (latency !== undefined) {
         recordLatency(latency, request.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
       }

@@ -277,6 +277,7 @@ export class TopicServer implements AsyncDisposable {
       refuseInvalid: (envelope, message) => this.#refuseInvalid(envelope, message),
       endpointOf,
       latency,
+      confirmsByCommit: this.#options.dataDir === null,
     });
     this.#handoffs = new TopicHandoffs({ server: id, ownership, reply });
     this.#manager = new TopicManager({ server: id, ownership, store: this.#store, reply });
