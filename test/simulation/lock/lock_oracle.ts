@@ -152,7 +152,9 @@ export class LockOracle {
     for (const used of [...this.#inUse]) {
       const { process, life } = used;
       if (process.life !== life) this.#inUse.delete(used);
-      else if (process.state === "running") this.#world.inside(process, () => this.check(used));
+      else if (process.state === "running") {
+        this.#world.visit(process, () => void (this.#inUse.has(used) && this.check(used)));
+      }
     }
   }
 }

@@ -57,6 +57,7 @@ export class SimWorld {
   #sequence = 0;
   #current: SimProcess | null = null;
   #turnsNow = 0;
+  #visits: { readonly process: SimProcess; readonly life: number; readonly look: () => void }[] = [];
 
   constructor({ seed, log }: WorldOptions) {
     this.chance = new Chance(seed);
@@ -110,22 +111,16 @@ export class SimWorld {
     postpone(next);
   }
 
-  /** Looks at a process from outside, as a part of its own turn. */
-  inside<T>(one: SimProcess, look: () => T): T {
-    const before = this.#current;
-    setCurrent(one);
-    try {
-      return look();
-    } finally {
-      setCurrent(before);
-    }
+  /** Looks at a process in a turn of its own, before anything else happens: what it finds may make the process do something. */
+  visit(one: SimProcess, look: () => void): void {
+    this.#visits.push({ process: one, life: one.life, look });
   }
 
   /** Runs until a failure, until nothing is left to do, or until this time. Only one world can run at a time. */
   async run(untilMs: number): Promise<void> {
     const onRejection = (error: unknown) => this.fail("unhandled rejection", describe(error));
     process.on("unhandledRejection", onRejection);
-    const restore = replaceGlobals();
+    const restore = replaceGlobals((message) => this.fail("leak", message));
     try {
       await new Promise<void>((resolve) => {
         const endMs = real.now() + realMsMax;
@@ -151,6 +146,13 @@ export class SimWorld {
       this.#attempt(() => {
         for (const tick of ticks) tick();
       });
+      return true;
+    }
+    const visit = this.#visits.shift();
+    if (visit !== undefined) {
+      if (visit.process.life !== visit.life) return true;
+      this.#enter(visit.process);
+      this.#attempt(visit.look);
       return true;
     }
     this.#enter(null);
