@@ -56,6 +56,13 @@ export class LockOracle implements TreeObserver {
     return used;
   }
 
+  /** A process begins to work under a lease under which it has worked before. */
+  beganAgain(process: SimProcess, lease: Lease): LeaseInUse {
+    const used = { process, life: process.life, lease };
+    if (this.check(used)) this.#inUse.add(used);
+    return used;
+  }
+
   ended(used: LeaseInUse): void {
     this.#inUse.delete(used);
   }
