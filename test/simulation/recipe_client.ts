@@ -45,6 +45,11 @@ export abstract class RecipeClient {
     this.chance = process.world.chance.fork(`contender ${process.name} ${process.life}`);
   }
 
+  /** The longest pauses between two rounds, in milliseconds. */
+  protected get pausesMs(): readonly number[] {
+    return [0, 0, 5, 200, 1500];
+  }
+
   /** Whether this client has nothing left to do. */
   get isOver(): boolean {
     return this.#shared.served.has(this.process.name);
@@ -60,7 +65,7 @@ export abstract class RecipeClient {
       const rounds = this.chance.whole(1, 6);
       for (let round = 0; round < rounds && !this.isOver; round++) {
         await this.round(zk);
-        if (!this.isOver) await sleep(clock, this.chance.oneOf([0, 0, 5, 200, 1500]) * this.chance.next());
+        if (!this.isOver) await sleep(clock, this.chance.oneOf(this.pausesMs) * this.chance.next());
       }
     } finally {
       await zk.close();

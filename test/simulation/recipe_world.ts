@@ -22,6 +22,8 @@ export interface RecipeWorldOptions {
   readonly isDirect: boolean;
   readonly flushMs: number;
   readonly quietMs: number;
+  /** The keeper has its real database. */
+  readonly isSqlite?: boolean;
 }
 
 /** Marks that every world must reach. */
@@ -40,7 +42,8 @@ export function drawRecipeOptions(chance: Chance): RecipeWorldOptions {
     clockSpread: chance.oneOf([0, 0.005, 0.024]),
     isDirect: chance.is(0.6),
     flushMs: chance.oneOf([0.2, 2, 10]),
-    quietMs: Math.max(60_000, 5 * sessionTimeoutMs),
+    quietMs: Math.max(30_000, 3 * sessionTimeoutMs),
+    isSqlite: chance.is(0.15),
   };
 }
 
@@ -89,7 +92,7 @@ export class RecipeWorld implements ClientWorld {
     this.#plan = plan;
     this.world = new SimWorld({ seed: plan.seed, log });
     this.network = new SimNetwork(this.world);
-    this.#disk = new SimDisk(this.world, "keeper");
+    this.#disk = new SimDisk(this.world, "keeper", options);
     this.#disk.flushMs = options.flushMs;
     this.tree = new StoredTree(this.world, this.#disk);
     this.#clocks = this.world.chance.fork("clocks");
@@ -131,7 +134,11 @@ export class RecipeWorld implements ClientWorld {
     });
     const endMs = servedMs + 2 * sessionTimeoutMs;
     world.after(endMs, () => this.tree.checkNothingLeft());
-    await world.run(untilMs ?? endMs + 1);
+    try {
+      await world.run(untilMs ?? endMs + 1);
+    } finally {
+      disk[Symbol.dispose]();
+    }
     return {
       trace: world.trace.value,
       failure: world.failure,

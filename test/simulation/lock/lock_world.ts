@@ -42,6 +42,7 @@ function drawOptions(chance: Chance, isElection: boolean): LockWorldOptions {
     isEager: chance.is(0.7),
     flushMs: chance.oneOf([0.2, 2, 10]),
     quietMs: Math.max(60_000, 5 * sessionTimeoutMs),
+    isSqlite: chance.is(0.1),
   };
 }
 

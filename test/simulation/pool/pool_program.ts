@@ -47,6 +47,10 @@ class SimPoolHost extends RecipeClient {
     this.#shared = shared;
   }
 
+  protected override get pausesMs(): readonly number[] {
+    return [0, 200, 1500, 5000];
+  }
+
   protected async round(zk: ZooKeeper): Promise<void> {
     const isQuiet = this.#shared.isQuiet();
     const { clock, world, name } = this.process;
