@@ -253,8 +253,8 @@ export const mutants: readonly Mutant[] = [
       from: "...nodes.map(there), ...decision.responses.map(gone)];",
       to: "];",
     }],
-    kinds: ["early start", "member without a node", "left behind", "two generations"],
-    seeds: 100,
+    kinds: ["early start", "member without a node", "left behind", "two generations", "never served"],
+    seeds: 20,
   },
   {
     name: "a member leaves without waiting for the others",

@@ -112,6 +112,14 @@ export class PoolOracle {
     return this.#locks.check(running.used) && running.job.lease.isHeld();
   }
 
+  /** Checks the jobs of a process that continues after it was stopped. */
+  checkJobsOf(process: SimProcess): void {
+    for (const running of [...this.#running]) {
+      if (running.used.process !== process || running.used.life !== process.life) continue;
+      if (!this.check(running)) this.#world.count("mark resumed without the item");
+    }
+  }
+
   /** Fails the run if an item is left when all clients have been served. */
   checkAllDone(): void {
     const { items, isQuery, isRemembered } = this.#options;

@@ -121,7 +121,7 @@ class SimPoolHost extends RecipeClient {
     world.count("jobs");
     world.log(() => `${name} runs ${job.item}, try ${job.attempt}`);
     try {
-      this.process.onResume = () => void (oracle.check(running) || world.count("mark resumed without the item"));
+      this.process.onResume = () => oracle.checkJobsOf(this.process);
       const longestMs = isQuiet() ? Math.min(100, settings.jobMsMax) : settings.jobMsMax;
       const endMs = clock.now() + longestMs * this.chance.next();
       const stepMs = this.chance.oneOf([1, 20, 100]);
