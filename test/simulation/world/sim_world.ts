@@ -178,9 +178,7 @@ export class SimWorld {
       return false;
     }
     if (suspendedMs !== undefined && suspendedMs < owner.machine.suspendedMs) {
-      const lateMs = owner.machine.suspendedMs - suspendedMs;
-      event.suspendedMs = owner.machine.suspendedMs;
-      this.repeat(event, Math.max(this.nowMs, event.atMs + lateMs));
+      this.repeat(event, Math.max(this.nowMs, owner.machine.dueMs(event)));
       return false;
     }
     if (owner.busyUntilMs <= event.atMs) return true;
