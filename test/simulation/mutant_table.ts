@@ -243,17 +243,7 @@ export const mutants: readonly Mutant[] = [
       to: 'if (enough) return { do: "open"',
     }],
     kinds: ["two generations"],
-    seeds: 20,
-  },
-  {
-    name: "the start of a barrier does not check its members",
-    world: "barrier",
-    changes: [{
-      file: barrierDecision,
-      from: "...nodes.map(there), ...decision.responses.map(gone)];",
-      to: "];",
-    }],
-    kinds: ["early start", "member without a node", "left behind", "two generations", "never served"],
+    from: 3,
     seeds: 20,
   },
   {
@@ -276,6 +266,7 @@ export const mutants: readonly Mutant[] = [
       to: 'return record.state === "ended" && (record.zxid < listedAt || listedAt > 0n);',
     }],
     kinds: ["old list"],
+    from: 2,
     seeds: 60,
   },
   {
@@ -287,6 +278,7 @@ export const mutants: readonly Mutant[] = [
       to: 'return isMissing ? [] : [{ type: "delete", path, version: -1 }];',
     }],
     kinds: ["old list"],
+    from: 2,
     seeds: 60,
   },
   {
@@ -298,6 +290,7 @@ export const mutants: readonly Mutant[] = [
       to: "if (undo !== null) return { item, lease, undo };",
     }],
     kinds: ["done again"],
+    from: 20,
     seeds: 60,
   },
   {
@@ -309,6 +302,7 @@ export const mutants: readonly Mutant[] = [
       to: 'other.settingsHash === "" && mayBeBefore(other, run));',
     }],
     kinds: ["two limits", "over the limit", "program failed"],
+    from: 2,
     seeds: 60,
   },
   {
@@ -320,28 +314,7 @@ export const mutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: ["busy loop", "never served", "too slow"],
-    seeds: 100,
-  },
-  {
-    name: "permits that were lost while the session continues are not released",
-    world: "pool",
-    changes: [{
-      file: "src/coordination/pool/pool_permits.ts",
-      from: "    this.#lost = [...this.#lost, ...lost];\n",
-      to: "",
-    }],
-    kinds: ["never served", "items left", "left nodes"],
-    seeds: 200,
-  },
-  {
-    name: "what is believed of the records' containers is not corrected",
-    world: "pool",
-    changes: [{
-      file: "src/coordination/pool/item_records.ts",
-      from: "    if (isContainer) this.#hasTree = false;\n",
-      to: "    if (isContainer) return true;\n",
-    }],
-    kinds: ["never served", "program failed", "busy loop"],
+    from: 2,
     seeds: 100,
   },
   {

@@ -5,10 +5,14 @@ import { lockPath } from "../../../src/coordination/lock/lock_path.ts";
 import { acquireUncontended } from "../../../src/coordination/lock/uncontended_lock.ts";
 import { unknownHolder } from "../../../src/coordination/holder_info.ts";
 import { isRevoked, type Lease, type LockMode } from "../../../src/process/lease.ts";
+import { fencedWrite } from "../../../src/coordination/fence/fenced_write.ts";
+import { holderName } from "../../../src/coordination/lock/lock_nodes.ts";
+import { BatonError } from "../../../src/errors.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../recipe_client.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
+import { type FenceOracle, formatWrite } from "./fence_oracle.ts";
 import type { LeaseInUse, LockOracle } from "./lock_oracle.ts";
 
 export interface ContenderSettings {
@@ -27,6 +31,8 @@ export interface ContenderSettings {
 export interface ContenderWorld extends ClientWorld {
   readonly oracle: LockOracle;
   readonly settings: ContenderSettings;
+  /** With it, holders write to a store that checks their locks. */
+  readonly fence?: FenceOracle;
 }
 
 export function contenderProgram(shared: ContenderWorld): SimProgram {
@@ -51,7 +57,9 @@ class SimContender extends RecipeClient {
     if (lease.waitedMs > 1) this.process.world.count("grants after a wait");
     this.process.world.log(() => `${this.process.name} got ${lease.path} with token ${lease.fencingToken}`);
     try {
-      await this.#work(used);
+      const { fence } = this.#shared;
+      const store = fence === undefined ? null : new FencedStore(zk, { process: this.process, lease, fence });
+      await this.#work(used, store);
       if (wasQuiet) this.#shared.served.add(this.process.name);
     } finally {
       oracle.ended(used);
@@ -110,7 +118,7 @@ class SimContender extends RecipeClient {
   }
 
   /** Works in small steps; before each one it asks whether it still holds. */
-  async #work(used: LeaseInUse): Promise<void> {
+  async #work(used: LeaseInUse, store: FencedStore | null): Promise<void> {
     const { oracle, settings, isQuiet } = this.#shared;
     const { clock } = this.process;
     this.process.onResume = () =>
@@ -120,10 +128,49 @@ class SimContender extends RecipeClient {
     const stepMs = this.chance.oneOf([1, 20, 100]);
     while (clock.now() < endMs && !used.lease.lost.aborted) {
       if (!oracle.check(used)) break;
+      await store?.write();
       await sleep(clock, stepMs * this.chance.next());
     }
+    // A job that was stopped between its check and its write.
+    if (!oracle.check(used)) await store?.write();
     oracle.check(used);
     const { lost } = used.lease;
     if (lost.aborted) this.process.world.count(isRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
+  }
+}
+
+/** A store that a holder writes to, with a check of its lock in the same transaction. */
+class FencedStore {
+  readonly #zk: ZooKeeper;
+  readonly #process: SimProcess;
+  readonly #lease: Lease;
+  readonly #fence: FenceOracle;
+  #number = 0;
+
+  constructor(zk: ZooKeeper, { process, lease, fence }: { process: SimProcess; lease: Lease; fence: FenceOracle }) {
+    this.#zk = zk;
+    this.#process = process;
+    this.#lease = lease;
+    this.#fence = fence;
+  }
+
+  async write(): Promise<void> {
+    const { name, path: lock, holderId, fencingToken, mode, slot } = this.#lease;
+    const write = { path: `/store-${name}`, token: fencingToken, number: ++this.#number };
+    const held = [{ name, node: `${lock}/h/${holderName({ mode, slot, guid: holderId })}` }];
+    const { path } = write;
+    const data = formatWrite(write);
+    const options = { held, clock: this.#process.clock };
+    try {
+      await fencedWrite(this.#zk, { do: "set", path, data, version: -1 }, options).catch(async (error) => {
+        if (!(error instanceof BatonError) || error.code !== "NOT_FOUND") throw error;
+        await fencedWrite(this.#zk, { do: "create", path, data, parents: false, sequential: false }, options);
+      });
+      this.#fence.acknowledged(write);
+    } catch (error) {
+      if (error instanceof BatonError && ["STALE_TOKEN", "FALSE"].includes(error.code)) this.#fence.refused(write);
+      else if (!isExpected(error)) throw error;
+      else this.#process.world.count("mark fenced write without a response");
+    }
   }
 }

@@ -4,6 +4,7 @@ import { drawPlan, recipeMarks, RecipeWorld, type RecipeWorldOptions } from "../
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import type { Chance } from "../world/chance.ts";
 import { contenderProgram } from "./contender_program.ts";
+import { FenceOracle } from "./fence_oracle.ts";
 import { LockOracle } from "./lock_oracle.ts";
 
 interface LockWorldOptions extends RecipeWorldOptions {
@@ -14,6 +15,8 @@ interface LockWorldOptions extends RecipeWorldOptions {
   readonly priorities: readonly number[];
   readonly jobMsMax: number;
   readonly isEager: boolean;
+  /** Holders write to a store that checks their locks. */
+  readonly isFenced?: boolean;
 }
 
 /** Modes of the contenders of one lock. */
@@ -56,8 +59,9 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   const shared = new RecipeWorld(plan, { log });
   const oracle = new LockOracle(shared.world, shared.tree, options);
   const names = Array.from({ length: options.locks }, (_, index) => `lock${index + 1}`);
+  const fence = options.isFenced === true ? { fence: new FenceOracle(shared.world, shared.tree) } : {};
   return await shared.run({
-    program: contenderProgram(Object.assign(shared, { oracle, settings: { ...options, names } })),
+    program: contenderProgram(Object.assign(shared, { oracle, settings: { ...options, names }, ...fence })),
     holder: () => oracle.holder,
     servedWithinMs: servedWithinMs(options),
     untilMs,
@@ -84,4 +88,19 @@ export const electionSimulation: Simulation = {
   run,
   marks: [...marks, "mark leadership revoked"],
   gateSeeds: 40,
+};
+
+/** Locks as in `lock`, all of them exclusive, whose holders write to a store behind a fence. */
+export const fenceSimulation: Simulation = {
+  name: "fence",
+  plan: (seed) =>
+    drawPlan("fence", seed, (chance) => ({
+      ...drawOptions(chance, false),
+      modes: ["exclusive"],
+      isFenced: true,
+      quietMs: 40_000,
+    })),
+  run,
+  marks: ["fenced writes", "mark stale write refused", "mark fenced write without a response"],
+  gateSeeds: 12,
 };

@@ -4,11 +4,14 @@
  * of writes within a commit, and a flush that SQLite forgets.
  */
 import {
+  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readFileSync,
+  readSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -24,11 +27,22 @@ const sectorBytes = 512;
 const logName = `${databaseName}-wal`;
 const memory = "/dev/shm";
 
-/** A file before work that is not flushed; the file itself has the state after it. */
-interface Unflushed {
+/** Frames of a commit that are not flushed: from this byte of the log on. */
+interface UnflushedFrames {
+  readonly start: number;
+  readonly untilMs: number;
+}
+
+/** A file before a checkpoint that is not flushed; the file itself has the state after it. */
+interface UnflushedRows {
   readonly before: Uint8Array;
   readonly untilMs: number;
 }
+
+/** The format of the log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
+const logHeader = { bytes: 32, pageSize: 8, salt: 16 };
+const frameHeader = { bytes: 24, salt: 8 };
+const saltBytes = 8;
 
 export class SqliteFolder implements Disposable {
   readonly #world: SimWorld;
@@ -36,9 +50,11 @@ export class SqliteFolder implements Disposable {
   readonly #base = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), "baton-simulation-"));
   #lives = 0;
   #database: KeeperDatabase | null = null;
-  #log: Unflushed | null = null;
+  #log: UnflushedFrames | null = null;
+  /** The end of the valid frames, and the salt that makes them valid. */
+  #logEnd = { salt: "", bytes: logHeader.bytes };
   #mark: Uint8Array = new Uint8Array();
-  #rows: Unflushed | null = null;
+  #rows: UnflushedRows | null = null;
   /** The file of the rows when it was last read: only a checkpoint changes it. */
   #image = { bytes: new Uint8Array(), changed: 0n };
 
@@ -53,6 +69,7 @@ export class SqliteFolder implements Disposable {
     this.#log = this.#rows = null;
     this.#database = new KeeperDatabase(this.#folder);
     this.#image = this.#readImage();
+    this.#logEnd = this.#findLogEnd({ salt: "", bytes: logHeader.bytes });
     return this.#database;
   }
 
@@ -63,10 +80,13 @@ export class SqliteFolder implements Disposable {
 
   /** Commits; the log is flushed after this time. */
   commit(changes: Uint8Array, durationMs: number): void {
-    const before = this.#read(logName);
     this.#mark = this.#read(markName);
+    const before = this.#logEnd;
     this.database.commit(changes);
-    this.#log = { before, untilMs: this.#world.nowMs + durationMs };
+    this.#logEnd = this.#findLogEnd(before);
+    // SQLite flushes the header of a log that begins again before it writes frames.
+    const start = this.#logEnd.salt === before.salt ? before.bytes : logHeader.bytes;
+    this.#log = { start, untilMs: this.#world.nowMs + durationMs };
   }
 
   /** Returns the time of a checkpoint; 0 if there is nothing to do. */
@@ -99,7 +119,7 @@ export class SqliteFolder implements Disposable {
       if (existsSync(join(from, name))) copyFileSync(join(from, name), join(this.#folder, name));
     }
     if (log !== null && !(how === "killed" && isWritten)) {
-      this.#write(logName, how === "lost" ? this.#torn(log.before, logName) : this.#cut(log.before, logName));
+      this.#write(logName, how === "lost" ? this.#tornLog(log.start) : this.#cutLog(log.start));
       // The mark is raised after the log was flushed.
       if (this.#mark.byteLength > 0) this.#write(markName, this.#mark);
       else rmSync(join(this.#folder, markName), { force: true });
@@ -137,14 +157,45 @@ export class SqliteFolder implements Disposable {
     return mixed.subarray(0, bytes);
   }
 
-  /** The beginning of what was written is there. */
-  #cut(before: Uint8Array, name: string): Uint8Array {
-    const after = this.#read(name);
-    const mixed = new Uint8Array(Math.max(before.byteLength, after.byteLength));
-    mixed.set(before);
-    const length = Math.floor(after.byteLength * this.#chance.next());
-    mixed.set(after.subarray(0, length));
-    return mixed.subarray(0, Math.max(before.byteLength, length));
+  /** Any of the sectors of the frames are there. The file may have lost its new length. */
+  #tornLog(start: number): Uint8Array {
+    const bytes = this.#read(logName);
+    const { bytes: end } = this.#logEnd;
+    const kept = this.#chance.oneOf([0.3, 0.7, 0.95, 0.99]);
+    let length = start;
+    for (let at = start - start % sectorBytes; at < end; at += sectorBytes) {
+      const to = Math.min(at + sectorBytes, end);
+      if (this.#chance.is(kept)) length = to;
+      else bytes.fill(0, Math.max(at, start), to);
+    }
+    return bytes.subarray(0, length);
+  }
+
+  /** The beginning of the frames is there. */
+  #cutLog(start: number): Uint8Array {
+    return this.#read(logName).subarray(0, start + Math.floor((this.#logEnd.bytes - start) * this.#chance.next()));
+  }
+
+  /** The end of the valid frames; looks only at those behind `known`, unless the log has begun again. */
+  #findLogEnd(known: { readonly salt: string; readonly bytes: number }) {
+    const path = join(this.#folder, logName);
+    if (!existsSync(path)) return { salt: "", bytes: logHeader.bytes };
+    const file = openSync(path, "r");
+    try {
+      const header = new DataView(new ArrayBuffer(logHeader.bytes));
+      readSync(file, header, 0, logHeader.bytes, 0);
+      const salt = saltAt(header, logHeader.salt);
+      const frameBytes = frameHeader.bytes + header.getUint32(logHeader.pageSize);
+      let bytes = salt === known.salt ? known.bytes : logHeader.bytes;
+      const frame = new DataView(new ArrayBuffer(frameHeader.bytes));
+      while (readSync(file, frame, 0, frameHeader.bytes, bytes) === frameHeader.bytes) {
+        if (saltAt(frame, frameHeader.salt) !== salt) break;
+        bytes += frameBytes;
+      }
+      return { salt, bytes };
+    } finally {
+      closeSync(file);
+    }
   }
 
   #read(name: string): Uint8Array<ArrayBuffer> {
@@ -163,4 +214,8 @@ export class SqliteFolder implements Disposable {
   #readImage() {
     return { bytes: this.#read(databaseName), changed: this.#changed() };
   }
+}
+
+function saltAt(view: DataView, at: number): string {
+  return view.getBigUint64(at).toString(16).padStart(2 * saltBytes, "0");
 }
