@@ -330,4 +330,28 @@ export const mutants: readonly Mutant[] = [
     kinds: ["done again"],
     seeds: 60,
   },
+  {
+    name: "permits that were lost while the session continues are not released",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/pool_permits.ts",
+      from: "    this.#lost = [...this.#lost, ...lost];\n",
+      to: "",
+    }],
+    kinds: ["never served", "items left", "left nodes"],
+    from: 93,
+    seeds: 100,
+  },
+  {
+    name: "what is believed of the records' containers is not corrected",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/item_records.ts",
+      from: "    if (isContainer) this.#hasTree = false;\n",
+      to: "    if (isContainer) return true;\n",
+    }],
+    kinds: ["never served", "program failed", "busy loop"],
+    from: 73,
+    seeds: 100,
+  },
 ];

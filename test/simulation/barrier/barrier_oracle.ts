@@ -179,7 +179,7 @@ export class BarrierOracle implements TreeObserver {
     this.#changed = new Set();
     for (const path of changed) {
       const state = this.#stateAt(path);
-      if (state?.started != null) this.#checkStart(path, state);
+      if (state !== undefined) this.#checkStart(path, state);
     }
     if (!this.#isEager) return;
     for (const used of [...this.#inUse]) {

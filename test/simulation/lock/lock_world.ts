@@ -102,5 +102,6 @@ export const fenceSimulation: Simulation = {
     })),
   run,
   marks: ["fenced writes", "mark stale write refused", "mark fenced write without a response"],
-  gateSeeds: 12,
+  gateSeeds: 14,
+  traceSeeds: { from: 1, seeds: 1 },
 };
