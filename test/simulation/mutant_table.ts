@@ -83,8 +83,8 @@ export const mutants: readonly Mutant[] = [
       to: "this.#proof.recordResponse(pending.code, err, this.#clock.now());",
     }],
     kinds: ["two holders"],
-    from: 191,
-    seeds: 400,
+    seeds: 1,
+    faults: "test/simulation/found/lease_counted_from_the_response.json",
   },
   {
     name: "a lease has no margin",
