@@ -95,8 +95,8 @@ export const mutants: readonly Mutant[] = [
       to: "return provenMs + timeoutMs;",
     }],
     kinds: ["two holders"],
-    from: 2,
-    seeds: 300,
+    seeds: 1,
+    faults: "test/simulation/found/lease_without_margin.json",
   },
   {
     name: "a holder does not notice that its machine was suspended",
