@@ -1,11 +1,11 @@
 /** The command line of the simulation; `sh scripts/simulate --help` prints its options. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { faultKinds } from "./fault_plan.ts";
 import { minimise } from "./minimise.ts";
 import { runMutants } from "./mutants.ts";
-import { runSeeds, type SeedsReport } from "./run_seeds.ts";
+import { type FailedRun, runSeeds, type SeedsReport, summaryOf } from "./run_seeds.ts";
 import type { RunOptions, RunPlan, Simulation } from "./simulation.ts";
 import { simulations } from "./simulations.ts";
 
@@ -14,9 +14,11 @@ const { values, positionals } = parseArgs({
   options: {
     seed: { type: "string" },
     seeds: { type: "string" },
+    minutes: { type: "string" },
     from: { type: "string", default: "1" },
     faults: { type: "string" },
     keep: { type: "string" },
+    summary: { type: "string" },
     until: { type: "string" },
     verbose: { type: "boolean", default: false },
     twice: { type: "boolean", default: false },
@@ -72,20 +74,38 @@ async function runOne(simulation: Simulation, plan: RunPlan): Promise<boolean> {
   return false;
 }
 
-function printReport({ world, seeds, realMs, simulatedMs, turns, counts, failures }: SeedsReport): void {
+function describeFailure({ plan, outcome: { failure } }: FailedRun): string {
+  return `${plan.world} --seed ${plan.seed}: ${failure?.kind} at ${failure?.atMs.toFixed(0)} ms: ${failure?.message}`;
+}
+
+function describeCount({ world, seeds, realMs, simulatedMs, turns, failures }: SeedsReport): string {
   const seconds = realMs / 1000;
-  for (const { plan, outcome } of failures) {
-    console.log(
-      `${world} --seed ${plan.seed}: ${outcome.failure?.kind} at ${
-        outcome.failure?.atMs.toFixed(0)
-      } ms: ${outcome.failure?.message}`,
-    );
-  }
+  return `${world}: ${seeds} seeds, ${failures.length} failed, ${
+    (simulatedMs / 3_600_000).toFixed(2)
+  } simulated hours in ` +
+    `${seconds.toFixed(1)} s (${(seeds / seconds).toFixed(1)} seeds/s, ${Math.round(turns / seconds)} turns/s)`;
+}
+
+/** The time between two lines about a long run, in milliseconds. */
+const progressMs = 30_000;
+
+/** Reports each failure when it is found, and the count from time to time. */
+function progressReporter(): (report: SeedsReport) => void {
+  let reportedMs = performance.now();
+  let failed = 0;
+  return (report) => {
+    for (const failure of report.failures.slice(failed)) log(describeFailure(failure));
+    failed = report.failures.length;
+    if (performance.now() - reportedMs < progressMs) return;
+    reportedMs = performance.now();
+    log(describeCount(report));
+  };
+}
+
+function printReport(report: SeedsReport): void {
+  const { counts } = report;
+  console.log(describeCount(report));
   const effects = faultKinds.map((kind) => `${kind} ${counts.get(`effect ${kind}`) ?? 0}`);
-  console.log(
-    `${world}: ${seeds} seeds, ${failures.length} failed, ${(simulatedMs / 3_600_000).toFixed(2)} simulated hours in ` +
-      `${seconds.toFixed(1)} s (${(seeds / seconds).toFixed(1)} seeds/s, ${Math.round(turns / seconds)} turns/s)`,
-  );
   console.log(`  faults that took effect: ${effects.join(", ")}`);
   const marks = [...counts].filter(([name]) => name.startsWith("mark ")).sort();
   console.log(`  reached: ${marks.map(([name, times]) => `${name.slice(5)} ${times}`).join(", ")}`);
@@ -105,16 +125,25 @@ async function main(): Promise<boolean> {
     return isGood;
   }
   let isGood = true;
+  let isStopped = false;
+  // The run ends with its report. A second signal ends the process.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => isStopped = true);
   for (const simulation of chosen) {
+    const endMs = values.minutes === undefined
+      ? Infinity
+      : performance.now() + whole("minutes", values.minutes) * 60_000;
     const report = await runSeeds(simulation, {
       ...runOptions,
       from: whole("from", values.from),
-      seeds: whole("seeds", values.seeds ?? "100"),
+      seeds: whole("seeds", values.seeds ?? (values.minutes === undefined ? "100" : String(2 ** 31))),
       twice: values.twice,
       untilFailure: values["until-failure"],
+      isOver: () => isStopped || performance.now() >= endMs,
+      ...(values.json ? {} : { onSeed: progressReporter() }),
     });
     if (values.json) console.log(JSON.stringify({ ...report, counts: Object.fromEntries(report.counts) }));
     else printReport(report);
+    if (values.summary !== undefined) appendFileSync(values.summary, `${JSON.stringify(summaryOf(report))}\n`);
     isGood &&= report.failures.length === 0;
   }
   return isGood;

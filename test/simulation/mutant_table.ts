@@ -16,6 +16,9 @@ export interface Mutant {
   readonly twice?: boolean;
 }
 
+const barrierDecision = "src/coordination/barrier/barrier_decision.ts";
+const itemClaimer = "src/coordination/pool/item_claimer.ts";
+const itemRecord = "src/coordination/pool/item_record.ts";
 const contender = "src/coordination/lock/lock_contender.ts";
 const lease = "src/coordination/zookeeper_lease.ts";
 const keeperServer = "src/keeper/lifecycle/keeper_server.ts";
@@ -80,8 +83,8 @@ export const mutants: readonly Mutant[] = [
       to: "this.#proof.recordResponse(pending.code, err, this.#clock.now());",
     }],
     kinds: ["two holders"],
-    from: 191,
-    seeds: 400,
+    seeds: 1,
+    faults: "test/simulation/found/lease_counted_from_the_response.json",
   },
   {
     name: "a lease has no margin",
@@ -92,8 +95,8 @@ export const mutants: readonly Mutant[] = [
       to: "return provenMs + timeoutMs;",
     }],
     kinds: ["two holders"],
-    from: 2,
-    seeds: 300,
+    seeds: 1,
+    faults: "test/simulation/found/lease_without_margin.json",
   },
   {
     name: "a holder does not notice that its machine was suspended",
@@ -215,5 +218,140 @@ export const mutants: readonly Mutant[] = [
     kinds: ["not deterministic"],
     seeds: 3,
     twice: true,
+  },
+  {
+    name: "a barrier counts participants that have not responded",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: "const responded = candidates.filter((node) => there.has(responseName(round.id, node.guid)));",
+      to: "const responded = candidates;",
+    }, {
+      file: barrierDecision,
+      from: "...nodes.map(there), ...decision.responses.map(gone)];",
+      to: "...nodes.map(there)];",
+    }],
+    kinds: ["early start"],
+    seeds: 60,
+  },
+  {
+    name: "a barrier opens while members of the generation before it are there",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: 'if (enough && !older) return { do: "open"',
+      to: 'if (enough) return { do: "open"',
+    }],
+    kinds: ["two generations"],
+    from: 3,
+    seeds: 20,
+  },
+  {
+    name: "a member leaves without waiting for the others",
+    world: "barrier",
+    changes: [{
+      file: "src/coordination/barrier/barrier_membership.ts",
+      from: "if (next === undefined) return true;",
+      to: 'if (next !== "") return true;',
+    }],
+    kinds: ["left too early"],
+    seeds: 20,
+  },
+  {
+    name: "an item is run from a list that is older than its end",
+    world: "pool",
+    changes: [{
+      file: itemRecord,
+      from: 'return record.state === "ended" && record.zxid < listedAt;',
+      to: 'return record.state === "ended" && (record.zxid < listedAt || listedAt > 0n);',
+    }],
+    kinds: ["old list"],
+    from: 2,
+    seeds: 60,
+  },
+  {
+    name: "the record of an item is deleted while another run has a list",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/item_records.ts",
+      from: 'return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];',
+      to: 'return isMissing ? [] : [{ type: "delete", path, version: -1 }];',
+    }],
+    kinds: ["old list"],
+    from: 2,
+    seeds: 60,
+  },
+  {
+    name: "a run does not look under the lock whether an item is completed",
+    world: "pool",
+    changes: [{
+      file: itemClaimer,
+      from: "if (undo !== null && !isDone) return { item, lease, undo };",
+      to: "if (undo !== null) return { item, lease, undo };",
+    }],
+    kinds: ["done again"],
+    from: 20,
+    seeds: 60,
+  },
+  {
+    name: "runs with another limit are admitted",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/pool_admission.ts",
+      from: "other.settingsHash !== run.settingsHash && mayBeBefore(other, run));",
+      to: 'other.settingsHash === "" && mayBeBefore(other, run));',
+    }],
+    kinds: ["two limits", "over the limit", "program failed"],
+    from: 2,
+    seeds: 60,
+  },
+  {
+    name: "an item whose lock is there in part is tried without a pause",
+    world: "pool",
+    changes: [{
+      file: itemClaimer,
+      from: "      if (isNew) this.#existingLocks.add(item);\n",
+      to: "",
+    }],
+    kinds: ["busy loop", "never served", "too slow"],
+    from: 2,
+    seeds: 100,
+  },
+  {
+    name: "a result is stored after its item is released",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/item_results.ts",
+      from:
+        "      await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);\n      return true;",
+      to:
+        "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#completionLog.write(item, ended);\n      return true;",
+    }],
+    kinds: ["done again"],
+    seeds: 60,
+  },
+  {
+    name: "permits that were lost while the session continues are not released",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/pool_permits.ts",
+      from: "    this.#lost = [...this.#lost, ...lost];\n",
+      to: "",
+    }],
+    kinds: ["never served", "items left", "left nodes"],
+    from: 93,
+    seeds: 100,
+  },
+  {
+    name: "what is believed of the records' containers is not corrected",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/item_records.ts",
+      from: "    if (isContainer) this.#hasTree = false;\n",
+      to: "    if (isContainer) return true;\n",
+    }],
+    kinds: ["never served", "program failed", "busy loop"],
+    from: 73,
+    seeds: 100,
   },
 ];

@@ -1,4 +1,5 @@
 /** Runs many seeds of a world, one after the other, and sums up what happened. */
+import { faultKinds } from "./fault_plan.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "./simulation.ts";
 
 export interface FailedRun {
@@ -8,6 +9,8 @@ export interface FailedRun {
 
 export interface SeedsReport {
   readonly world: string;
+  /** The first seed. */
+  readonly from: number;
   readonly seeds: number;
   readonly realMs: number;
   readonly simulatedMs: number;
@@ -24,16 +27,41 @@ export interface RunSeedsOptions extends RunOptions {
   readonly untilFailure?: boolean;
   /** Runs each plan twice, and takes different traces for a failure. */
   readonly twice?: boolean;
+  /** Whether no further seed is to begin; asked before each one. */
+  readonly isOver?: () => boolean;
+  /** Called after each seed. */
+  readonly onSeed?: (report: SeedsReport) => void;
+}
+
+/** The figures of a report, for docs/proof.md. */
+export function summaryOf({ world, from, seeds, simulatedMs, realMs, counts, failures }: SeedsReport) {
+  const marks = [...counts].filter(([name]) => name.startsWith("mark ")).sort();
+  return {
+    world,
+    from,
+    seeds,
+    failed: failures.map(({ plan, outcome }) => ({ seed: plan.seed, kind: outcome.failure?.kind })),
+    simulated_hours: Math.round(simulatedMs / 36_000) / 100,
+    real_seconds: Math.round(realMs / 1000),
+    faults: Object.fromEntries(faultKinds.map((kind) => [kind, counts.get(`effect ${kind}`) ?? 0])),
+    reached: Object.fromEntries(marks.map(([name, times]) => [name.slice("mark ".length), times])),
+  };
 }
 
 export async function runSeeds(simulation: Simulation, options: RunSeedsOptions): Promise<SeedsReport> {
+  const { from, isOver = () => false, onSeed = () => {} } = options;
   const startMs = performance.now();
   const counts = new Map<string, number>();
   const failures: FailedRun[] = [];
   const traces: string[] = [];
   let simulatedMs = 0;
   let turns = 0;
-  for (let seed = options.from; seed < options.from + options.seeds; seed++) {
+  const report = (): SeedsReport => {
+    const realMs = performance.now() - startMs;
+    const seeds = traces.length;
+    return { world: simulation.name, from, seeds, realMs, simulatedMs, turns, counts, traces, failures };
+  };
+  for (let seed = from; seed < from + options.seeds && !isOver(); seed++) {
     const plan = simulation.plan(seed);
     let outcome = await simulation.run(plan, options);
     if (options.twice === true && outcome.failure === null) {
@@ -44,10 +72,10 @@ export async function runSeeds(simulation: Simulation, options: RunSeedsOptions)
     traces.push(outcome.trace);
     for (const [what, times] of outcome.counts) counts.set(what, (counts.get(what) ?? 0) + times);
     if (outcome.failure !== null) failures.push({ plan, outcome });
+    onSeed(report());
     if (options.untilFailure === true && failures.length > 0) break;
   }
-  const realMs = performance.now() - startMs;
-  return { world: simulation.name, seeds: traces.length, realMs, simulatedMs, turns, counts, traces, failures };
+  return report();
 }
 
 /** A run that depends on something besides its plan has a second run with another trace. */

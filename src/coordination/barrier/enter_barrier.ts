@@ -188,6 +188,8 @@ class BarrierEntry {
       try {
         await waitForFreshLease(session, { clock: this.#clock, signal: ends, isPatient: false });
       } catch (cause) {
+        // The session may continue: the other members must not wait for this one.
+        await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));
         throwIfAborted(signal);
         const message = `Barrier "${this.#name}" was started, but this member lost it: ${messageOf(cause)}`;
         throw new BatonError("LOCK_LOST", message, { cause });

@@ -4,16 +4,15 @@ import { acquireLock, type AcquireOptions } from "../../../src/coordination/lock
 import { lockPath } from "../../../src/coordination/lock/lock_path.ts";
 import { acquireUncontended } from "../../../src/coordination/lock/uncontended_lock.ts";
 import { unknownHolder } from "../../../src/coordination/holder_info.ts";
-import { BatonError, type ErrorCode } from "../../../src/errors.ts";
 import { isRevoked, type Lease, type LockMode } from "../../../src/process/lease.ts";
+import { fencedWrite } from "../../../src/coordination/fence/fenced_write.ts";
+import { holderName } from "../../../src/coordination/lock/lock_nodes.ts";
+import { BatonError } from "../../../src/errors.ts";
 import { sleep } from "../../../src/support/deadline.ts";
-import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
-import type { ZooKeeperServerList } from "../../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
-import { ZooKeeperError } from "../../../src/zookeeper/zookeeper_error.ts";
-import type { Chance } from "../world/chance.ts";
-import type { SimNetwork } from "../world/sim_network.ts";
+import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../recipe_client.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
+import { type FenceOracle, formatWrite } from "./fence_oracle.ts";
 import type { LeaseInUse, LockOracle } from "./lock_oracle.ts";
 
 export interface ContenderSettings {
@@ -29,103 +28,43 @@ export interface ContenderSettings {
 }
 
 /** What all contenders of a world share. */
-export interface ContenderWorld {
-  readonly network: SimNetwork;
+export interface ContenderWorld extends ClientWorld {
   readonly oracle: LockOracle;
-  readonly servers: ZooKeeperServerList;
   readonly settings: ContenderSettings;
-  /** True at the quiet end: each contender takes its lock once more, and ends. */
-  isQuiet(): boolean;
-  readonly served: Set<string>;
-  readonly done: Set<string>;
-}
-
-/** Failures that faults of the network and of servers cause. */
-const expectedCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
-  "UNREACHABLE",
-  "LOCK_BUSY",
-  "LOCK_TIMEOUT",
-  "OUTCOME_UNKNOWN",
-]);
-
-function isExpected(error: unknown): boolean {
-  if (error instanceof ZooKeeperError) {
-    return ["CONNECTIONLOSS", "OPERATIONTIMEOUT", "SESSIONEXPIRED"].includes(String(error.reason));
-  }
-  return error instanceof BatonError && expectedCodes.has(error.code);
+  /** With it, holders write to a store that checks their locks. */
+  readonly fence?: FenceOracle;
 }
 
 export function contenderProgram(shared: ContenderWorld): SimProgram {
-  return async (process) => {
-    const contender = new SimContender(process, shared);
-    while (!shared.served.has(process.name)) {
-      try {
-        await contender.session();
-      } catch (error) {
-        if (!isExpected(error)) throw error;
-        if ((error as Error & { code?: string }).code === "OUTCOME_UNKNOWN") {
-          process.world.count("mark release without a response");
-        }
-        process.world.log(() => `${process.name}: ${(error as Error).message}`);
-        await sleep(process.clock, contender.chance.between(1, 500));
-      }
-    }
-    shared.done.add(process.name);
-  };
+  return clientProgram(shared, (process) => new SimContender(process, shared));
 }
 
-class SimContender {
-  readonly chance: Chance;
-  readonly #process: SimProcess;
+class SimContender extends RecipeClient {
   readonly #shared: ContenderWorld;
 
   constructor(process: SimProcess, shared: ContenderWorld) {
-    this.#process = process;
+    super(process, shared);
     this.#shared = shared;
-    this.chance = process.world.chance.fork(`contender ${process.name} ${process.life}`);
   }
 
-  /** Opens a session and takes locks in it until it fails, or for some rounds. */
-  async session(): Promise<void> {
-    const { network, servers, settings } = this.#shared;
-    const { clock } = this.#process;
-    const zk = await connect({
-      servers,
-      clock,
-      dial: network.dial(this.#process),
-      sessionTimeoutMs: settings.sessionTimeoutMs,
-    });
-    try {
-      const rounds = this.chance.whole(1, 6);
-      for (let round = 0; round < rounds && !this.#isServed; round++) {
-        await this.#round(zk);
-        if (!this.#isServed) await sleep(clock, this.chance.oneOf([0, 0, 5, 200, 1500]) * this.chance.next());
-      }
-    } finally {
-      await zk.close();
-    }
-  }
-
-  get #isServed(): boolean {
-    return this.#shared.served.has(this.#process.name);
-  }
-
-  async #round(zk: ZooKeeper): Promise<void> {
+  protected async round(zk: ZooKeeper): Promise<void> {
     const wasQuiet = this.#shared.isQuiet();
     const lease = await this.#acquire(zk);
     if (lease === null) return;
     const { oracle } = this.#shared;
-    const used = oracle.began(this.#process, lease);
-    this.#process.world.count("grants");
-    if (lease.waitedMs > 1) this.#process.world.count("grants after a wait");
-    this.#process.world.log(() => `${this.#process.name} got ${lease.path} with token ${lease.fencingToken}`);
+    const used = oracle.began(this.process, lease);
+    this.process.world.count("grants");
+    if (lease.waitedMs > 1) this.process.world.count("grants after a wait");
+    this.process.world.log(() => `${this.process.name} got ${lease.path} with token ${lease.fencingToken}`);
     try {
-      await this.#work(used);
-      if (wasQuiet) this.#shared.served.add(this.#process.name);
+      const { fence } = this.#shared;
+      const store = fence === undefined ? null : new FencedStore(zk, { process: this.process, lease, fence });
+      await this.#work(used, store);
+      if (wasQuiet) this.#shared.served.add(this.process.name);
     } finally {
       oracle.ended(used);
-      this.#process.onResume = () => {};
-      this.#process.world.log(() => `${this.#process.name} releases ${lease.path}, held: ${lease.isHeld()}`);
+      this.process.onResume = () => {};
+      this.process.world.log(() => `${this.process.name} releases ${lease.path}, held: ${lease.isHeld()}`);
       await lease.release();
     }
   }
@@ -143,8 +82,8 @@ class SimContender {
   async #campaign(zk: ZooKeeper): Promise<Lease> {
     const { settings } = this.#shared;
     return await campaign(zk, this.chance.oneOf(settings.names), {
-      clock: this.#process.clock,
-      value: this.#process.name,
+      clock: this.process.clock,
+      value: this.process.name,
       wait: this.#wait(),
       priority: this.chance.oneOf(settings.priorities),
       preempt: this.chance.is(0.3),
@@ -158,7 +97,7 @@ class SimContender {
   }
 
   async #lock(zk: ZooKeeper): Promise<Lease> {
-    const { clock } = this.#process;
+    const { clock } = this.process;
     const { settings } = this.#shared;
     const name = this.chance.oneOf(settings.names);
     const mode = this.chance.oneOf(settings.modes);
@@ -179,20 +118,59 @@ class SimContender {
   }
 
   /** Works in small steps; before each one it asks whether it still holds. */
-  async #work(used: LeaseInUse): Promise<void> {
+  async #work(used: LeaseInUse, store: FencedStore | null): Promise<void> {
     const { oracle, settings, isQuiet } = this.#shared;
-    const { clock } = this.#process;
-    this.#process.onResume = () =>
-      void (oracle.check(used) || this.#process.world.count("mark resumed without the lock"));
+    const { clock } = this.process;
+    this.process.onResume = () =>
+      void (oracle.check(used) || this.process.world.count("mark resumed without the lock"));
     const longestMs = isQuiet() ? Math.min(1000, settings.jobMsMax) : settings.jobMsMax;
     const endMs = clock.now() + longestMs * this.chance.next();
     const stepMs = this.chance.oneOf([1, 20, 100]);
     while (clock.now() < endMs && !used.lease.lost.aborted) {
       if (!oracle.check(used)) break;
+      await store?.write();
       await sleep(clock, stepMs * this.chance.next());
     }
+    // A job that was stopped between its check and its write.
+    if (!oracle.check(used)) await store?.write();
     oracle.check(used);
     const { lost } = used.lease;
-    if (lost.aborted) this.#process.world.count(isRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
+    if (lost.aborted) this.process.world.count(isRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
+  }
+}
+
+/** A store that a holder writes to, with a check of its lock in the same transaction. */
+class FencedStore {
+  readonly #zk: ZooKeeper;
+  readonly #process: SimProcess;
+  readonly #lease: Lease;
+  readonly #fence: FenceOracle;
+  #number = 0;
+
+  constructor(zk: ZooKeeper, { process, lease, fence }: { process: SimProcess; lease: Lease; fence: FenceOracle }) {
+    this.#zk = zk;
+    this.#process = process;
+    this.#lease = lease;
+    this.#fence = fence;
+  }
+
+  async write(): Promise<void> {
+    const { name, path: lock, holderId, fencingToken, mode, slot } = this.#lease;
+    const write = { path: `/store-${name}`, token: fencingToken, number: ++this.#number };
+    const held = [{ name, node: `${lock}/h/${holderName({ mode, slot, guid: holderId })}` }];
+    const { path } = write;
+    const data = formatWrite(write);
+    const options = { held, clock: this.#process.clock };
+    try {
+      await fencedWrite(this.#zk, { do: "set", path, data, version: -1 }, options).catch(async (error) => {
+        if (!(error instanceof BatonError) || error.code !== "NOT_FOUND") throw error;
+        await fencedWrite(this.#zk, { do: "create", path, data, parents: false, sequential: false }, options);
+      });
+      this.#fence.acknowledged(write);
+    } catch (error) {
+      if (error instanceof BatonError && ["STALE_TOKEN", "FALSE"].includes(error.code)) this.#fence.refused(write);
+      else if (!isExpected(error)) throw error;
+      else this.#process.world.count("mark fenced write without a response");
+    }
   }
 }

@@ -3,12 +3,11 @@
  * A grant is in force while its node is on the disk; of exclusive grants, only the oldest.
  */
 import { holderName, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
-import { nodeOf, type StoredRow } from "../../../src/keeper/storage/stored_records.ts";
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
 import type { Lease } from "../../../src/process/lease.ts";
-import type { SimDisk } from "../world/sim_disk.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
+import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
 
 /** A lease that a process works under. */
 export interface LeaseInUse {
@@ -17,19 +16,20 @@ export interface LeaseInUse {
   readonly lease: Lease;
 }
 
-export class LockOracle {
+export class LockOracle implements TreeObserver {
   readonly #world: SimWorld;
-  readonly #nodes = new Map<bigint, ZNode>();
-  readonly #sessions = new Set<bigint>();
+  readonly #tree: StoredTree;
   readonly #inUse = new Set<LeaseInUse>();
   readonly #lastTokens = new Map<string, bigint>();
   /** Looks at all leases whenever a grant comes or goes, not only when their processes work. */
   readonly #isEager: boolean;
+  #hasGrantChanged = false;
 
-  constructor(world: SimWorld, disk: SimDisk, { isEager }: { readonly isEager: boolean }) {
+  constructor(world: SimWorld, tree: StoredTree, { isEager }: { readonly isEager: boolean }) {
     this.#world = world;
+    this.#tree = tree;
     this.#isEager = isEager;
-    disk.onFlushed = (nodes, sessions) => this.#flushed(nodes, sessions);
+    tree.observers.push(this);
   }
 
   /** A process that works under a lease now. */
@@ -56,6 +56,13 @@ export class LockOracle {
     return used;
   }
 
+  /** A process begins to work under a lease under which it has worked before. */
+  beganAgain(process: SimProcess, lease: Lease): LeaseInUse {
+    const used = { process, life: process.life, lease };
+    if (this.check(used)) this.#inUse.add(used);
+    return used;
+  }
+
   ended(used: LeaseInUse): void {
     this.#inUse.delete(used);
   }
@@ -77,16 +84,7 @@ export class LockOracle {
 
   /** The grants of a lock on the disk, the oldest first. */
   grantsOf(lockPath: string): ZNode[] {
-    const folder = `${lockPath}/h/`;
-    return [...this.#nodes.values()].filter(({ path }) => path.startsWith(folder))
-      .sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
-  }
-
-  /** Fails the run if ephemeral nodes or sessions are left, when all clients have ended. */
-  checkNothingLeft(): void {
-    const left = [...this.#nodes.values()].filter(({ ephemeralOwner }) => ephemeralOwner !== 0n);
-    if (left.length > 0) this.#world.fail("left nodes", left.map(({ path }) => path).join(", "));
-    if (this.#sessions.size > 0) this.#world.fail("left sessions", [...this.#sessions].join(", "));
+    return this.#tree.below(`${lockPath}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
   }
 
   #grantOf(lease: Lease): ZNode | undefined {
@@ -99,22 +97,17 @@ export class LockOracle {
     return fencingToken === czxid;
   }
 
-  #flushed(nodes: readonly StoredRow[], sessions: readonly StoredRow[]): void {
-    let hasGrantChanged = false;
-    for (const { id, body } of sessions) body === null ? this.#sessions.delete(id) : this.#sessions.add(id);
-    for (const row of nodes) {
-      const before = this.#nodes.get(row.id);
-      const node = row.body === null ? undefined : nodeOf(row);
-      if ((before ?? node)?.path.includes("/h/") === true) {
-        hasGrantChanged = true;
-        this.#mark(before, node);
-      }
-      if (node === undefined) this.#nodes.delete(row.id);
-      else this.#nodes.set(row.id, node);
-    }
-    this.#checkOwners();
-    if (hasGrantChanged) this.#checkLimits();
-    if (hasGrantChanged && this.#isEager) this.#checkAll();
+  nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
+    if ((before ?? after)?.path.includes("/h/") !== true) return;
+    this.#hasGrantChanged = true;
+    this.#mark(before, after);
+  }
+
+  committed(): void {
+    if (!this.#hasGrantChanged) return;
+    this.#hasGrantChanged = false;
+    this.#checkLimits();
+    if (this.#isEager) this.#checkAll();
   }
 
   /** Counts the situations that a run must reach. */
@@ -124,21 +117,14 @@ export class LockOracle {
     const grants = this.grantsOf(path.slice(0, path.indexOf("/h/")));
     if (before === undefined && grants.length > 0) this.#world.count("mark grant in advance");
     if (after !== undefined) return;
-    if (!this.#sessions.has(ephemeralOwner)) this.#world.count("mark session of a grant ended");
+    if (!this.#tree.hasSession(ephemeralOwner)) this.#world.count("mark session of a grant ended");
     else if (grants[0] !== before) this.#world.count("mark grant withdrawn");
-  }
-
-  #checkOwners(): void {
-    for (const { path, ephemeralOwner } of this.#nodes.values()) {
-      if (ephemeralOwner === 0n || this.#sessions.has(ephemeralOwner)) continue;
-      this.#world.fail("node of a dead session", `${path} belongs to session ${ephemeralOwner}, which has ended`);
-    }
   }
 
   /** Grants of one lock that exclude each other. */
   #checkLimits(): void {
     const slots = new Set<string>();
-    for (const { path } of this.#nodes.values()) {
+    for (const { path } of this.#tree.nodes) {
       const at = path.indexOf("/h/");
       const slot = at === -1 ? null : parseHolder(path.slice(at + 3))?.slot ?? null;
       if (slot === null) continue;
@@ -152,7 +138,9 @@ export class LockOracle {
     for (const used of [...this.#inUse]) {
       const { process, life } = used;
       if (process.life !== life) this.#inUse.delete(used);
-      else if (process.state === "running") this.#world.inside(process, () => this.check(used));
+      else if (process.state === "running") {
+        this.#world.visit(process, () => void (this.#inUse.has(used) && this.check(used)));
+      }
     }
   }
 }
@@ -164,5 +152,3 @@ function isInForce(own: ZNode, grants: readonly ZNode[], lease: Lease): boolean 
   if (modes.some((mode) => mode !== lease.mode)) return false;
   return lease.mode === "shared" || lease.limit === null || grants.length <= lease.limit;
 }
-
-const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

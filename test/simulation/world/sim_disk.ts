@@ -5,8 +5,9 @@
 import { BatonError } from "../../../src/errors.ts";
 import { decodeRows, encodeRows, type StoredRow } from "../../../src/keeper/storage/stored_records.ts";
 import type { Chance } from "./chance.ts";
-import type { SimProcess } from "./sim_process.ts";
+import { describe, type SimProcess } from "./sim_process.ts";
 import type { SimWorld } from "./sim_world.ts";
+import { SqliteFolder } from "./sqlite_folder.ts";
 
 const sectorBytes = 512;
 
@@ -17,7 +18,7 @@ interface PendingCommit {
   isOver: boolean;
 }
 
-export class SimDisk {
+export class SimDisk implements Disposable {
   readonly world: SimWorld;
   readonly #chance: Chance;
   readonly nodes = new Map<bigint, Uint8Array>();
@@ -30,12 +31,21 @@ export class SimDisk {
   #pending: PendingCommit[] = [];
   #lockedBy: { readonly process: SimProcess; readonly life: number } | null = null;
   #owner: object | null = null;
+  /** The real database, in place of rows alone; null without. */
+  readonly sqlite: SqliteFolder | null;
+  /** A commit of a process that died: only the next one that opens the database knows whether it is there. */
+  #undecided: PendingCommit | null = null;
   /** Called with the rows of each commit that is on the disk for good. */
   onFlushed: (nodes: readonly StoredRow[], sessions: readonly StoredRow[]) => void = () => {};
 
-  constructor(world: SimWorld, name: string) {
+  constructor(world: SimWorld, name: string, { isSqlite = false }: { readonly isSqlite?: boolean } = {}) {
     this.world = world;
     this.#chance = world.chance.fork(`disk ${name}`);
+    this.sqlite = isSqlite ? new SqliteFolder(world, world.chance.fork(`sectors ${name}`)) : null;
+  }
+
+  [Symbol.dispose](): void {
+    this.sqlite?.[Symbol.dispose]();
   }
 
   /** Opens the rows for a process. Throws LOCK_BUSY while another process has them open. */
@@ -46,6 +56,7 @@ export class SimDisk {
     }
     this.#lockedBy = { process, life: process.life };
     process.whenDead((how) => this.#processDied(how));
+    this.#openSqlite();
     const rows = new SimKeeperRows(this, thread);
     this.#owner = rows;
     return rows;
@@ -53,6 +64,39 @@ export class SimDisk {
 
   isOwner(rows: SimKeeperRows): boolean {
     return this.#owner === rows;
+  }
+
+  /** Opens the database, and compares it with what must be there. */
+  #openSqlite(): void {
+    const { sqlite } = this;
+    if (sqlite === null) return;
+    try {
+      sqlite.open();
+    } catch (error) {
+      this.world.fail("store not opened", describe(error));
+      throw error;
+    }
+    const pieces = [...sqlite.database.load()].map(decodeRows);
+    const zxid = pieces[0]?.zxid ?? 0n;
+    const undecided = this.#undecided;
+    this.#undecided = null;
+    if (undecided !== null) {
+      const isThere = decodeRows(undecided.bytes).zxid <= zxid;
+      this.world.count(`effect commit ${isThere ? "kept" : "torn"} by a power cut`);
+      if (isThere) this.#apply(undecided);
+    }
+    const found = (rows: readonly StoredRow[]) =>
+      rows.map(({ id, body }) => `${id} ${body?.toString()}`).sort().join("\n");
+    const nodes = pieces.flatMap((piece) => piece.nodes);
+    const sessions = pieces.flatMap((piece) => piece.sessions);
+    if (
+      zxid === this.zxid && found(nodes) === found(rowsOf(this.nodes)) &&
+      found(sessions) === found(rowsOf(this.sessions))
+    ) return;
+    this.world.fail(
+      "store lost rows",
+      `transaction ${zxid} of ${this.zxid}; ${nodes.length} of ${this.nodes.size} nodes`,
+    );
   }
 
   /** Writes a commit. Returns the time until it is on the disk. Throws when the disk is full or fails. */
@@ -69,6 +113,7 @@ export class SimDisk {
     if (slow > 0) this.world.count("effect disk slow");
     const usualMs = this.flushMs * this.#chance.between(0.3, this.#chance.is(0.03) ? 20 : 2);
     const durationMs = slow > 0 ? slow * this.#chance.between(0.5, 1) : usualMs;
+    this.sqlite?.commit(bytes, durationMs);
     const pending = { bytes: bytes.slice(), writtenMs: this.world.nowMs + durationMs * 0.3, isOver: false };
     this.#pending.push(pending);
     this.world.after(durationMs, () => this.#flush(pending));
@@ -79,6 +124,10 @@ export class SimDisk {
     if (pending.isOver) return;
     pending.isOver = true;
     this.#pending = this.#pending.filter((one) => one !== pending);
+    this.#apply(pending);
+  }
+
+  #apply(pending: PendingCommit): void {
     const { zxid, nodes, sessions } = decodeRows(pending.bytes);
     this.zxid = zxid;
     for (const [rows, changed] of [[this.nodes, nodes], [this.sessions, sessions]] as const) {
@@ -89,6 +138,7 @@ export class SimDisk {
 
   /** Decides which of the commits on their way are there for the next process. */
   #processDied(how: "killed" | "lost"): void {
+    if (this.sqlite !== null) return this.#leaveSqlite(this.sqlite, how);
     let isLost = false;
     for (const pending of [...this.#pending]) {
       const isWritten = pending.writtenMs <= this.world.nowMs;
@@ -97,6 +147,16 @@ export class SimDisk {
       else this.#flush(pending);
     }
     this.#pending = [];
+  }
+
+  #leaveSqlite(sqlite: SqliteFolder, how: "killed" | "lost"): void {
+    const [pending = null] = this.#pending;
+    if (pending !== null) {
+      pending.isOver = true;
+      this.#undecided = pending;
+      this.#pending = [];
+    }
+    sqlite.crash(how, pending === null || pending.writtenMs <= this.world.nowMs);
   }
 
   #keepsSectors({ bytes }: PendingCommit): boolean {
@@ -119,13 +179,15 @@ export class SimKeeperRows {
   }
 
   *load(): Generator<Uint8Array, void, void> {
-    const { zxid, nodes, sessions } = this.#disk;
+    const { zxid, nodes, sessions, sqlite } = this.#disk;
+    if (sqlite !== null) return yield* sqlite.database.load();
     yield encodeRows(zxid, [], rowsOf(sessions));
     yield encodeRows(0n, rowsOf(nodes), []);
   }
 
   confirmOwner(): void {
     if (!this.#disk.isOwner(this)) throw new BatonError("LOCK_BUSY", "Another keeper owns the data");
+    this.#disk.sqlite?.database.confirmOwner();
   }
 
   commit(changes: Uint8Array): void {
@@ -133,9 +195,17 @@ export class SimKeeperRows {
     this.#thread.spendMs(this.#disk.commit(changes));
   }
 
-  checkpoint(): void {}
+  checkpoint(occasion: "idle" | "busy"): void {
+    const { sqlite, flushMs } = this.#disk;
+    if (sqlite !== null) this.#thread.spendMs(sqlite.checkpoint(occasion, 20 * flushMs));
+  }
+
+  /** A log that is longer than its content has nothing more to show. */
   reserveLog(): void {}
-  close(): void {}
+
+  close(): void {
+    this.#disk.sqlite?.close();
+  }
 }
 
 function rowsOf(rows: ReadonlyMap<bigint, Uint8Array>): StoredRow[] {

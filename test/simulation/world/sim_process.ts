@@ -47,6 +47,13 @@ export class SimMachine {
     return Math.floor(this.bootMs() + this.#wallOffsetMs);
   }
 
+  /** When an event is due: timers stand still while the machine is suspended. */
+  dueMs(event: SimEvent): number {
+    const { atMs, suspendedMs = this.suspendedMs } = event;
+    if (event.suspendedMs !== undefined) event.suspendedMs = this.suspendedMs;
+    return atMs + this.suspendedMs - suspendedMs;
+  }
+
   stepWallClock(byMs: number): void {
     this.#wallOffsetMs += byMs;
   }
@@ -153,7 +160,7 @@ export class SimProcess implements Surroundings {
     ];
     const { onResume } = this;
     this.schedule("resume", 0, () => onResume());
-    for (const event of ordered) this.world.repeat(event, this.world.nowMs);
+    for (const event of ordered) this.world.repeat(event, Math.max(this.world.nowMs, this.machine.dueMs(event)));
   }
 
   /** Keeps an event of a stopped process. */

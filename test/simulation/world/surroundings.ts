@@ -20,6 +20,8 @@ export interface Surroundings {
 }
 
 let current: Surroundings | null = null;
+/** Called with what was used outside of a turn. The error alone could be caught, or be lost in a listener of an event. */
+let reportLeak: (message: string) => void = () => {};
 
 export function setCurrent(next: Surroundings | null): void {
   current = next;
@@ -34,7 +36,9 @@ export const real = {
 
 function inTurn(what: string): Surroundings {
   if (current !== null) return current;
-  throw new Error(`${what} was used outside of a turn: real surroundings have leaked into the simulation`);
+  const message = `${what} was used outside of a turn: real surroundings have leaked into the simulation`;
+  reportLeak(message);
+  throw new Error(message);
 }
 
 interface SimTimer {
@@ -128,8 +132,9 @@ function replacements(): readonly Place[] {
   ];
 }
 
-/** Replaces the globals. Returns a function that puts the real ones back. */
-export function replaceGlobals(): () => void {
+/** Replaces the globals. Returns a function that puts the real ones back. `onLeak` is called when one is used outside of a turn. */
+export function replaceGlobals(onLeak: (message: string) => void): () => void {
+  reportLeak = onLeak;
   const before: { owner: object; name: string; found: PropertyDescriptor | undefined }[] = [];
   for (const [owner, name, value] of replacements()) {
     if (owner === undefined) continue;
@@ -140,6 +145,7 @@ export function replaceGlobals(): () => void {
     else Object.defineProperty(owner, name, { value, configurable: true, writable: true, enumerable: true });
   }
   return () => {
+    reportLeak = () => {};
     for (const { owner, name, found } of before.reverse()) {
       if (found === undefined) Reflect.deleteProperty(owner, name);
       else if (found.configurable === false) Reflect.set(owner, name, found.value);

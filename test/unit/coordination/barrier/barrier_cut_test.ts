@@ -123,3 +123,22 @@ test("of one who gives up: it is told the truth, and the other one too", async (
     return zk.sent.length;
   });
 });
+
+test.each(["no response", "signal"])(
+  "a member that was started, and ends before its lease is fresh (%s), leaves: the other one does not wait for it",
+  async (end) => {
+    const bench = new BarrierBench();
+    const other = bench.enter(bench.client());
+    await bench.clock.advance(100);
+    const zk = bench.client();
+    zk.session.renew(bench.clock.now());
+    const stop = new AbortController();
+    const stale = bench.enter(zk, { signal: stop.signal });
+    const member = await bench.within(other);
+    if (end === "signal") stop.abort(new Error("stopped by a signal"));
+    const reason = await bench.within(stale.catch((error) => error.code ?? error.message), 61_000);
+    expect(reason).toBe(end === "signal" ? "stopped by a signal" : "LOCK_LOST");
+    await bench.within(member.leave());
+    expect(bench.children).toEqual([]);
+  },
+);

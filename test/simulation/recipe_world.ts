@@ -1,0 +1,160 @@
+/** What the worlds of all recipes share: a keeper, clients on machines of their own, faults, and a quiet end with progress. */
+import type { ZooKeeperServerList } from "../../src/zookeeper/hosts.ts";
+import { applyFaults } from "./apply_faults.ts";
+import { drawFaults } from "./fault_plan.ts";
+import { keeperPort, keeperProgram } from "./lock/keeper_program.ts";
+import type { ClientWorld } from "./recipe_client.ts";
+import type { RunOptions, RunOutcome, RunPlan } from "./simulation.ts";
+import { StoredTree } from "./stored_tree.ts";
+import { Chance } from "./world/chance.ts";
+import { SimDisk } from "./world/sim_disk.ts";
+import { SimNetwork } from "./world/sim_network.ts";
+import { SimProcess, type SimProgram } from "./world/sim_process.ts";
+import { SimWorld } from "./world/sim_world.ts";
+
+export interface RecipeWorldOptions {
+  readonly sessionTimeoutMs: number;
+  readonly tickTimeMs: number;
+  readonly clients: number;
+  /** Half of the difference of the fastest and the slowest clock, as a fraction. */
+  readonly clockSpread: number;
+  /** The client takes its server for one that stands alone, so that its lease is as long as can be. */
+  readonly isDirect: boolean;
+  readonly flushMs: number;
+  readonly quietMs: number;
+  /** The keeper has its real database. */
+  readonly isSqlite?: boolean;
+}
+
+/** Marks that every world must reach. */
+export const recipeMarks = ["effect commit torn by a power cut", "effect commit kept by a power cut"];
+
+const keeperHost = "10.0.0.1";
+const wallStartMs = 1_800_000_000_000;
+const socketPath = "/run/keeper.sock";
+
+export function drawRecipeOptions(chance: Chance): RecipeWorldOptions {
+  const sessionTimeoutMs = chance.oneOf([2000, 4000, 10_000, 20_000]);
+  return {
+    sessionTimeoutMs,
+    tickTimeMs: chance.oneOf([20, 100, 500]),
+    clients: chance.whole(2, 5),
+    clockSpread: chance.oneOf([0, 0.005, 0.024]),
+    isDirect: chance.is(0.6),
+    flushMs: chance.oneOf([0.2, 2, 10]),
+    quietMs: Math.max(30_000, 3 * sessionTimeoutMs),
+    isSqlite: chance.is(0.15),
+  };
+}
+
+/** The plan of a seed: the options of the world, and the faults until its quiet end. */
+export function drawPlan<Options extends RecipeWorldOptions>(
+  world: string,
+  seed: number,
+  drawOptions: (chance: Chance) => Options,
+): RunPlan {
+  const chance = new Chance(seed).fork("plan");
+  const options = drawOptions(chance);
+  const clients = Array.from({ length: options.clients }, (_, index) => `c${index + 1}`);
+  const faults = drawFaults(chance.fork("faults"), {
+    untilMs: options.quietMs,
+    sessionTimeoutMs: options.sessionTimeoutMs,
+    clients,
+    server: "keeper",
+  });
+  return { world, seed, options: { ...options } as unknown as RunPlan["options"], faults };
+}
+
+interface RecipeRun extends RunOptions {
+  readonly program: SimProgram;
+  /** A process that holds something now: faults aim at it. */
+  readonly holder: () => SimProcess | undefined;
+  /** The longest time until each client has been served, when there are no faults. */
+  readonly servedWithinMs: number;
+  /** Called when all clients must have been served. */
+  readonly atServed?: () => void;
+}
+
+export class RecipeWorld implements ClientWorld {
+  readonly world: SimWorld;
+  readonly network: SimNetwork;
+  readonly tree: StoredTree;
+  readonly servers: ZooKeeperServerList;
+  readonly options: RecipeWorldOptions;
+  readonly served = new Set<string>();
+  readonly done = new Set<string>();
+  readonly #plan: RunPlan;
+  readonly #disk: SimDisk;
+  readonly #clocks: Chance;
+
+  constructor(plan: RunPlan, { log }: RunOptions = {}) {
+    const options = this.options = plan.options as unknown as RecipeWorldOptions;
+    this.#plan = plan;
+    this.world = new SimWorld({ seed: plan.seed, log });
+    this.network = new SimNetwork(this.world);
+    this.#disk = new SimDisk(this.world, "keeper", options);
+    this.#disk.flushMs = options.flushMs;
+    this.tree = new StoredTree(this.world, this.#disk);
+    this.#clocks = this.world.chance.fork("clocks");
+    this.network.forwardPath(socketPath, keeperHost, keeperPort);
+    this.servers = {
+      addresses: [
+        options.isDirect ? { kind: "unix", path: socketPath } : { kind: "tcp", host: keeperHost, port: keeperPort },
+      ],
+      chroot: "",
+    };
+  }
+
+  /** True at the quiet end: each client is served once more, and ends. */
+  readonly isQuiet = (): boolean => this.world.nowMs >= this.options.quietMs;
+
+  async run({ program, holder, servedWithinMs, atServed, untilMs }: RecipeRun): Promise<RunOutcome> {
+    const { world, network, options } = this;
+    const { tickTimeMs, clients, quietMs, sessionTimeoutMs } = options;
+    const disk = this.#disk;
+    const keeper = new SimProcess(
+      this.#machine(keeperHost),
+      "keeper",
+      keeperProgram({ host: keeperHost, tickTimeMs, disk, network }),
+    );
+    const all = Array.from(
+      { length: clients },
+      (_, index) => new SimProcess(this.#machine(`10.0.1.${index + 1}`), `c${index + 1}`, program),
+    );
+    const processes = [keeper, ...all];
+    const byName = new Map(processes.map((one) => [one.name, one]));
+    const target = (name: string) => name === "holder" ? holder() : byName.get(name);
+    applyFaults(this.#plan.faults, { world, network, disk, target });
+    for (const one of processes) world.after(world.chance.between(0, 50), () => one.start());
+    const servedMs = quietMs + servedWithinMs;
+    world.after(servedMs, () => {
+      const waiting = all.filter(({ name }) => !this.done.has(name)).map(({ name }) => name);
+      if (waiting.length > 0) world.fail("never served", `${waiting.join(", ")}; done: ${[...this.done].join(", ")}`);
+      atServed?.();
+    });
+    const endMs = servedMs + 2 * sessionTimeoutMs;
+    world.after(endMs, () => this.tree.checkNothingLeft());
+    try {
+      await world.run(untilMs ?? endMs + 1);
+    } finally {
+      disk[Symbol.dispose]();
+    }
+    return {
+      trace: world.trace.value,
+      failure: world.failure,
+      turns: world.turns,
+      simulatedMs: world.nowMs,
+      counts: world.counts,
+    };
+  }
+
+  #machine(host: string) {
+    const { clockSpread } = this.options;
+    const clocks = this.#clocks;
+    return this.world.machine(host, {
+      // The extremes are what a lease must stand; most clocks have one of them.
+      clockRate: 1 + clockSpread * clocks.oneOf([-1, 1, clocks.between(-1, 1)]),
+      wallMs: wallStartMs + clocks.between(-5000, 5000),
+    });
+  }
+}

@@ -1,0 +1,221 @@
+/**
+ * The real database of a keeper, in a folder in memory, as a simulated disk has it. A killed process leaves what it has written, in a
+ * copy of the folder. A power cut leaves any of the 512-byte sectors that a commit, or a checkpoint, had not flushed. Not shown: the order
+ * of writes within a commit, and a flush that SQLite forgets.
+ */
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { KeeperDatabase } from "../../../src/keeper/storage/keeper_database.ts";
+import { databaseName, markName } from "../../../src/keeper/storage/stored_records.ts";
+import type { Chance } from "./chance.ts";
+import type { SimWorld } from "./sim_world.ts";
+
+const sectorBytes = 512;
+const logName = `${databaseName}-wal`;
+const memory = "/dev/shm";
+
+/** Frames of a commit that are not flushed: from this byte of the log on. */
+interface UnflushedFrames {
+  readonly start: number;
+  readonly untilMs: number;
+}
+
+/** A file before a checkpoint that is not flushed; the file itself has the state after it. */
+interface UnflushedRows {
+  readonly before: Uint8Array;
+  readonly untilMs: number;
+}
+
+/** The format of the log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
+const logHeader = { bytes: 32, pageSize: 8, salt: 16 };
+const frameHeader = { bytes: 24, salt: 8 };
+const saltBytes = 8;
+
+export class SqliteFolder implements Disposable {
+  readonly #world: SimWorld;
+  readonly #chance: Chance;
+  readonly #base = mkdtempSync(join(existsSync(memory) ? memory : tmpdir(), "baton-simulation-"));
+  #lives = 0;
+  #database: KeeperDatabase | null = null;
+  #log: UnflushedFrames | null = null;
+  /** The end of the valid frames, and the salt that makes them valid. */
+  #logEnd = { salt: "", bytes: logHeader.bytes };
+  #mark: Uint8Array = new Uint8Array();
+  #rows: UnflushedRows | null = null;
+  /** The file of the rows when it was last read: only a checkpoint changes it. */
+  #image = { bytes: new Uint8Array(), changed: 0n };
+
+  constructor(world: SimWorld, chance: Chance) {
+    this.#world = world;
+    this.#chance = chance;
+    mkdirSync(this.#folder);
+  }
+
+  /** Opens the database as it was left. Throws what a keeper's start would throw. */
+  open(): KeeperDatabase {
+    this.#log = this.#rows = null;
+    this.#database = new KeeperDatabase(this.#folder);
+    this.#image = this.#readImage();
+    this.#logEnd = this.#findLogEnd({ salt: "", bytes: logHeader.bytes });
+    return this.#database;
+  }
+
+  get database(): KeeperDatabase {
+    if (this.#database === null) throw new Error("the database is not open");
+    return this.#database;
+  }
+
+  /** Commits; the log is flushed after this time. */
+  commit(changes: Uint8Array, durationMs: number): void {
+    this.#mark = this.#read(markName);
+    const before = this.#logEnd;
+    this.database.commit(changes);
+    this.#logEnd = this.#findLogEnd(before);
+    // SQLite flushes the header of a log that begins again before it writes frames.
+    const start = this.#logEnd.salt === before.salt ? before.bytes : logHeader.bytes;
+    this.#log = { start, untilMs: this.#world.nowMs + durationMs };
+  }
+
+  /** Returns the time of a checkpoint; 0 if there is nothing to do. */
+  checkpoint(occasion: "idle" | "busy", durationMs: number): number {
+    this.database.checkpoint(occasion);
+    const { bytes: before, changed } = this.#image;
+    if (this.#changed() === changed) return 0;
+    this.#image = this.#readImage();
+    this.#rows = { before, untilMs: this.#world.nowMs + durationMs };
+    this.#log = null; // SQLite flushes the log before a checkpoint
+    this.#world.count("effect checkpoint");
+    return durationMs;
+  }
+
+  close(): void {
+    const database = this.#database;
+    this.#database = null;
+    database?.close();
+  }
+
+  /** Leaves the files as the next process finds them. `isWritten`: the process has handed over all of its last commit. */
+  crash(how: "killed" | "lost", isWritten: boolean): void {
+    const { nowMs } = this.#world;
+    const from = this.#folder;
+    const log = this.#log !== null && this.#log.untilMs > nowMs ? this.#log : null;
+    const rows = this.#rows !== null && this.#rows.untilMs > nowMs ? this.#rows : null;
+    this.#lives++;
+    mkdirSync(this.#folder);
+    for (const name of [databaseName, logName, markName]) {
+      if (existsSync(join(from, name))) copyFileSync(join(from, name), join(this.#folder, name));
+    }
+    if (log !== null && !(how === "killed" && isWritten)) {
+      this.#write(logName, how === "lost" ? this.#tornLog(log.start) : this.#cutLog(log.start));
+      // The mark is raised after the log was flushed.
+      if (this.#mark.byteLength > 0) this.#write(markName, this.#mark);
+      else rmSync(join(this.#folder, markName), { force: true });
+    }
+    if (rows !== null && how === "lost") {
+      this.#write(databaseName, this.#torn(rows.before, databaseName));
+      this.#world.count("effect checkpoint torn by a power cut");
+    }
+    this.close();
+    rmSync(from, { recursive: true, force: true });
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+    rmSync(this.#base, { recursive: true, force: true });
+  }
+
+  get #folder(): string {
+    return join(this.#base, String(this.#lives));
+  }
+
+  /** Any of the sectors are new. The file may have lost its new length. */
+  #torn(before: Uint8Array, name: string): Uint8Array {
+    const after = this.#read(name);
+    const mixed = new Uint8Array(Math.max(before.byteLength, after.byteLength));
+    mixed.set(before);
+    let bytes = before.byteLength;
+    const kept = this.#chance.oneOf([0.3, 0.7, 0.95]);
+    for (let at = 0; at < after.byteLength; at += sectorBytes) {
+      if (!this.#chance.is(kept)) continue;
+      const sector = after.subarray(at, at + sectorBytes);
+      mixed.set(sector, at);
+      bytes = Math.max(bytes, at + sector.byteLength);
+    }
+    return mixed.subarray(0, bytes);
+  }
+
+  /** Any of the sectors of the frames are there. The file may have lost its new length. */
+  #tornLog(start: number): Uint8Array {
+    const bytes = this.#read(logName);
+    const { bytes: end } = this.#logEnd;
+    const kept = this.#chance.oneOf([0.3, 0.7, 0.95, 0.99]);
+    let length = start;
+    for (let at = start - start % sectorBytes; at < end; at += sectorBytes) {
+      const to = Math.min(at + sectorBytes, end);
+      if (this.#chance.is(kept)) length = to;
+      else bytes.fill(0, Math.max(at, start), to);
+    }
+    return bytes.subarray(0, length);
+  }
+
+  /** The beginning of the frames is there. */
+  #cutLog(start: number): Uint8Array {
+    return this.#read(logName).subarray(0, start + Math.floor((this.#logEnd.bytes - start) * this.#chance.next()));
+  }
+
+  /** The end of the valid frames; looks only at those behind `known`, unless the log has begun again. */
+  #findLogEnd(known: { readonly salt: string; readonly bytes: number }) {
+    const path = join(this.#folder, logName);
+    if (!existsSync(path)) return { salt: "", bytes: logHeader.bytes };
+    const file = openSync(path, "r");
+    try {
+      const header = new DataView(new ArrayBuffer(logHeader.bytes));
+      readSync(file, header, 0, logHeader.bytes, 0);
+      const salt = saltAt(header, logHeader.salt);
+      const frameBytes = frameHeader.bytes + header.getUint32(logHeader.pageSize);
+      let bytes = salt === known.salt ? known.bytes : logHeader.bytes;
+      const frame = new DataView(new ArrayBuffer(frameHeader.bytes));
+      while (readSync(file, frame, 0, frameHeader.bytes, bytes) === frameHeader.bytes) {
+        if (saltAt(frame, frameHeader.salt) !== salt) break;
+        bytes += frameBytes;
+      }
+      return { salt, bytes };
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  #read(name: string): Uint8Array<ArrayBuffer> {
+    const path = join(this.#folder, name);
+    return existsSync(path) ? new Uint8Array(readFileSync(path)) : new Uint8Array();
+  }
+
+  #write(name: string, bytes: Uint8Array): void {
+    writeFileSync(join(this.#folder, name), bytes);
+  }
+
+  #changed(): bigint {
+    return statSync(join(this.#folder, databaseName), { bigint: true }).mtimeNs;
+  }
+
+  #readImage() {
+    return { bytes: this.#read(databaseName), changed: this.#changed() };
+  }
+}
+
+function saltAt(view: DataView, at: number): string {
+  return view.getBigUint64(at).toString(16).padStart(2 * saltBytes, "0");
+}
