@@ -19,7 +19,12 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
 import { isClientMessage } from "../store/client_request.ts";
-import { type EncodedResponse, TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
+import {
+  type EncodedResponse,
+  type StartedStoreThread,
+  TopicStore,
+  type TopicStoreHooks,
+} from "../store/topic_store.ts";
 import { newGuid } from "../../support/guid.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { makeStatus, type Status } from "../status_message.ts";
@@ -76,10 +81,20 @@ export interface TopicServerOptions {
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
   /** Limits of the ROUTER. */
   readonly limits?: Pick<SocketOptions, "connectionsMax" | "inputBytesMax">;
+  /** The system, replaced in a simulation. */
+  readonly system?: TopicServerSystem;
   /** Reports a problem for the operator. */
   readonly onProblem: (problem: unknown) => void;
   /** An operator drains this server, or stops draining it. */
   readonly onDraining?: (isDraining: boolean) => void;
+}
+
+/** What a server gets from its system besides sockets, the clock and the files of its identity. */
+export interface TopicServerSystem {
+  /** Starts the threads of a store in files. */
+  readonly startStoreThreads?: () => StartedStoreThread;
+  /** Names the place of a data directory; see `storeLocation`. */
+  readonly storeLocation?: (dataDir: string) => string;
 }
 
 /** Limit for closing the socket, in milliseconds. */
@@ -210,7 +225,8 @@ export class TopicServer implements AsyncDisposable {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     const { id, dataDir, clock, path, onProblem } = this.#options;
-    const { openShared } = this.#options;
+    const { openShared, system = {} } = this.#options;
+    const { startStoreThreads, storeLocation: locate = storeLocation } = system;
     if (openShared === undefined) makeDataDir(dataDir);
     const hooks: TopicStoreHooks = {
       onResponses: (responses) => this.#requests.handleStoreResponses(responses),
@@ -219,7 +235,11 @@ export class TopicServer implements AsyncDisposable {
       onTopicLost: (topic) => this.#ownership.topicLost(topic),
     };
     this.#store = openShared === undefined
-      ? await TopicStore.open(dataDir, hooks, { server: id, ...this.#options.store })
+      ? await TopicStore.open(dataDir, hooks, {
+        server: id,
+        ...this.#options.store,
+        ...(startStoreThreads === undefined ? {} : { startThreads: startStoreThreads }),
+      })
       : await openShared(hooks, this.#options.store ?? {});
     if (openShared === undefined) claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
@@ -235,7 +255,7 @@ export class TopicServer implements AsyncDisposable {
       path,
       store: this.#store,
       // Two processes with one id share the store, but are not the same server.
-      storeLocation: openShared === undefined ? storeLocation(dataDir) : `${id} ${newGuid()}`,
+      storeLocation: openShared === undefined ? locate(dataDir) : `${id} ${newGuid()}`,
       isStoreShared: openShared !== undefined,
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
