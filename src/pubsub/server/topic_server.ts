@@ -89,7 +89,7 @@ export interface TopicServerOptions {
   readonly onDraining?: (isDraining: boolean) => void;
 }
 
-/** What a server gets from its system besides sockets, the clock and the files of its identity. */
+/** The system of a server besides sockets, the clock and the files of its identity. */
 export interface TopicServerSystem {
   /** Starts the threads of a store in files. */
   readonly startStoreThreads?: () => StartedStoreThread;
