@@ -1,4 +1,5 @@
 /** The defects that mutants.ts puts back, and how the simulation must show each. */
+import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -216,4 +217,5 @@ export const mutants: readonly Mutant[] = [
     seeds: 3,
     twice: true,
   },
+  ...pubsubMutants,
 ];

@@ -124,7 +124,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   const processes = [keeper, ...contenders];
   const byName = new Map(processes.map((one) => [one.name, one]));
   const target = (name: string) => name === "holder" ? oracle.holder : byName.get(name);
-  applyFaults(plan.faults, { world, network, disk, target });
+  applyFaults(plan.faults, { world, network, diskOf: () => disk, target });
   for (const one of processes) world.after(world.chance.between(0, 50), () => one.start());
 
   const servedMs = options.quietMs + servedWithinMs(options);
