@@ -50,7 +50,7 @@ const serverPort = 7001;
 const proxyPort = 7000;
 const wallStartMs = 1_800_000_000_000;
 /** The longest time until everything that was put is had, when there are no faults, in milliseconds. */
-const drainMs = 240_000;
+const drainMs = 90_000;
 /** How long clients work after everything is healed, in milliseconds. */
 const healedMs = 2000;
 const lookMs = 100;
