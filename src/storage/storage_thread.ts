@@ -60,6 +60,28 @@ export interface StorageParentPort {
   on(event: "message", listener: (request: any) => void): unknown;
 }
 
+/** The process's end of a port of its own for requests. */
+export interface StorageRequestSender {
+  postMessage(request: unknown, transfer?: ArrayBuffer[]): void;
+  close(): void;
+}
+
+/** The thread's end of that port. */
+export interface StorageRequestReceiver {
+  // deno-lint-ignore no-explicit-any
+  on(event: "message", listener: (request: any) => void): unknown;
+  /** Takes a request that has arrived, before its event; undefined if there is none. */
+  take(): unknown;
+}
+
+/** The receiver at a port of node:worker_threads. */
+export function requestReceiver(port: MessagePort): StorageRequestReceiver {
+  return {
+    on: (event, listener) => port.on(event, listener),
+    take: () => (receiveMessageOnPort(port) as { message: unknown } | undefined)?.message,
+  };
+}
+
 /** Calls that are run together at most. */
 const togetherMax = 1024;
 
@@ -70,7 +92,7 @@ export interface StorageThreadHooks<Event> {
   /** The store has failed while it was open. Called once; every later call is rejected with the error. */
   readonly onBroken?: (error: BatonError) => void;
   /** A port of its own for requests, if the thread takes further batches from it in the middle of its work. */
-  readonly requests?: MessagePort;
+  readonly requests?: StorageRequestSender;
 }
 
 interface PendingCall {
@@ -222,7 +244,7 @@ export interface StoragePortOptions<Calls extends StoreCalls> {
   /** Memory of a result that is transferred instead of copied. */
   readonly buffersOf?: (value: unknown) => ArrayBuffer[];
   /** The other end of the port for requests, if there is one. */
-  readonly requests?: MessagePort;
+  readonly requests?: StorageRequestReceiver;
   /** Runs a batch, and those that `nextBatch` returns. */
   readonly onBatch?: (bytes: Uint8Array) => void;
   /** The thread's end of its worker; `parentPort` when left out. */
@@ -269,7 +291,7 @@ export class StoragePort<Calls extends StoreCalls, Event = never> {
   nextBatch(): Uint8Array | null {
     const { requests } = this.#options;
     if (this.#heldBack !== null || requests === undefined) return null;
-    const request = (receiveMessageOnPort(requests) as { message: ThreadRequest } | undefined)?.message ?? null;
+    const request = (requests.take() as ThreadRequest | undefined) ?? null;
     if (request instanceof Uint8Array) return request;
     this.#heldBack = request;
     return null;

@@ -2,7 +2,6 @@
  * One peer of a socket: its outgoing and incoming messages (RFC 28: "double queue"). The peer of a `connect` exists
  * through all its connections; a peer at a bound endpoint exists as long as its connection.
  */
-import { setImmediate } from "node:timers";
 import { FifoQueue } from "../support/fifo_queue.ts";
 import { totalByteLength } from "../wire/bytes.ts";
 import { frameCostBytes } from "../wire/zmtp/zmtp_limits.ts";

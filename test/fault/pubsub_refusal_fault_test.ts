@@ -105,6 +105,7 @@ test(`what was refused reaches nobody, though all is delivered twice [BATON_SEED
       ...{ churn: 0, seeks: 0, seed: Math.floor(random() * 2 ** 31) },
     });
     const subscribing: LifeOptions = {
+      clock,
       ...{ process: "all", stateDir: folder("readers"), proxies: [proxy], writer, phase: () => phase },
       ...{ isCalm: () => false, calmed: () => {}, counted: () => {}, troubled: () => {} },
     };

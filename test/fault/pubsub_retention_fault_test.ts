@@ -41,6 +41,7 @@ test(`what retention gives up is told to whom it is kept from, whatever happens 
   {
     using writer = new HistoryWriter(join(history, "all.jsonl"));
     const options: LifeOptions = {
+      clock,
       ...{ process: "all", stateDir: folder("state"), proxies: [cluster.proxy().endpoint], writer },
       ...{ phase: () => phase, isCalm: () => isCalm, calmed: (client) => void calm.add(client), troubled: () => {} },
       counted: (what, messages) => void (put += what === "put" ? messages : 0),

@@ -1,14 +1,21 @@
 /** Applies the faults of a run to its world, each with its own end. Counts those that had something to act on. */
 import type { Fault } from "./fault_plan.ts";
-import type { SimDisk } from "./world/sim_disk.ts";
 import type { SimNetwork } from "./world/sim_network.ts";
 import type { SimMachine, SimProcess } from "./world/sim_process.ts";
 import type { SimWorld } from "./world/sim_world.ts";
 
+/** Faults of a disk that are in force. */
+export interface DiskFaults {
+  slow: number;
+  full: number;
+  failing: number;
+}
+
 export interface FaultTargets {
   readonly world: SimWorld;
   readonly network: SimNetwork;
-  readonly disk: SimDisk;
+  /** The disk that a process writes to. */
+  readonly diskOf: (process: SimProcess) => { readonly faults: DiskFaults } | undefined;
   /** The process that a fault names, at the time of the fault; none if there is no such process then. */
   readonly target: (name: string) => SimProcess | undefined;
 }
@@ -38,7 +45,8 @@ class FaultInForce {
   }
 
   begin(fault: Fault): void {
-    const { network, disk } = this.#targets;
+    const { network, diskOf } = this.#targets;
+    const { faults } = diskOf(this.#process) ?? { faults: { slow: 0, full: 0, failing: 0 } };
     switch (fault.kind) {
       case "reset":
       case "half open":
@@ -76,14 +84,14 @@ class FaultInForce {
           () => void (this.#machine.turnMs = Math.max(0, this.#machine.turnMs - fault.turnMs)),
         );
       case "disk slow":
-        disk.faults.slow += fault.flushMs;
-        return this.#later(fault.forMs, () => void (disk.faults.slow = Math.max(0, disk.faults.slow - fault.flushMs)));
+        faults.slow += fault.flushMs;
+        return this.#later(fault.forMs, () => void (faults.slow = Math.max(0, faults.slow - fault.flushMs)));
       case "disk full":
-        disk.faults.full++;
-        return this.#later(fault.forMs, () => void disk.faults.full--);
+        faults.full++;
+        return this.#later(fault.forMs, () => void faults.full--);
       case "disk failing":
-        disk.faults.failing++;
-        return this.#later(fault.forMs, () => void disk.faults.failing--);
+        faults.failing++;
+        return this.#later(fault.forMs, () => void faults.failing--);
     }
   }
 

@@ -1,4 +1,5 @@
 /** The defects that mutants.ts puts back, and how the simulation must show each. */
+import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -354,4 +355,5 @@ export const mutants: readonly Mutant[] = [
     from: 73,
     seeds: 100,
   },
+  ...pubsubMutants,
 ];

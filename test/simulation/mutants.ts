@@ -11,7 +11,7 @@ import { type Mutant, mutants } from "./mutant_table.ts";
 
 const root = join(import.meta.dirname, "../..");
 /** What a simulation loads. */
-const copied = ["src", "test/simulation", "test/support/random.ts", "package.json"];
+const copied = ["src", "test/simulation", "test/support/random.ts", "test/fault/pubsub", "package.json"];
 /** The time for one mutant, in milliseconds. */
 const mutantMsMax = 600_000;
 

@@ -124,7 +124,7 @@ export class RecipeWorld implements ClientWorld {
     const processes = [keeper, ...all];
     const byName = new Map(processes.map((one) => [one.name, one]));
     const target = (name: string) => name === "holder" ? holder() : byName.get(name);
-    applyFaults(this.#plan.faults, { world, network, disk, target });
+    applyFaults(this.#plan.faults, { world, network, diskOf: () => disk, target });
     for (const one of processes) world.after(world.chance.between(0, 50), () => one.start());
     const servedMs = quietMs + servedWithinMs;
     world.after(servedMs, () => {

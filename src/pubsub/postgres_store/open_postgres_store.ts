@@ -1,7 +1,6 @@
 /** Opens the topics of a shared database for one server. */
-import { Worker, type WorkerOptions } from "node:worker_threads";
 import { type DatabaseAddress, describeDatabase } from "../../postgres/database_address.ts";
-import { TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
+import { startStoreWorker, TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
 import { defaultStoreOptions, type StoreOptions } from "../store/topic_store_limits.ts";
 import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 
@@ -26,7 +25,6 @@ export async function openPostgresStore(
     ...{ address, server, requiresSync, migrates, stopsOnLoss },
     options: { ...defaultStoreOptions, ...options },
   };
-  const startThread = (options: WorkerOptions) =>
-    new Worker(new URL("./postgres_store_worker.ts", import.meta.url), options);
-  return await TopicStore.openThread({ what: describeDatabase(address), startThread }, opening, hooks);
+  const start = () => startStoreWorker(new URL("./postgres_store_worker.ts", import.meta.url));
+  return await TopicStore.openThread({ what: describeDatabase(address), start }, opening, hooks);
 }

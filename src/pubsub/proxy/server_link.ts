@@ -2,7 +2,6 @@
  * One server as seen by a proxy: a DEALER socket with one connection, the queue of requests, and the requests in
  * flight. When the connection is lost, the socket is closed, so that no request is sent late on the next connection.
  */
-import { setImmediate } from "node:timers";
 import { DealerSocket } from "../../zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { messageOf } from "../../errors.ts";

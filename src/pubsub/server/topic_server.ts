@@ -19,7 +19,12 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
 import { isClientMessage } from "../store/client_request.ts";
-import { type EncodedResponse, TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
+import {
+  type EncodedResponse,
+  type StartedStoreThread,
+  TopicStore,
+  type TopicStoreHooks,
+} from "../store/topic_store.ts";
 import { newGuid } from "../../support/guid.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { makeStatus, type Status } from "../status_message.ts";
@@ -80,10 +85,20 @@ export interface TopicServerOptions {
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
   /** Limits of the ROUTER. */
   readonly limits?: Pick<SocketOptions, "connectionsMax" | "inputBytesMax">;
+  /** The system, replaced in a simulation. */
+  readonly system?: TopicServerSystem;
   /** Reports a problem for the operator. */
   readonly onProblem: (problem: unknown) => void;
   /** An operator drains this server, or stops draining it. */
   readonly onDraining?: (isDraining: boolean) => void;
+}
+
+/** The system of a server besides sockets, the clock and the files of its identity. */
+export interface TopicServerSystem {
+  /** Starts the threads of a store in files. */
+  readonly startStoreThreads?: () => StartedStoreThread;
+  /** Names the place of a data directory; see `storeLocation`. */
+  readonly storeLocation?: (dataDir: string) => string;
 }
 
 const balanceEveryMsDefault = 10_000;
@@ -238,7 +253,9 @@ export class TopicServer implements AsyncDisposable {
       path,
       store: this.#store,
       // Two processes with one id share the store, but are not the same server.
-      storeLocation: dataDir === null ? `${id} ${newGuid()}` : storeLocation(dataDir),
+      storeLocation: dataDir === null
+        ? `${id} ${newGuid()}`
+        : (this.#options.system?.storeLocation ?? storeLocation)(dataDir),
       isStoreShared: dataDir === null,
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
@@ -256,8 +273,14 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #openStore(hooks: TopicStoreHooks): Promise<TopicStore> {
-    const { id, dataDir, store = {}, openShared } = this.#options;
-    if (dataDir !== null) return TopicStore.open(dataDir, hooks, { server: id, ...store });
+    const { id, dataDir, store = {}, openShared, system = {} } = this.#options;
+    if (dataDir !== null) {
+      const { startStoreThreads: startThreads } = system;
+      return TopicStore.open(dataDir, hooks, {
+        ...{ server: id, ...store },
+        ...(startThreads === undefined ? {} : { startThreads }),
+      });
+    }
     if (openShared === undefined) throw new BatonError("INTERNAL", "The server has neither a folder nor a database");
     return openShared(hooks, store);
   }

@@ -3,9 +3,9 @@
  * submitted during a commit form the next transaction. Responses are sent only after their transaction is durable.
  * `close` ends the threads.
  */
-import { MessageChannel, type MessagePort, Worker, type WorkerOptions } from "node:worker_threads";
+import { MessageChannel, Worker } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
-import { StorageThread } from "../../storage/storage_thread.ts";
+import { type StorageRequestSender, StorageThread, type StorageWorker } from "../../storage/storage_thread.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
 import { FrameBatch, unpackFrames } from "./frame_batch.ts";
 import type { ContentName, IncomingContent, OutgoingContent } from "./owned_store.ts";
@@ -65,11 +65,33 @@ export interface TopicStoreHooks {
   readonly onTopicLost?: (topic: string) => void;
 }
 
+/** A thread of a store that runs, and the port for its requests. */
+export interface StartedStoreThread {
+  readonly worker: StorageWorker;
+  readonly requests: StorageRequestSender;
+  /** The thread that checkpoints the log. Default: none. */
+  readonly checkpointer?: StorageWorker;
+}
+
+/** Starts a worker that takes its requests from a port of its own, which is its `workerData`. */
+export function startStoreWorker(url: URL): StartedStoreThread {
+  const { port1, port2 } = new MessageChannel();
+  return { worker: new Worker(url, { workerData: port2, transferList: [port2] }), requests: port1 };
+}
+
+/** The threads of a store in files. */
+function startFileThreads(): StartedStoreThread {
+  return {
+    ...startStoreWorker(new URL("./topic_store_worker.ts", import.meta.url)),
+    checkpointer: new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url)),
+  };
+}
+
 /** The thread of a store. */
 export interface StoreThread {
   /** The subject of an error's sentence. */
   readonly what: string;
-  readonly startThread: (options: WorkerOptions) => Worker;
+  readonly start: () => StartedStoreThread;
   /** The folder of its files, whose log has to be checkpointed. Default: none. */
   readonly dataDir?: string | null;
 }
@@ -96,9 +118,9 @@ export class TopicStore extends DeclaredMethods {
   readonly #dataDir: string | null;
   readonly #hooks: TopicStoreHooks;
   readonly #thread: StorageThread<TopicThreadCalls, TopicStoreEvent>;
-  readonly #requests: MessagePort;
+  readonly #requests: StorageRequestSender;
   /** Null for a store that is not in files. */
-  readonly #checkpointer: Worker | null;
+  readonly #checkpointer: StorageWorker | null;
   readonly #packer = new FrameBatch();
   /** Operations in flight: bytes by ticket, or -1 for a held get. */
   readonly #tickets = new Map<number, number>();
@@ -110,21 +132,19 @@ export class TopicStore extends DeclaredMethods {
   #batches = 0;
   #isScheduled = false;
 
-  private constructor(hooks: TopicStoreHooks, { what, startThread, dataDir = null }: StoreThread) {
+  private constructor(hooks: TopicStoreHooks, { what, start, dataDir = null }: StoreThread) {
     super();
     this.#hooks = hooks;
-    const { port1, port2 } = new MessageChannel();
-    this.#requests = port1;
-    this.#thread = new StorageThread(startThread({ workerData: port2, transferList: [port2] }), {
+    const { worker, requests, checkpointer = null } = start();
+    this.#requests = requests;
+    this.#thread = new StorageThread(worker, {
       what,
-      requests: port1,
+      requests,
       onEvent: (event) => this.#handleEvent(event),
       onBroken: (error) => hooks.onBroken(error),
     });
     this.#dataDir = dataDir;
-    this.#checkpointer = dataDir === null
-      ? null
-      : new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
+    this.#checkpointer = checkpointer;
     this.#checkpointer?.on("message", () => void this.#thread.call("checkpointed").catch(() => {}));
     // The storage thread checkpoints itself, later.
     this.#checkpointer?.on("error", () => {});
@@ -137,16 +157,18 @@ export class TopicStore extends DeclaredMethods {
   static async open(
     dataDir: string,
     hooks: TopicStoreHooks,
-    { acceptDamagedLog = false, server = "none", ...options }: Partial<StoreOptions> & {
-      readonly acceptDamagedLog?: boolean;
-      /** The sender of the responses. */
-      readonly server?: string;
-    } = {},
+    { acceptDamagedLog = false, server = "none", startThreads = startFileThreads, ...options }:
+      & Partial<StoreOptions>
+      & {
+        readonly acceptDamagedLog?: boolean;
+        readonly startThreads?: () => StartedStoreThread;
+        /** The sender of the responses. */
+        readonly server?: string;
+      } = {},
   ): Promise<TopicStore> {
-    const startThread = (options: WorkerOptions) =>
-      new Worker(new URL("./topic_store_worker.ts", import.meta.url), options);
     const opening = { dataDir, server, options: { ...defaultStoreOptions, ...options }, acceptDamagedLog };
-    return await TopicStore.openThread({ what: `The topic store in ${dataDir}`, startThread, dataDir }, opening, hooks);
+    const thread = { what: `The topic store in ${dataDir}`, start: startThreads, dataDir };
+    return await TopicStore.openThread(thread, opening, hooks);
   }
 
   /** Opens a store in a thread of its own, to which `opening` is passed. Rejects with its error. */

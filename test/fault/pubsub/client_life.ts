@@ -5,19 +5,25 @@ import { Publisher } from "../../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
 import { messageOf } from "../../../src/errors.ts";
-import { systemClock } from "../../../src/support/clock.ts";
+import type { SocketOptions } from "../../../src/zeromq/socket_options.ts";
+import type { Clock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { seededRandom, shuffled } from "../../support/random.ts";
 import type { ClientPlan } from "./crew_plan.ts";
-import type { HistoryWriter } from "./history_file.ts";
+import type { HistoryRecorder } from "./history_recorder.ts";
 import { markedBody } from "./marked_body.ts";
 import { RecordingSession } from "./recording_session.ts";
 
 export interface LifeOptions {
+  readonly clock: Clock;
+  /** Options of the connections to proxies. */
+  readonly socket?: SocketOptions;
+  /** Opens the client's state. */
+  readonly openState?: typeof ClientState.open;
   readonly process: string;
   readonly stateDir: string;
   readonly proxies: readonly string[];
-  readonly writer: HistoryWriter;
+  readonly writer: HistoryRecorder;
   /** What the client is to do now: go on; end its puts; have all that is there. */
   readonly phase: () => "work" | "end" | "drain";
   /** Everything is healed: whoever was hasty is patient now, in a new life. */
@@ -29,7 +35,6 @@ export interface LifeOptions {
   readonly troubled: (why: string) => void;
 }
 
-const clock = systemClock();
 const againMs = 100;
 /** Of a calm client's requests, in all and for one try. */
 const calm = { timeoutMs: 60_000, attemptMs: 10_000 };
@@ -59,6 +64,7 @@ function goingIn({ isCalm }: LifeOptions): Going {
 
 /** Resolves when the publisher has put all, and knows what became of it. */
 export async function publish(plan: ClientPlan, options: LifeOptions): Promise<void> {
+  const { clock } = options;
   const random = seededRandom(plan.seed ^ hashed(options.process));
   const names = { next: 1 };
   for (;;) {
@@ -106,12 +112,13 @@ async function* chunks(
       const name = `${encodeURIComponent(id)}@${encodeURIComponent(topic)}.${options.process}.${names.next++}`;
       return markedBody(name, size());
     });
-    await sleep(clock, random() * 2000 * count * topics.length / rate);
+    await sleep(options.clock, random() * 2000 * count * topics.length / rate);
   }
 }
 
 /** Resolves when the subscriber has had all that was there after `phase` said "drain". */
 export async function consume(plan: ClientPlan, options: LifeOptions): Promise<void> {
+  const { clock } = options;
   const random = seededRandom(plan.seed ^ hashed(options.process));
   const left = new Set(plan.topics);
   while (left.size > 0) {
@@ -171,7 +178,7 @@ async function readOn(
     if (!isDraining && !going.isCalm && random() < seeks) await session.seek(topic, random() < 0.6 ? "start" : "end");
     if (isDraining || random() >= churn) continue;
     await session.unsubscribe(topic);
-    await sleep(clock, random() * 500);
+    await sleep(options.clock, random() * 500);
     await session.subscribe(topic);
   }
   return false;
@@ -180,15 +187,16 @@ async function readOn(
 /** One process of the client, as it were. Null: it failed. */
 async function livingAs<T>(
   { id, timeoutMs, attemptMs, seed }: ClientPlan,
-  { stateDir, proxies, writer, troubled, isCalm }: LifeOptions,
+  { stateDir, proxies, writer, troubled, isCalm, clock, socket, openState = ClientState.open }: LifeOptions,
   live: (session: RecordingSession & PubsubClientSession) => Promise<T>,
 ): Promise<T | null> {
   try {
-    using state = await ClientState.open(stateDir, id, { waitMs: 20_000, clock });
+    using state = await openState(stateDir, id, { waitMs: 20_000, clock });
     const order = shuffled(proxies, seededRandom(seed ^ state.currentSession().number));
     const findProxies = () => Promise.resolve(order);
     await using requester = new Requester({
       ...{ findProxies, clock },
+      ...(socket === undefined ? {} : { socket }),
       ...(isCalm() ? calm : { timeoutMs, attemptMs }),
     });
     return await live(new RecordingSession(state, requester, writer));

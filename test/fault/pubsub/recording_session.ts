@@ -5,7 +5,7 @@ import type { Requester, RequestOutcome as Asked } from "../../../src/pubsub/cli
 import type { IdRange } from "../../../src/wire/pubsub/field_types.ts";
 import type { MessageOf } from "../../../src/wire/pubsub/pubsub_messages.ts";
 import type { Invocation, Outcome, Result } from "./history.ts";
-import type { HistoryWriter } from "./history_file.ts";
+import type { HistoryRecorder } from "./history_recorder.ts";
 import { gotOf, putOf } from "./marked_body.ts";
 
 type Question = Parameters<PubsubClientSession["request"]>[0];
@@ -19,10 +19,10 @@ const operations = {
 } as const;
 
 export class RecordingSession extends PubsubClientSession {
-  readonly #writer: HistoryWriter;
+  readonly #writer: HistoryRecorder;
   readonly #gets = new Map<string, number>();
 
-  constructor(state: ClientState, requester: Requester, writer: HistoryWriter) {
+  constructor(state: ClientState, requester: Requester, writer: HistoryRecorder) {
     super(state, requester);
     this.#writer = writer;
   }

@@ -1,6 +1,6 @@
 /** Histories made by hand, for tests of the judge: what happened, one thing after another, a millisecond each. */
 import type { Got, History, HistoryEvent, Invocation, NodeSeen, Outcome, Put, Result, Sample } from "./history.ts";
-import { historyOf } from "./history_file.ts";
+import { historyOf } from "./history_recorder.ts";
 
 export class Story {
   readonly #events: HistoryEvent[] = [];

@@ -22,6 +22,7 @@ const counts = { put: 0, got: 0 };
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 const options: LifeOptions = {
+  clock: systemClock(),
   process: plan.process,
   stateDir: plan.stateDir,
   proxies: plan.proxies,

@@ -71,7 +71,7 @@ export class SimSocket implements Connection {
   write(bytes: Uint8Array): void {
     if (this.#isClosed || this.#isEnding) return;
     this.#unsentBytes += bytes.byteLength;
-    let rest = bytes.slice();
+    let rest = new Uint8Array(bytes); // `slice` of a Buffer would be a view of the sender's memory
     while (rest.byteLength > 1 && this.#chance.is(0.08)) {
       const length = this.#chance.whole(1, rest.byteLength - 1);
       this.#send({ kind: "data", bytes: rest.subarray(0, length) });

@@ -7,14 +7,15 @@ export class SimStorageThread implements StorageWorker {
   #requests: unknown[] = [];
   #isBusy = false;
   #isOver = false;
-  #elapsedMs = 0;
+  /** The begin of the work that is done last, and how long it takes. */
+  #work = { beganMs: 0, elapsedMs: 0 };
   #serve: (request: unknown) => void = () => {};
   #onReply: (reply: unknown) => void = () => {};
   /** The thread's own end. */
   readonly parent: StorageParentPort = {
     postMessage: (reply) => {
       const cloned: unknown = structuredClone(reply);
-      this.#process.schedule("disk", this.#elapsedMs, () => this.#isOver || this.#onReply(cloned));
+      this.#process.schedule("disk", this.#leftMs, () => this.#isOver || this.#onReply(cloned));
     },
     on: (_, listener) => {
       this.#serve = listener;
@@ -25,14 +26,20 @@ export class SimStorageThread implements StorageWorker {
     this.#process = process;
   }
 
-  /** Called by the work of the thread: it waits for the disk. */
+  /** Called by the work of the thread, also that of its timers: it waits for the disk. */
   spendMs(delayMs: number): void {
-    this.#elapsedMs += delayMs;
+    if (this.#leftMs === 0) this.#work = { beganMs: this.#process.world.nowMs, elapsedMs: 0 };
+    this.#work.elapsedMs += delayMs;
   }
 
   postMessage(request: unknown): void {
     this.#requests.push(structuredClone(request));
     this.#next(0.01);
+  }
+
+  /** Takes a request that has arrived, before it is served. */
+  take(): unknown {
+    return this.#requests.shift();
   }
 
   on(event: "message" | "error" | "exit", listener: (value: unknown) => void): void {
@@ -44,18 +51,27 @@ export class SimStorageThread implements StorageWorker {
     return Promise.resolve();
   }
 
+  /** The time until the thread has done its work. */
+  get #leftMs(): number {
+    const { beganMs, elapsedMs } = this.#work;
+    const { nowMs } = this.#process.world;
+    return nowMs === beganMs ? elapsedMs : Math.max(0, beganMs + elapsedMs - nowMs);
+  }
+
   #next(afterMs: number): void {
     if (this.#isBusy || this.#requests.length === 0) return;
     this.#isBusy = true;
-    this.#process.schedule("disk", afterMs, () => {
-      if (this.#isOver) return;
-      this.#elapsedMs = 0.005;
-      this.#serve(this.#requests.shift());
-      const busyMs = this.#elapsedMs;
-      this.#process.schedule("disk", busyMs, () => {
-        this.#isBusy = false;
-        this.#next(0);
-      });
+    this.#process.schedule("disk", afterMs, () => this.#serveNext());
+  }
+
+  #serveNext(): void {
+    if (this.#isOver) return;
+    if (this.#leftMs > 0) return void this.#process.schedule("disk", this.#leftMs, () => this.#serveNext());
+    this.#work = { beganMs: this.#process.world.nowMs, elapsedMs: 0.005 };
+    this.#serve(this.#requests.shift());
+    this.#process.schedule("disk", this.#work.elapsedMs, () => {
+      this.#isBusy = false;
+      this.#next(0);
     });
   }
 }

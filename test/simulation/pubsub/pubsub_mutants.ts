@@ -1,0 +1,125 @@
+/** Known defects of publish/subscribe: those of test/fault/pubsub/defects that a simulation reaches, and others. */
+import type { Mutant } from "../mutant_table.ts";
+
+const store = "src/pubsub/store";
+const engine = `${store}/store_engine.ts`;
+const decidePut = `${store}/decide_put.ts`;
+
+/** All of them break the promise of exactly once. */
+const exactlyOnce = ["lost", "id reused", "duplicated", "stored twice", "all or none", "hidden", "publisher order"];
+
+export const pubsubMutants: readonly Mutant[] = [
+  {
+    name: "a put is answered before its commit is flushed",
+    world: "pubsub",
+    changes: [{
+      file: engine,
+      from:
+        "    // A repeated put waits for the commit, too: the original may be in this batch.\n    this.#mustCommit = true;\n",
+      to: "",
+    }],
+    kinds: [...exactlyOnce, "same last", "after healing"],
+    from: 3,
+    seeds: 40,
+  },
+  {
+    name: "a topic moves without what is known of its publishers",
+    world: "pubsub",
+    changes: [{
+      file: `${store}/import_topic.ts`,
+      from: "this.#addWindow(this.#requireClientId(), record.window);",
+      to: "this.#requireClientId();",
+    }],
+    kinds: [
+      "stored twice",
+      "duplicated",
+      "publisher order",
+      "gap",
+      "never published",
+      "never answered",
+      "after healing",
+    ],
+    from: 4,
+    seeds: 40,
+  },
+  {
+    name: "what is known of publishers is not read again after a restart",
+    world: "pubsub",
+    changes: [{
+      file: `${store}/client_rows.ts`,
+      from: "      for (const entry of entries) window.add(entry);\n",
+      to: "",
+    }],
+    kinds: [
+      "stored twice",
+      "duplicated",
+      "publisher order",
+      "gap",
+      "never published",
+      "never answered",
+      "after healing",
+    ],
+    from: 2,
+    seeds: 40,
+  },
+  {
+    name: "a put is stored before the one that it follows",
+    world: "pubsub",
+    changes: [{
+      file: decidePut,
+      from: "  const { after } = put;\n  if (after === null ||",
+      to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
+    }],
+    kinds: ["gap", "publisher order"],
+    from: 3,
+    seeds: 40,
+  },
+  {
+    name: "of a publisher only the greatest counter is known: what is below it was done",
+    world: "pubsub",
+    changes: [{
+      file: decidePut,
+      from: "const known = window.get(counter) ?? view.sameMsgId;",
+      to: `const newest = window.entries().at(-1);
+    const passed = newest !== undefined && counter < newest.counter;
+    const known = window.get(counter) ?? view.sameMsgId ??
+      (passed ? { id: newest.id, fingerprint: fingerprints[index] as number } : null);`,
+    }, {
+      file: decidePut,
+      from: "  const { after } = put;\n  if (after === null ||",
+      to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
+    }],
+    kinds: ["lost", "id reused", "publisher order", "gap"],
+    from: 3,
+    seeds: 40,
+  },
+  {
+    name: "a put is noted as done before its message is stored",
+    world: "pubsub",
+    changes: [{
+      file: engine,
+      from: "    for (const topic of this.#appendedTopics) topic.log.flush();\n",
+      to: `    const early = new Map<number, TopicChange>();
+    this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyChange(id)).get(id) as TopicChange);
+    this.#rows.commit([...early.values()]);
+    for (const topic of this.#appendedTopics) topic.log.flush();
+`,
+    }],
+    kinds: [...exactlyOnce, "after healing"],
+    from: 6,
+    seeds: 40,
+  },
+  {
+    name: "a server takes a log that a dead process has left for damaged",
+    world: "pubsub",
+    changes: [{
+      file: `${store}/topic_database.ts`,
+      from: "acceptDamagedLog ? null : damageInLog(path)",
+      to:
+        'acceptDamagedLog ? null : existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0 ? "the log is not empty" : null',
+    }],
+    kinds: ["never answered", "never published", "never drained"],
+    from: 2,
+    seeds: 40,
+  },
+];

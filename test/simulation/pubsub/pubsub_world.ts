@@ -1,0 +1,390 @@
+/**
+ * Topic servers, proxies, publishers and subscribers at one keeper, all of them real, under faults; and a quiet end, in which
+ * everything that was put is had. The judge of the fault campaigns (test/fault/pubsub) judges the history.
+ */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nodeOf, type StoredRow } from "../../../src/keeper/storage/stored_records.ts";
+import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
+import { parseTopicNode } from "../../../src/pubsub/ownership/topic_nodes.ts";
+import { verifyStore } from "../../../src/pubsub/store/verify_topic_store.ts";
+import type { ZooKeeperServerList } from "../../../src/zookeeper/hosts.ts";
+import { crewTopics, planCrew } from "../../fault/pubsub/crew_plan.ts";
+import type { HistoryEvent } from "../../fault/pubsub/history.ts";
+import { historyOf, HistoryRecorder } from "../../fault/pubsub/history_recorder.ts";
+import { judge } from "../../fault/pubsub/judge.ts";
+import { applyFaults, type FaultTargets } from "../apply_faults.ts";
+import { drawFaults, type Fault } from "../fault_plan.ts";
+import { keeperPort, keeperProgram } from "../lock/keeper_program.ts";
+import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
+import { Chance } from "../world/chance.ts";
+import { SimDisk } from "../world/sim_disk.ts";
+import { SimNetwork } from "../world/sim_network.ts";
+import { SimProcess } from "../world/sim_process.ts";
+import { SimWorld } from "../world/sim_world.ts";
+import { clientProgram, operatorProgram, proxyProgram, type PubsubSystem, serverProgram } from "./pubsub_programs.ts";
+import { TopicDisk } from "./topic_disk.ts";
+
+interface PubsubWorldOptions {
+  readonly sessionTimeoutMs: number;
+  readonly topics: number;
+  readonly servers: number;
+  readonly proxies: number;
+  readonly publishers: number;
+  readonly subscribers: number;
+  readonly workers: number;
+  /** Messages of all publishers, each second. */
+  readonly rate: number;
+  readonly operatorMs: number;
+  /** Retention of messages by their number; 0: none. */
+  readonly retainMessages: number;
+  readonly clockSpread: number;
+  readonly flushMs: number;
+  readonly hasQuota: boolean;
+  readonly quietMs: number;
+}
+
+const keeperHost = "10.0.0.1";
+const serverPort = 7001;
+const proxyPort = 7000;
+const wallStartMs = 1_800_000_000_000;
+/** The longest time until everything that was put is had, when there are no faults, in milliseconds. */
+const drainMs = 90_000;
+/** How long clients work after everything is healed, in milliseconds. */
+const healedMs = 2000;
+const lookMs = 100;
+
+function drawOptions(chance: Chance): PubsubWorldOptions {
+  const sessionTimeoutMs = chance.oneOf([2000, 4000, 10_000]);
+  return {
+    sessionTimeoutMs,
+    topics: chance.oneOf([1, 2, 3]),
+    servers: chance.oneOf([2, 2, 3]),
+    proxies: chance.oneOf([1, 2]),
+    publishers: chance.whole(1, 3),
+    subscribers: chance.whole(1, 3),
+    workers: chance.whole(2, 3),
+    rate: chance.oneOf([2, 10, 40]),
+    operatorMs: chance.oneOf([500, 3000, 10_000]),
+    retainMessages: chance.oneOf([0, 0, 0, 20]),
+    clockSpread: chance.oneOf([0, 0.005, 0.024]),
+    flushMs: chance.oneOf([0.2, 2, 20]),
+    hasQuota: chance.is(0.5),
+    quietMs: chance.oneOf([10_000, 20_000, 40_000]),
+  };
+}
+
+/** A fault with this target waits for the next commit of the server whose name follows, and comes while it is on its way. */
+const commitOf = "commit of ";
+
+const names = (letter: string, count: number) => Array.from({ length: count }, (_, at) => `${letter}${at + 1}`);
+
+function drawPlan(seed: number): RunPlan {
+  const chance = new Chance(seed).fork("plan");
+  const options = drawOptions(chance);
+  const servers = names("s", options.servers);
+  const others = [...names("p", options.proxies), ...names("w", options.workers)];
+  const faults = drawFaults(chance.fork("faults"), {
+    untilMs: options.quietMs,
+    sessionTimeoutMs: options.sessionTimeoutMs,
+    clients: [...servers, ...servers, ...others, "operator"],
+    server: "keeper",
+  });
+  const targets = chance.fork("disks");
+  const moved = faults.map((fault): Fault => {
+    if (fault.kind.startsWith("disk") && targets.is(0.85)) {
+      return { ...fault, target: targets.oneOf([...servers, "holder"]) };
+    }
+    const isDeath = fault.kind === "kill" || fault.kind === "lose";
+    return isDeath && targets.is(0.4) ? { ...fault, target: `${commitOf}${targets.oneOf(servers)}` } : fault;
+  });
+  return { world: "pubsub", seed, options: { ...options }, faults: moved };
+}
+
+async function run(plan: RunPlan, options: RunOptions = {}): Promise<RunOutcome> {
+  const folder = makeFolder();
+  try {
+    return await new PubsubWorld(plan, folder, options).run();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** A folder in memory, where there is one: nothing of it has to reach a disk. */
+function makeFolder(): string {
+  return mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-simulation-"));
+}
+
+class PubsubWorld {
+  readonly #plan: RunPlan;
+  readonly #options: PubsubWorldOptions;
+  readonly #folder: string;
+  readonly #untilMs: number | undefined;
+  readonly #world: SimWorld;
+  readonly #system: PubsubSystem;
+  readonly #keeperDisk: SimDisk;
+  readonly #disks = new Map<string, TopicDisk>();
+  readonly #processes = new Map<string, SimProcess>();
+  readonly #events = new Map<string, HistoryEvent[]>();
+  readonly #recorder: HistoryRecorder;
+  /** The owner of each topic, as the keeper's disk has it. */
+  readonly #owners = new Map<string, { readonly owner: string; readonly state: string }>();
+  readonly #told = new Map<string, (how: { readonly handOff: boolean }) => void>();
+  readonly #clients = { calm: new Set<string>(), published: new Set<string>(), drained: new Set<string>() };
+  #phase: "work" | "end" | "drain" = "work";
+  #isCalm = false;
+  #isDone = false;
+  #roles: readonly { readonly id: string; readonly role: string }[] = [];
+
+  constructor(plan: RunPlan, folder: string, { log, untilMs }: RunOptions) {
+    this.#plan = plan;
+    this.#options = plan.options as unknown as PubsubWorldOptions;
+    this.#folder = folder;
+    this.#untilMs = untilMs;
+    this.#world = new SimWorld({ seed: plan.seed, log });
+    const servers: ZooKeeperServerList = {
+      addresses: [{ kind: "tcp", host: keeperHost, port: keeperPort }],
+      chroot: "",
+    };
+    this.#system = {
+      network: new SimNetwork(this.#world),
+      ...{ servers, path: new PubsubPath(), sessionTimeoutMs: this.#options.sessionTimeoutMs },
+    };
+    this.#keeperDisk = new SimDisk(this.#world, "keeper");
+    this.#keeperDisk.onFlushed = (rows) => this.#nodesFlushed(rows);
+    this.#recorder = this.#recorderOf("control");
+  }
+
+  async run(): Promise<RunOutcome> {
+    const world = this.#world;
+    this.#addProcesses();
+    this.#applyFaults();
+    for (const one of this.#processes.values()) world.after(world.chance.between(0, 50), () => one.start());
+    world.after(this.#options.quietMs, () => {
+      this.#isCalm = true;
+      this.#endWhenDone(this.#options.quietMs + drainMs);
+    });
+    try {
+      await world.run(this.#untilMs ?? this.#options.quietMs + drainMs + 1000);
+    } finally {
+      for (const one of this.#processes.values()) one.die("killed");
+    }
+    this.#judge();
+    return {
+      trace: world.trace.value,
+      failure: world.failure,
+      turns: world.turns,
+      simulatedMs: world.nowMs,
+      counts: world.counts,
+    };
+  }
+
+  #applyFaults(): void {
+    const world = this.#world;
+    const targets: FaultTargets = {
+      world,
+      network: this.#system.network,
+      diskOf: (process) => process.name === "keeper" ? this.#keeperDisk : this.#disks.get(process.name),
+      target: (name) => this.#processes.get(name === "holder" ? this.#holder() : name),
+    };
+    const isAimed = ({ target }: Fault) => target.startsWith(commitOf);
+    applyFaults(this.#plan.faults.filter((fault) => !isAimed(fault)), targets);
+    const moments = world.chance.fork("moments in commits");
+    for (const fault of this.#plan.faults.filter(isAimed)) {
+      const target = fault.target.slice(commitOf.length);
+      world.after(fault.at, () =>
+        this.#disks.get(target)?.atNextCommit((durationMs) => {
+          if (this.#isCalm) return;
+          const forMs = "forMs" in fault ? Math.min(fault.forMs, this.#options.quietMs - world.nowMs) : 0;
+          applyFaults([{ ...fault, target, forMs, at: moments.next() * durationMs } as Fault], targets);
+        }));
+    }
+  }
+
+  #addProcesses(): void {
+    const { tickTimeMs, servers, proxies, flushMs, hasQuota, retainMessages } = {
+      tickTimeMs: 100,
+      ...this.#options,
+    };
+    const [world, system] = [this.#world, this.#system];
+    this.#keeperDisk.flushMs = flushMs;
+    this.#add(
+      "keeper",
+      keeperHost,
+      keeperProgram({ host: keeperHost, tickTimeMs, disk: this.#keeperDisk, network: system.network }),
+    );
+    for (const [at, name] of names("s", servers).entries()) {
+      const disk = new TopicDisk(world, name, join(this.#folder, name));
+      disk.flushMs = flushMs;
+      disk.hasQuota = hasQuota;
+      this.#disks.set(name, disk);
+      const host = `10.0.1.${at + 1}`;
+      const whenTold = (process: SimProcess) =>
+        new Promise<{ readonly handOff: boolean }>((resolve) =>
+          this.#told.set(name, (how) => void process.schedule("network", 0, () => resolve(how)))
+        );
+      const store = retainMessages === 0 ? {} : { retainMessages };
+      this.#add(name, host, serverProgram(system, { host, port: serverPort, disk, whenTold, store }));
+    }
+    const endpoints = names("p", proxies).map((name, at) => {
+      const host = `10.0.2.${at + 1}`;
+      const endpoint = `tcp://${host}:${proxyPort}`;
+      this.#add(name, host, proxyProgram(system, endpoint));
+      return endpoint;
+    });
+    this.#addClients(endpoints);
+  }
+
+  #addClients(proxies: readonly string[]): void {
+    const { publishers, subscribers, workers, rate, topics: count, servers, operatorMs } = this.#options;
+    const topics = crewTopics("").slice(0, count);
+    const crew = planCrew(this.#plan.seed, { topics, publishers, subscribers, workers, rate });
+    const { calm, published, drained } = this.#clients;
+    for (const [at, planned] of crew.workers.entries()) {
+      // With few topics a client would have one twice; at a low rate a large batch would be followed by a pause of minutes. A seek to the start finds nothing where all have had everything, which the
+      // judge takes for a lost message.
+      const clients = planned.map((client) => ({
+        ...client,
+        topics: [...new Set(client.topics)],
+        seeks: 0,
+        batch: Math.min(client.batch, Math.ceil(2 * client.rate) || client.batch),
+      }));
+      if (clients.length === 0) continue;
+      const name = `w${at + 1}`;
+      const program = clientProgram(this.#system, {
+        ...{ clients, proxies, stateDir: join(this.#folder, name) },
+        recorderOf: ({ life }) => this.#recorderOf(`${name}.${life}`),
+        phase: () => this.#phase,
+        isCalm: () => this.#isCalm,
+        calmed: (client) => void calm.add(client),
+        published: (client) => void published.add(client),
+        drained: (client) => void drained.add(client),
+      });
+      this.#add(name, `10.0.3.${at + 1}`, program);
+    }
+    const operator = operatorProgram(this.#system, {
+      ...{ topics, servers: names("s", servers), everyMs: operatorMs },
+      isQuiet: () => this.#isCalm,
+      leave: (server, handOff) => this.#told.get(server)?.({ handOff }),
+    });
+    this.#add("operator", "10.0.4.1", operator);
+    this.#roles = crew.workers.flat();
+  }
+
+  #add(name: string, host: string, program: ConstructorParameters<typeof SimProcess>[2]): void {
+    const clocks = this.#world.chance.fork(`clock ${name}`);
+    const { clockSpread } = this.#options;
+    const machine = this.#world.machine(host, {
+      clockRate: 1 + clockSpread * clocks.oneOf([-1, 1, clocks.between(-1, 1)]),
+      wallMs: wallStartMs + clocks.between(-5000, 5000),
+    });
+    this.#processes.set(name, new SimProcess(machine, name, program));
+  }
+
+  #recorderOf(name: string): HistoryRecorder {
+    const events: HistoryEvent[] = [];
+    this.#events.set(name, events);
+    return new HistoryRecorder(() => this.#world.nowMs, (event) => {
+      events.push(event);
+      this.#world.log(() => `${name}: ${JSON.stringify(event)}`);
+    });
+  }
+
+  /** The server that is about to hand a topic over, or any that owns one. */
+  #holder(): string {
+    const all = [...this.#owners.values()];
+    return (all.find(({ state }) => state === "moving" || state === "sealed") ?? all[0])?.owner ?? "";
+  }
+
+  #nodesFlushed(rows: readonly StoredRow[]): void {
+    const prefix = `${this.#system.path.topics}/`;
+    for (const row of rows) {
+      if (row.body === null) continue;
+      const { path, data, version } = nodeOf(row);
+      if (data === null) continue;
+      if (!path.startsWith(prefix) || path.slice(prefix.length).split("/").length !== 2) continue;
+      const { topic, owner, epoch, state, incarnation } = parseTopicNode(data, path);
+      const before = this.#owners.get(topic);
+      this.#world.log(() => `topic "${topic}": ${state} at ${owner}, epoch ${epoch}, version ${version}`);
+      if (before !== undefined && before.owner !== owner) this.#world.count("mark topic changed its owner");
+      this.#owners.set(topic, { owner, state });
+      this.#recorder.node({ topic, owner, epoch, state, incarnation, version });
+    }
+  }
+
+  /** Goes from one phase to the next as soon as all clients have done their part. */
+  #endWhenDone(endMs: number): void {
+    const world = this.#world;
+    const { calm, published, drained } = this.#clients;
+    const missing = (done: ReadonlySet<string>, role = "") =>
+      this.#roles.filter(({ id, role: own }) => own.startsWith(role) && !done.has(id)).map(({ id }) => id);
+    const steps: (() => string[])[] = [
+      () => missing(calm),
+      () => missing(published, "publisher"),
+      () => missing(drained, "subscriber"),
+    ];
+    const after = [
+      () => {
+        this.#recorder.healed();
+        world.log(() => "healed");
+        world.after(healedMs, () => this.#phase = "end");
+      },
+      () => this.#phase = "drain",
+      () => {
+        for (const one of this.#processes.values()) one.die("killed");
+      },
+    ];
+    const look = (): void => {
+      const left = steps[0]?.() ?? [];
+      if (left.length > 0 && world.nowMs >= endMs) {
+        const what = ["drained", "published", "answered"][steps.length - 1];
+        return world.fail(`never ${what}`, left.join(", "));
+      }
+      if (left.length === 0) {
+        steps.shift();
+        after.shift()?.();
+      }
+      if (steps.length > 0) world.after(lookMs, look);
+      else this.#isDone = true;
+    };
+    look();
+  }
+
+  #judge(): void {
+    const world = this.#world;
+    if (world.failure !== null && !world.failure.kind.startsWith("never")) return;
+    const retains = this.#options.retainMessages > 0;
+    const history = historyOf(this.#events);
+    const { violations, puts, redelivered, missed } = judge(history, undefined, {
+      isDrained: this.#isDone,
+      retains,
+    });
+    world.count("mark put of unknown outcome", puts.unknown);
+    world.count("mark message delivered again", redelivered);
+    world.count("mark message given up by retention", missed);
+    world.count("puts", puts.all);
+    const [first] = violations;
+    if (first !== undefined && (world.failure === null || first.invariant !== "after healing")) {
+      world.failure = null;
+      world.fail(first.invariant, `${first.count} times; ${first.first}`);
+    }
+    if (world.failure !== null || !this.#isDone) return;
+    for (const [name, { folder }] of this.#disks) {
+      for (const problem of verifyStore(folder).problems) world.fail("store", `${name}: ${problem}`);
+    }
+  }
+}
+
+export const pubsubSimulation: Simulation = {
+  name: "pubsub",
+  plan: drawPlan,
+  run,
+  marks: [
+    ...["mark put of unknown outcome", "mark message delivered again"],
+    ...["mark topic changed its owner", "mark move: moved", "mark server left", "mark message given up by retention"],
+    ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
+    "effect commit not written by a killed process",
+  ],
+  gateSeeds: 20,
+};
