@@ -1,7 +1,7 @@
 /** A history on the disk: a file for each process, a line for each event. */
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import type { History, HistoryEvent, Invocation, NodeSeen, Operation, Result, Sample } from "./history.ts";
+import type { History, HistoryEvent, Invocation, NamedLoss, NodeSeen, Operation, Result, Sample } from "./history.ts";
 import { monotonicMs } from "./monotonic.ts";
 
 const extension = ".jsonl";
@@ -60,6 +60,10 @@ export class HistoryWriter implements Disposable {
     this.#write({ kind: "sample", at: monotonicMs(), sample });
   }
 
+  loss(loss: NamedLoss): void {
+    this.#write({ kind: "loss", at: monotonicMs(), loss });
+  }
+
   [Symbol.dispose](): void {
     closeSync(this.#file);
   }
@@ -94,6 +98,7 @@ export function historyOf(events: ReadonlyMap<string, readonly HistoryEvent[]>):
     nodes: [] as Extract<HistoryEvent, { kind: "node" }>[],
     contents: [] as Extract<HistoryEvent, { kind: "content" }>[],
     samples: [] as Sample[],
+    losses: [] as NamedLoss[],
   };
   let healedAt = Infinity;
   for (const [process, its] of events) {
@@ -114,6 +119,7 @@ export function historyOf(events: ReadonlyMap<string, readonly HistoryEvent[]>):
         [operation.result, operation.returnedAt] = [event.result, event.at];
       } else if (event.kind === "saw" || event.kind === "had") opened(event.n).handed.push(event);
       else if (event.kind === "healed") healedAt = Math.min(healedAt, event.at);
+      else if (event.kind === "loss") all.losses.push(event.loss);
       else if (event.kind === "sample") all.samples.push(event.sample);
       else if (event.kind === "state") all.states.push(event);
       else if (event.kind === "fault") all.faults.push(event);
