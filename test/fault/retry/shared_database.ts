@@ -62,7 +62,7 @@ export class SharedDatabase implements AsyncDisposable {
   async disturb(): Promise<void> {
     const { disturbances, failsOver, locks } = this.#plan;
     const failOverAt = failsOver ? Math.floor(this.#random() * disturbances) : -1;
-    const lockAt = locks ? Math.floor(this.#random() * disturbances) : -1;
+    const lockAt = locks ? (failOverAt + 1) % disturbances : -1;
     for (let event = 0; event < disturbances; event++) {
       await sleep(systemClock(), 100 + this.#random() * 1200);
       const [name, count] = event === failOverAt
