@@ -211,7 +211,7 @@ export function judgeOrder(log: TopicLog, findings: Findings): void {
 }
 
 /** Of one session of one publisher, by counter. */
-function judgeLine({ topic, delivered }: TopicLog, line: readonly PutMessage[], findings: Findings): void {
+function judgeLine({ topic, delivered, lost }: TopicLog, line: readonly PutMessage[], findings: Findings): void {
   let before: PutMessage | null = null;
   let failed: PutMessage | null = null;
   for (const message of line) {
@@ -223,7 +223,8 @@ function judgeLine({ topic, delivered }: TopicLog, line: readonly PutMessage[], 
         () => `${message.client} put "${message.name}" into "${topic}" behind "${refused.name}", which had failed`,
       );
     }
-    if (message.id === null) continue;
+    // One that was lost is not stored anew, and one before it of unknown outcome is.
+    if (message.id === null || lost.has(message.id)) continue;
     const last: PutMessage | null = before;
     if (last !== null && (last.id ?? 0) > message.id) {
       findings.add(

@@ -315,6 +315,10 @@ test("what a fail-over has lost and servers have named need not come, nor come u
   expect(broken(story, { mayLose: true })).toEqual([]);
   expect(judge(story.history, undefined, { mayLose: true }).named).toBe(1);
   expect(broken(story)).toEqual(["loss named"]);
+  // The first put is resumed after the second one was lost.
+  const resumed = new Story().put("bob", "a1", { outcome: "unknown" }).put("bob", "a2", { ids: [2] }).loss(0);
+  resumed.put("bob", "a1", { ids: [lost] }, { resumed: true });
+  expect(broken(resumed, { mayLose: true })).toEqual([]);
   const beyond = told().loss(2).put("bob", "a3", { ids: [lost + 2] }).put("bob", "a4", { ids: [lost + 3] });
   beyond.get("alice", ["a1:1", `a4:${lost + 3}`]);
   expect(broken(beyond, { mayLose: true })).toEqual(["lost"]);
