@@ -265,6 +265,34 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     expect((await s1.execute({ ...get, epoch: 3 }))[0]?.loss).toBeUndefined();
   }, 60_000);
 
+  for (const cut of ["before", "after"] as const) {
+    test(`a loss is named if the statement that names it is cut off ${cut} it is executed`, async () => {
+      await using cutter = await StatementCutter.start({ host: "127.0.0.1", port: server.port });
+      const { s1, schema } = await topics(`postgres://baton@127.0.0.1:${cutter.port}/postgres`);
+      await using _s1 = s1;
+      await s1.execute(put(1, "one"));
+      const kept = ["topic", "topic_message", "topic_client", "topic_window", "topic_resolved"];
+      await server.sql(
+        kept.map((table) => `CREATE TABLE ${schema}.${table}_copy AS TABLE ${schema}.${table}`).join(";"),
+      );
+      expect(codes(await s1.execute(put(2, "lost")))).toEqual(["OK"]);
+      const restored = kept.map((table) =>
+        `DELETE FROM ${schema}.${table}; INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE TABLE ${schema}.${table}_copy`
+      );
+      await server.sql(restored.join(";"));
+      await s1.execute(put(3, "three"));
+      cutter.arm(cut, "topic_note_loss");
+      await expect(s1.open("news", 1)).rejects.toThrow(/lost/);
+      expect(cutter.cuts).toBe(1);
+      await s1.open("news", 1);
+      expect(await server.sql(`SELECT last, certain FROM ${schema}.topic_loss`)).toBe("1|t");
+      expect(s1.losses).toEqual([expect.stringMatching(/messages of topic "news" after message \d+ .* are lost/)]);
+      expect(texts(await s1.execute(get))).toEqual(["one"]);
+      const [done] = await s1.execute(put(2, "two"));
+      expect(done?.ids?.[0]?.first).toBeGreaterThan(2 ** 32);
+    }, 60_000);
+  }
+
   test("a statement that is ended to resolve a deadlock is sent again", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { migrateDatabase } from "../../src/postgres/database_schema.ts";
 import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
+import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { eventually } from "../support/eventually.ts";
@@ -101,6 +102,21 @@ describeWithPeer("postgres", "servers that share a database", () => {
     },
     60_000,
   );
+
+  test("a topic moves on from a server that nobody has asked for it", async () => {
+    await using cluster = await clusterOf(3);
+    const client = cluster.client();
+    expect((await subscribe(client, "a")).status).toBe("OK");
+    expect((await put(client, "a", 1)).status).toBe("OK");
+    const zk = await cluster.session();
+    const options = { clock: systemClock(), withinMs: 20_000 };
+    const owner = (await cluster.owners()).get("a") as string;
+    const others = ["s1", "s2", "s3"].filter((id) => id !== owner);
+    for (const to of [...others, owner, ...others]) {
+      expect(await moveTopic(zk, cluster.path, { topic: "a", to }, options)).toMatchObject({ kind: "moved" });
+    }
+    expect(await received(client, "a", 1)).toEqual(["a 1"]);
+  }, 60_000);
 
   test("a database that is killed and comes back has all that was answered OK", async () => {
     await using cluster = await clusterOf(2);

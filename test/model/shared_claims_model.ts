@@ -2,8 +2,30 @@
  * Two messages with the same key in a database, what accepts them, and processors on several machines that claim, try and record them. A statement
  * is atomic in the database, runs at any time after it was sent, also after its client gave it up, and its reply may be lost. Statements that do
  * not lock what they decide by are in two parts: what they read, and their commit.
+ *
+ * With fail-overs there is a standby, which has everything at any later time, and is promoted at any time. With a synchronous one no reply comes
+ * before the standby has what the statement has written; a statement that writes nothing waits for nothing.
  */
 import type { Model, Transition } from "./explore.ts";
+import {
+  changeWorker,
+  type Claimed,
+  hasEverything,
+  isOpen,
+  type Message,
+  newWorker,
+  noMessage,
+  orphaned,
+  type ProcessorRow,
+  replace,
+  type Rows,
+  send,
+  type Statement,
+  step,
+  type Worker,
+  type World,
+  write,
+} from "./shared_claims_world.ts";
 
 export const claimMistakes = [
   "claims without a lock on its own row",
@@ -14,6 +36,10 @@ export const claimMistakes = [
   "passes the turn by a snapshot",
   "gives a redriven message the turn of one in flight",
   "counts its lease from the reply",
+  "ignores the warning that the standby did not confirm",
+  "compares by a query that does not wait for the standby",
+  "gives up a result that a fail-over has undone",
+  "gives nothing back after a reconnect",
 ] as const;
 export type ClaimMistake = (typeof claimMistakes)[number];
 
@@ -22,74 +48,12 @@ export interface SharedClaimsOptions {
   readonly faultsMax: number;
   /** The first message is dead at the end of its first try, and an operator redrives it at any time. */
   readonly redrives: boolean;
+  /** Promotions of the standby; left out: there is none. */
+  readonly failovers?: number;
+  /** False: a fail-over may undo what was answered. Messages are then tried again, and none stays in flight for ever. */
+  readonly isSynchronous?: boolean;
   readonly mistake?: ClaimMistake;
 }
-
-type MessageState = "none" | "waiting" | "in_flight" | "done" | "dead";
-interface Message {
-  readonly state: MessageState;
-  /** The number of the last claim. */
-  readonly fence: number;
-  /** Raised by each change of the state. */
-  readonly rev: number;
-  readonly owner: number;
-  readonly turn: boolean;
-  readonly copies: number;
-  /** Tries that ended with success. */
-  readonly succeeded: number;
-}
-
-/** The row of a processor in the database. */
-interface ProcessorRow {
-  readonly epoch: number;
-  readonly lease: "held" | "over" | "ended" | "gone";
-}
-
-interface Claimed {
-  readonly message: number;
-  readonly fence: number;
-  readonly rev: number;
-}
-
-type Phase = "new" | "idle" | "claimed" | "trying" | "tried" | "claim_unknown" | "fenced" | "finish_unknown";
-interface Worker {
-  readonly phase: Phase;
-  readonly id: number;
-  readonly epoch: number;
-  readonly claimed: Claimed | null;
-  /** Its own clock says that the lease is over. */
-  readonly isOver: boolean;
-  /** A try that has ended and is not recorded yet. */
-  readonly ended: Claimed | null;
-}
-
-interface Statement {
-  /** The worker that waits for the reply, -1: none; -2: the acceptor. */
-  readonly client: number;
-  readonly kind: "claim" | "finish" | "fence" | "give_back" | "accept";
-  readonly id: number;
-  readonly epoch: number;
-  readonly target: Claimed | null;
-  /** What was read before the commit; null: nothing yet. */
-  readonly seen: readonly boolean[] | null;
-  /** The result, which is on its way to the client. */
-  readonly result: readonly Claimed[] | "recorded" | "not mine" | null;
-}
-
-interface World {
-  readonly messages: readonly Message[];
-  readonly processors: readonly ProcessorRow[];
-  readonly workers: readonly Worker[];
-  readonly statements: readonly Statement[];
-  readonly accepted: number;
-  readonly redriven: boolean;
-  readonly faults: number;
-  readonly wrong: string | null;
-}
-
-const noMessage: Message = { state: "none", fence: 0, rev: 0, owner: -1, turn: false, copies: 0, succeeded: 0 };
-const newWorker: Worker = { phase: "new", id: -1, epoch: 0, claimed: null, isOver: false, ended: null };
-const isOpen = ({ state }: Message): boolean => state === "waiting" || state === "in_flight";
 
 export class SharedClaimsModel implements Model<World> {
   readonly initial: readonly World[];
@@ -97,14 +61,19 @@ export class SharedClaimsModel implements Model<World> {
 
   constructor(options: SharedClaimsOptions) {
     this.#options = options;
+    const failovers = options.failovers ?? 0;
+    const messages = [noMessage, noMessage];
     this.initial = [{
-      messages: [noMessage, noMessage],
+      messages,
       processors: [],
       workers: Array.from({ length: options.workers }, () => newWorker),
       statements: [],
       accepted: 0,
       redriven: !options.redrives,
       faults: 0,
+      standby: failovers > 0 ? { messages, processors: [] } : null,
+      failovers,
+      recorded: [false, false],
       wrong: null,
     }];
   }
@@ -113,8 +82,11 @@ export class SharedClaimsModel implements Model<World> {
     return JSON.stringify({ ...world, statements: world.statements.map((one) => JSON.stringify(one)).sort() });
   }
 
-  violation({ wrong, workers, messages }: World): string | null {
+  violation({ wrong, workers, messages, accepted }: World): string | null {
+    // What was answered may be undone, and its message is then tried again, perhaps beside a try that has begun before.
+    if (this.#isAsynchronous) return null;
     if (wrong !== null) return wrong;
+    if (messages.some(({ state }, at) => at < accepted && state === "none")) return "An accepted message is lost";
     if (workers.filter(({ phase }) => phase === "trying").length > 1) return "Two tries of one key at the same time";
     if (messages.some(({ copies }) => copies > 1)) return "A message is stored twice";
     if (messages.some(({ succeeded }) => succeeded > 1)) return "A message whose try was recorded is tried again";
@@ -122,11 +94,16 @@ export class SharedClaimsModel implements Model<World> {
   }
 
   idleViolation({ messages }: World): string | null {
-    return messages.some(({ state }) => state !== "done") ? "Nothing moves, and a message is not done" : null;
+    // A message that an asynchronous fail-over has lost is none.
+    const isLost = ({ state }: Message) => state === "none" && this.#isAsynchronous;
+    return messages.some((message) => message.state !== "done" && !isLost(message))
+      ? "Nothing moves, and a message is not done"
+      : null;
   }
 
-  isDone({ messages }: World): boolean {
-    return messages.every(({ state }) => state === "done");
+  isDone({ messages, accepted }: World): boolean {
+    if (this.#isAsynchronous && accepted < 2) return false;
+    return messages.every(({ state }) => state === "done" || (this.#isAsynchronous && state === "none"));
   }
 
   transitions(world: World): Transition<World>[] {
@@ -136,7 +113,42 @@ export class SharedClaimsModel implements Model<World> {
       ...world.workers.flatMap((_, at) => this.#ofWorker(world, at)),
       ...world.processors.flatMap((_, id) => this.#ofProcessor(world, id)),
       ...this.#redriving(world),
+      ...this.#ofStandby(world),
     ];
+  }
+
+  get #isAsynchronous(): boolean {
+    return this.#options.isSynchronous === false;
+  }
+
+  #ofStandby(world: World): Transition<World>[] {
+    const { messages, processors, standby, failovers } = world;
+    if (standby === null) return [];
+    const found: Transition<World>[] = [];
+    if (!hasEverything(world)) {
+      const statements = world.statements.map((one) => one.result === null ? one : { ...one, isConfirmed: true });
+      found.push(step("the standby has everything", { ...world, statements, standby: { messages, processors } }));
+    }
+    if (failovers > 0) found.push({ kind: "fault", label: "fail-over", state: this.#failOver(world, standby) });
+    return found;
+  }
+
+  /** The old primary executes nothing more, and whoever waits for a reply gets none. */
+  #failOver(world: World, standby: Rows): World {
+    let next: World = { ...world, failovers: world.failovers - 1 };
+    for (let at = next.statements.length - 1; at >= 0; at--) {
+      if (next.statements[at]?.client !== -1) next = this.#loseReply({ ...next, faults: next.faults - 1 }, at);
+    }
+    const workers = next.workers.map((worker) => ({ ...worker, reconnected: worker.phase !== "new" }));
+    const messages = standby.messages.map((row, at) => ({ ...row, succeeded: world.messages[at]?.succeeded ?? 0 }));
+    return {
+      ...next,
+      statements: [],
+      workers,
+      messages,
+      processors: standby.processors,
+      standby: { ...standby, messages },
+    };
   }
 
   #has(mistake: ClaimMistake): boolean {
@@ -160,11 +172,18 @@ export class SharedClaimsModel implements Model<World> {
         const seen = statement.kind === "claim" ? [this.#mayClaim(world, statement)] : world.messages.map(isOpen);
         found.push(step(`the database reads for ${statement.kind}`, replace(world, at, { ...statement, seen })));
       } else found.push(step(`the database runs ${statement.kind} of ${statement.client}`, this.#run(world, at)));
-    } else found.push(step(`${statement.client} gets the reply to ${statement.kind}`, this.#reply(world, at)));
+    } else if (this.#mayReply(world, statement)) {
+      found.push(step(`${statement.client} gets the reply to ${statement.kind}`, this.#reply(world, at)));
+    }
     if (statement.client !== -1 && world.faults < this.#options.faultsMax) {
       found.push({ kind: "fault", label: `the reply to ${statement.kind} is lost`, state: this.#loseReply(world, at) });
     }
     return found;
+  }
+
+  #mayReply(world: World, { isConfirmed }: Statement): boolean {
+    return this.#isAsynchronous || isConfirmed || hasEverything(world) ||
+      this.#has("ignores the warning that the standby did not confirm");
   }
 
   #mayClaim({ processors }: World, { id, epoch }: Statement): boolean {
@@ -176,7 +195,11 @@ export class SharedClaimsModel implements Model<World> {
     const statement = world.statements[at] as Statement;
     const [result, next] = this.#execute(world, statement);
     if (statement.client === -1) return { ...next, statements: next.statements.filter((one) => one !== statement) };
-    return replace(next, at, { ...statement, seen: null, result });
+    // A comparison writes something, so that it waits; an acceptance locks the queue.
+    const waits = statement.kind === "accept" ||
+      (statement.kind === "compare" && !this.#has("compares by a query that does not wait for the standby"));
+    const isConfirmed = next.messages === world.messages && next.processors === world.processors && !waits;
+    return replace(next, at, { ...statement, seen: null, result, isConfirmed });
   }
 
   #execute(world: World, statement: Statement): [Exclude<Statement["result"], null>, World] {
@@ -187,6 +210,12 @@ export class SharedClaimsModel implements Model<World> {
         return this.#claim(world, statement);
       case "finish":
         return this.#finish(world, statement);
+      case "compare": {
+        const { message = 0, fence, rev } = statement.target ?? {};
+        const row = world.messages[message] as Message;
+        if (row.rev === rev) return ["undone", world];
+        return [row.fence === fence && row.rev === (rev ?? 0) + 1 && !isOpen(row) ? "recorded" : "not mine", world];
+      }
       case "fence": {
         const row = world.processors[statement.id] as ProcessorRow;
         const processors = world.processors.with(statement.id, { ...row, epoch: row.epoch + 1 });
@@ -229,7 +258,9 @@ export class SharedClaimsModel implements Model<World> {
     const row = world.messages[at] as Message;
     const isMine = row.rev === rev ||
       (this.#has("records without the number of the claim") && row.state === "in_flight");
-    // The processor compares the row with what it wanted to write: an earlier copy of this statement was executed.
+    // The processor compares the row with what it wanted to write: an earlier copy of this statement was executed. With a standby that is
+    // another statement, and a fail-over may be between the two.
+    if (!isMine && world.standby !== null) return ["not mine", world];
     if (!isMine) {
       return [row.fence === fence && row.rev === (rev ?? 0) + 1 && !isOpen(row) ? "recorded" : "not mine", world];
     }
@@ -260,10 +291,28 @@ export class SharedClaimsModel implements Model<World> {
       }
       case "fence": {
         const [claimed = null] = result as readonly Claimed[];
-        return to({ phase: claimed === null ? "idle" : "fenced", claimed, epoch: worker.epoch + 1 });
+        return to({
+          phase: claimed === null ? "idle" : "fenced",
+          claimed,
+          epoch: worker.epoch + 1,
+          reconnected: claimed === null ? false : worker.reconnected,
+        });
+      }
+      case "finish":
+      case "compare": {
+        if (kind === "finish" && result === "not mine" && rest.standby !== null) return to({ phase: "comparing" });
+        if (result === "undone") {
+          const givesUp = this.#has("gives up a result that a fail-over has undone");
+          return to(givesUp ? { phase: "idle", claimed: null } : { phase: "tried" });
+        }
+        const at = worker.claimed?.message ?? 0;
+        const done = to({ phase: "idle", claimed: null, ended: null });
+        return result === "recorded" && rest.messages[at]?.state === "done"
+          ? { ...done, recorded: done.recorded.with(at, true) }
+          : done;
       }
       default:
-        return to({ phase: "idle", claimed: null, ended: kind === "finish" ? null : worker.ended });
+        return to({ phase: "idle", claimed: null });
     }
   }
 
@@ -278,7 +327,8 @@ export class SharedClaimsModel implements Model<World> {
     const finishPhase = this.#has("takes an unknown result for one that was not recorded")
       ? "claim_unknown"
       : "finish_unknown";
-    const phase = statement.kind === "finish" ? finishPhase : "claim_unknown";
+    const isResult = statement.kind === "finish" || statement.kind === "compare";
+    const phase = isResult ? finishPhase : "claim_unknown";
     return changeWorker(left, statement.client, { phase, claimed: phase === "finish_unknown" ? worker.claimed : null });
   }
 
@@ -301,9 +351,12 @@ export class SharedClaimsModel implements Model<World> {
       case "new": {
         const processors = [...world.processors, { epoch: 0, lease: "held" as const }];
         const registered = { ...newWorker, phase: "idle" as const, id: world.processors.length };
-        return [...found, step(`${at} registers`, changeWorker({ ...world, processors }, at, registered))];
+        // It has waited for the standby, which has all that was written before.
+        const standby = world.standby === null ? null : { messages: world.messages, processors };
+        return [...found, step(`${at} registers`, changeWorker({ ...world, processors, standby }, at, registered))];
       }
       case "idle":
+        if (worker.reconnected && !this.#has("gives nothing back after a reconnect")) return [...found, sends("fence")];
         if (!world.messages.some(({ state, turn }) => state === "waiting" && turn)) return found;
         return [...found, sends("claim")];
       case "claimed":
@@ -313,6 +366,8 @@ export class SharedClaimsModel implements Model<World> {
       case "tried":
       case "finish_unknown":
         return [...found, sends("finish", claimed)];
+      case "comparing":
+        return [...found, sends("compare", claimed)];
       case "claim_unknown":
         return [
           ...found,
@@ -329,7 +384,8 @@ export class SharedClaimsModel implements Model<World> {
     const message = world.workers[at]?.claimed?.message ?? 0;
     const row = world.messages[message] as Message;
     const isDead = message === 0 && !world.redriven;
-    const wrong = row.state === "done" ? "A message whose try was recorded is tried again" : world.wrong;
+    const isRecorded = row.state === "done" || world.recorded[message] === true;
+    const wrong = isRecorded ? "A message whose try was recorded is tried again" : world.wrong;
     const tried = { ...row, succeeded: isDead ? 0 : row.state === "done" ? 2 : row.succeeded };
     return changeWorker({ ...world, wrong, messages: world.messages.with(message, tried) }, at, {
       phase: "tried",
@@ -351,6 +407,11 @@ export class SharedClaimsModel implements Model<World> {
     const set = (lease: ProcessorRow["lease"]) => ({
       ...world,
       processors: world.processors.with(id, { ...row, lease }),
+      // The end of a lease is a time, which the standby has from before.
+      standby: world.standby === null || lease !== "over" ? world.standby : {
+        ...world.standby,
+        processors: world.standby.processors.map((one, at) => at === id ? { ...one, lease } : one),
+      },
     });
     const user = world.workers.findIndex((worker) => worker.id === id);
     const own = world.messages.findIndex(({ state, owner }) => state === "in_flight" && owner === id);
@@ -389,33 +450,4 @@ export class SharedClaimsModel implements Model<World> {
     const messages = waiting.messages.with(1, { ...second, turn: second.turn && !takes });
     return [step("an operator redrives the first message", { ...waiting, messages })];
   }
-}
-
-function step(label: string, state: World): Transition<World> {
-  return { kind: "step", label, state };
-}
-
-function send(world: World, statement: Omit<Statement, "seen" | "result">): World {
-  return { ...world, statements: [...world.statements, { ...statement, seen: null, result: null }] };
-}
-
-function replace(world: World, at: number, statement: Statement): World {
-  return { ...world, statements: world.statements.with(at, statement) };
-}
-
-function changeWorker(world: World, at: number, changes: Partial<Worker>): World {
-  return { ...world, workers: world.workers.with(at, { ...world.workers[at] as Worker, ...changes }) };
-}
-
-/** Changes a message under its next revision. */
-function write(world: World, at: number, changes: Partial<Message>): World {
-  const row = world.messages[at] as Message;
-  return { ...world, messages: world.messages.with(at, { ...row, ...changes, rev: row.rev + 1 }) };
-}
-
-/** No client waits for the statement of this worker; it may still run. */
-function orphaned(world: World, at: number): World {
-  const statements = world.statements.filter(({ client, result }) => client !== at || result === null)
-    .map((one) => (one.client === at ? { ...one, client: -1 } : one));
-  return { ...world, statements };
 }

@@ -10,6 +10,10 @@ import {
 
 const two: SharedClaimsOptions = { workers: 2, faultsMax: dose({ gate: 1, full: 2 }), redrives: false };
 const redriven: SharedClaimsOptions = { ...two, redrives: true };
+const failOver: SharedClaimsOptions = {
+  ...{ workers: dose({ gate: 1, full: 2 }), faultsMax: 1, redrives: false, failovers: 1, isSynchronous: true },
+};
+const asynchronous: SharedClaimsOptions = { ...failOver, faultsMax: 0, isSynchronous: false };
 
 function check(name: string, options: SharedClaimsOptions) {
   const startedMs = performance.now();
@@ -19,13 +23,23 @@ function check(name: string, options: SharedClaimsOptions) {
 }
 
 describe("messages in a database that several processors share", () => {
-  for (const [name, options] of Object.entries({ "lost replies and leases": two, "an operator redrives": redriven })) {
+  const right = {
+    "lost replies and leases": two,
+    "an operator redrives": redriven,
+    "a synchronous fail-over": failOver,
+  };
+  for (const [name, options] of Object.entries(right)) {
     test(`${name}: each is stored once, recorded once, and never tried beside another one of its key`, () => {
       const violation = check(name, options);
       expect([violation?.what ?? null, violation?.trace ?? []]).toEqual([null, []]);
     }, 300_000);
   }
 });
+
+test("an asynchronous fail-over may undo what was answered, and no message stays in flight for ever", () => {
+  const violation = check("an asynchronous fail-over", asynchronous);
+  expect([violation?.what ?? null, violation?.trace ?? []]).toEqual([null, []]);
+}, 300_000);
 
 describe("the checker finds a processor that", () => {
   const found: Record<ClaimMistake, readonly [RegExp, SharedClaimsOptions]> = {
@@ -40,6 +54,10 @@ describe("the checker finds a processor that", () => {
     "passes the turn by a snapshot": [/Nothing moves|come to an end/, two],
     "gives a redriven message the turn of one in flight": [/Two tries/, redriven],
     "counts its lease from the reply": [/Two tries/, two],
+    "ignores the warning that the standby did not confirm": [/is lost|tried again/, failOver],
+    "compares by a query that does not wait for the standby": [/tried again|Nothing moves|come to an end/, failOver],
+    "gives up a result that a fail-over has undone": [/not counted|Nothing moves|come to an end/, failOver],
+    "gives nothing back after a reconnect": [/Nothing moves|come to an end/, asynchronous],
   };
   for (const mistake of claimMistakes) {
     test(mistake, () => {

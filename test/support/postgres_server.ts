@@ -24,6 +24,7 @@ import { asDatabaseUser, postgresPrograms } from "./pooler.ts";
 import { ServerProcess } from "./server_process.ts";
 
 const execute = promisify(execFile);
+const waitForStandby = "synchronous_standby_names = 'standby'";
 /** Time for a command of PostgreSQL, in milliseconds. */
 const commandMsMax = 60_000;
 
@@ -34,6 +35,8 @@ export interface PostgresServerOptions {
   readonly tls?: { readonly cert: string; readonly key: string };
   /** The password of the user `baton`, which is then asked for on TCP. */
   readonly password?: string;
+  /** Contains the folder of the server: a disk of its own. */
+  readonly parent?: string;
 }
 
 export class PostgresServer implements AsyncDisposable {
@@ -47,8 +50,8 @@ export class PostgresServer implements AsyncDisposable {
     [this.folder, this.port, this.#data] = [folder, port, join(folder, "data")];
   }
 
-  static async start({ settings = [], tls, password }: PostgresServerOptions = {}): Promise<PostgresServer> {
-    const server = await PostgresServer.#inFolder();
+  static async start({ settings = [], tls, password, parent }: PostgresServerOptions = {}): Promise<PostgresServer> {
+    const server = await PostgresServer.#inFolder(parent);
     const authentication = password === undefined ? "trust" : "scram-sha-256";
     try {
       await server.#command("initdb", "-D", server.#data, "-U", "baton", "-A", "trust", "-N", "-k", "--no-sync");
@@ -75,8 +78,8 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  static async #inFolder(): Promise<PostgresServer> {
-    const folder = mkdtempSync(join(tmpdir(), "baton-postgres-"));
+  static async #inFolder(parent = tmpdir()): Promise<PostgresServer> {
+    const folder = mkdtempSync(join(parent, "baton-postgres-"));
     const [port = 0] = await freePorts(1);
     const server = new PostgresServer(folder, port);
     chmodSync(folder, 0o755); // clients are other users
@@ -97,6 +100,11 @@ export class PostgresServer implements AsyncDisposable {
 
   get isRunning(): boolean {
     return this.#process?.alive ?? false;
+  }
+
+  /** The end of its log. */
+  get log(): string {
+    return this.#process?.output ?? "";
   }
 
   /** Adds lines to postgresql.conf; they apply after `reload` or the next start. */
@@ -171,14 +179,16 @@ export class PostgresServer implements AsyncDisposable {
   /**
    * Starts a standby. With `isSynchronous` the primary then waits for it at each commit; its name is `standby`.
    */
-  async standby({ isSynchronous }: { readonly isSynchronous: boolean }): Promise<PostgresServer> {
-    const copy = await PostgresServer.#inFolder();
+  async standby(
+    { isSynchronous, parent }: { readonly isSynchronous: boolean; readonly parent?: string },
+  ): Promise<PostgresServer> {
+    const copy = await PostgresServer.#inFolder(parent);
     try {
       const source = `host=${this.folder} port=${this.port} user=baton application_name=standby`;
       await copy.#command("pg_basebackup", "-w", "-R", "-c", "fast", "-D", copy.#data, "-d", source);
       await copy.resume();
       if (isSynchronous) {
-        this.configure("synchronous_standby_names = 'standby'");
+        this.configure(waitForStandby);
         await this.reload();
         await eventually(
           async () => await this.sql("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'") === "1",
@@ -192,11 +202,22 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  /** Makes this standby a primary, without synchronous replication. */
-  async promote(): Promise<void> {
-    this.configure("synchronous_standby_names = ''");
+  /** Makes this standby a primary. With `waitsForStandby` it commits nothing before it has a synchronous standby of its own. */
+  async promote({ waitsForStandby = false } = {}): Promise<void> {
+    this.configure(waitsForStandby ? waitForStandby : "synchronous_standby_names = ''");
     await this.#command("pg_ctl", "promote", "-w", "-D", this.#data);
     await this.reload();
+  }
+
+  /** This standby receives nothing from its primary from now on. */
+  async detach(): Promise<void> {
+    await this.sql("ALTER SYSTEM SET primary_conninfo = ''");
+    await this.reload();
+    await eventually(async () => await this.sql("SELECT count(*) FROM pg_stat_wal_receiver") === "0", {
+      withinMs: 30_000,
+      everyMs: 20,
+      what: "the standby to receive nothing",
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

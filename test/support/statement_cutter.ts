@@ -13,10 +13,11 @@ export type StatementCut = "before" | "sent" | "after";
 export class StatementCutter implements AsyncDisposable {
   readonly port: number;
   readonly #server: Server;
-  readonly #target: { readonly host: string; readonly port: number };
+  #target: { readonly host: string; readonly port: number };
   readonly #sockets = new Set<Socket>();
   #armed: { readonly cut: StatementCut; readonly marker: string } | null = null;
   cuts = 0;
+  #isHeld = false;
 
   /** No statement has been cut since `arm`. */
   get isArmed(): boolean {
@@ -49,9 +50,28 @@ export class StatementCutter implements AsyncDisposable {
     this.#armed = null;
   }
 
-  /** Cuts all connections. */
-  cutAll(): void {
+  /** Cuts all connections. Returns how many there were. */
+  cutAll(): number {
+    const count = this.#sockets.size / 2;
     for (const socket of this.#sockets) socket.destroy();
+    return count;
+  }
+
+  /** Passes nothing on, in either direction, and closes nothing: a network that has failed. */
+  hold(): void {
+    this.#isHeld = true;
+    for (const socket of this.#sockets) socket.pause();
+  }
+
+  release(): void {
+    this.#isHeld = false;
+    for (const socket of this.#sockets) socket.resume();
+  }
+
+  /** New connections go to another database. */
+  retarget(target: { readonly host: string; readonly port: number }): void {
+    this.#target = target;
+    this.cutAll();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -73,6 +93,7 @@ export class StatementCutter implements AsyncDisposable {
         this.#sockets.delete(socket);
         end();
       });
+      if (this.#isHeld) socket.pause();
     }
     client.on("data", (bytes: Buffer) => {
       const armed = this.#armed;

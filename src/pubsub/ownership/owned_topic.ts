@@ -92,28 +92,17 @@ export class OwnedTopic {
    */
   handOff(to: string, epoch: number | null): Promise<HandoffResult> {
     return this.#enqueue(async () => {
-      await this.#settle();
+      await this.#settleAt(epoch);
       const { permit } = this;
       if (permit === null) {
-        const why = this.lastAction === "missing"
-          ? "this server does not have its data"
-          : "this server does not serve it";
-        return { kind: "kept", why };
+        const what = this.lastAction === "missing" ? "have its data" : "serve it";
+        return { kind: "kept", why: `this server does not ${what}` };
       }
       if (epoch !== null && epoch !== permit.epoch) {
         return { kind: "kept", why: `the request is for epoch ${epoch}, and the topic is at epoch ${permit.epoch}` };
       }
       if (to === this.#context.id) return { kind: "kept", why: "it is on that server already" };
-      const { sharedStore, addressOf } = this.#context;
-      const receiver = sharedStore === null ? null : await addressOf(to);
-      if (sharedStore !== null && receiver?.store !== sharedStore) {
-        return { kind: "kept", why: `the server "${to}" is not running, or does not have the same database` };
-      }
-      if (sharedStore !== null) {
-        await this.#moveWithinStore(to);
-        await this.#settle();
-        return this.#handoffResult(to);
-      }
+      if (this.#context.sharedStore !== null) return await this.#moveWithinStore(to);
       const reply = await this.#handOffServed(to, permit);
       if (this.permit !== null) {
         return { kind: "kept", why: this.#keptReason === "" ? "the receiver did not take it" : this.#keptReason };
@@ -127,10 +116,8 @@ export class OwnedTopic {
   #handoffResult(to: string): HandoffResult {
     const node = this.knownNode?.node;
     if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
-    return {
-      kind: "kept",
-      why: this.#keptReason === "" ? `its node names the owner "${node?.owner}"` : this.#keptReason,
-    };
+    const why = this.#keptReason === "" ? `its node names the owner "${node?.owner}"` : this.#keptReason;
+    return { kind: "kept", why };
   }
 
   /**
@@ -142,7 +129,7 @@ export class OwnedTopic {
    */
   delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<DeleteResult> {
     return this.#enqueue(async () => {
-      await this.#settle();
+      await this.#settleAt(epoch);
       const { knownNode, permit } = this;
       const isMissing = this.lastAction === "missing" && knownNode?.node.owner === this.#context.id;
       const facts = {
@@ -270,6 +257,14 @@ export class OwnedTopic {
     return turn;
   }
 
+  /** The caller has read `epoch`: another server may have given the topic to this one without a word. */
+  async #settleAt(epoch: number | null): Promise<void> {
+    await this.#settle();
+    if (epoch === null || (this.knownNode?.node.epoch ?? 0) >= epoch) return;
+    await this.#forgetNode("sync");
+    await this.#settle();
+  }
+
   async #settle(): Promise<void> {
     this.#isReadAfterSync = false;
     const { clock, signal } = this.#context;
@@ -368,16 +363,23 @@ export class OwnedTopic {
   }
 
   /** The rows of a shared store stay where they are: the receiver opens them at the next epoch. */
-  async #moveWithinStore(to: string): Promise<void> {
+  async #moveWithinStore(to: string): Promise<HandoffResult> {
+    const { store, nodes, id, sharedStore, addressOf } = this.#context;
+    if ((await addressOf(to))?.store !== sharedStore) {
+      return { kind: "kept", why: `the server "${to}" is not running, or does not have the same database` };
+    }
     this.permit = null;
-    await this.#context.store.release(this.topic);
+    await store.release(this.topic);
     const { knownNode } = this;
-    if (knownNode === null || knownNode === undefined) return;
-    const next = takenOverNode(knownNode.node, to);
-    await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
-    if (this.knownNode?.node.owner === to) await this.#context.nodes.countForOwner(this.topic, to);
-    await this.#context.nodes.uncountForOwner(this.topic, this.#context.id);
-    this.#isCounted = false;
+    if (knownNode !== null && knownNode !== undefined) {
+      const next = takenOverNode(knownNode.node, to);
+      await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
+      if (this.knownNode?.node.owner === to) await nodes.countForOwner(this.topic, to);
+      await nodes.uncountForOwner(this.topic, id);
+      this.#isCounted = false;
+    }
+    await this.#settle();
+    return this.#handoffResult(to);
   }
 
   /** Called when the store has lost the topic: the node decides whether it is opened again. */

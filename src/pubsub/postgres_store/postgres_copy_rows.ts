@@ -8,6 +8,7 @@ import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/pri
 import { StatementError } from "../../postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DroppedTopic, TopicCopy } from "../store/owned_store.ts";
+import { lostIds } from "../store/decide_read.ts";
 import type { TopicClient } from "../store/topic_client.ts";
 import type { MessageLoss, NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
@@ -20,9 +21,6 @@ const topic = "SCHEMA.topic";
 const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
 const raised = `revision = revision + 1, ${committedState}`;
 
-/** Message ids that are not used after a loss: more than were assigned to lost messages. */
-const lostIds = 2 ** 32;
-
 /** Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. */
 export function noteLoss(condition: string, certain: string): string {
   return `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = last + ${lostIds},
@@ -31,7 +29,8 @@ export function noteLoss(condition: string, certain: string): string {
     c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE c.topic = t.id AND c.position >= t.before),
     l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, certain, last)
       SELECT id, timeline, clock_timestamp(), ${certain}, before FROM t
-      ON CONFLICT (topic, timeline) DO UPDATE SET at = excluded.at, certain = excluded.certain, last = excluded.last)`;
+      ON CONFLICT (topic, timeline) DO UPDATE SET at = excluded.at, certain = topic_loss.certain OR excluded.certain,
+        last = LEAST(topic_loss.last, excluded.last) RETURNING topic, topic_loss.last AS before)`;
 }
 
 /** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
@@ -58,7 +57,7 @@ const changes = {
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
-  note_loss: `${noteLoss(fenced, "$4::bool")} SELECT epoch, revision, before FROM t`,
+  note_loss: `${noteLoss(fenced, "$4::bool")} SELECT t.epoch, t.revision, l.before FROM t JOIN l ON l.topic = t.id`,
   /** The next server that opens the topic finds a possible loss. */
   suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
     RETURNING epoch, revision`,
@@ -225,6 +224,8 @@ export class PostgresCopyRows implements TopicCopyRows {
       // Commits of this server that were durable are gone.
       const isCertain = Number(row["revision"]) <= (this.#rows.confirmed.get(Number(row["id"])) ?? 0);
       const id = this.#open(row);
+      // Certain until it is written down: a reply may be lost.
+      if (isCertain) this.#rows.confirmed.set(id, Number.MAX_SAFE_INTEGER);
       if (isCertain) await this.#noteLoss(name, id, { isCertain });
       else if (row["timeline"] === row["timeline_now"]) return id;
       else if (row["synchronous"] === true) await this.#change("note_timeline", id, []);

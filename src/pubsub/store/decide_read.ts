@@ -45,9 +45,16 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: L
   return { kind: "read", position: moved, next, missed: countMissed(moved, next, log.baseOffset) };
 }
 
-/** Messages between the last acknowledged and the next existing one. Unknown across a restore: then 0. */
+/** Number of ids that are left out after a loss: more than were assigned to lost messages. */
+export const lostIds = 2 ** 32;
+
+/**
+ * Messages between the last acknowledged and the next existing one. Unknown across a restore or a loss: then 0. Only the last of them is in
+ * `baseOffset`; earlier ones are recognized by the ids that they have left out.
+ */
 export function countMissed(had: number, next: number, baseOffset = 0): number {
-  return had < baseOffset && next > baseOffset ? 0 : next - had - 1;
+  const count = next - had - 1;
+  return count > lostIds || (had < baseOffset && next > baseOffset) ? 0 : count;
 }
 
 export type PositionDecision =

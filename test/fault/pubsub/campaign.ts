@@ -11,19 +11,23 @@ import { newGuid } from "../../../src/support/guid.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { abortable } from "../../../src/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
-import type { Backend, RunningBackend } from "../../support/backends.ts";
+import type { Backend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
+import { PostgresPair, type Replication } from "../../support/postgres_pair.ts";
 import { ProxyClient } from "../../support/proxy_client.ts";
 import { seededRandom, shuffled } from "../../support/random.ts";
 import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
+import { topicTables } from "../../../src/pubsub/postgres_store/postgres_tables.ts";
+import { parseDatabaseUrl } from "../../../src/postgres/database_address.ts";
+import { migrateDatabase } from "../../../src/postgres/database_schema.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
-import { commits } from "../ensemble/faults.ts";
 import { ContentTap } from "./content_tap.ts";
 import { CliCrew } from "./cli_crew.ts";
 import { crewTopics, planCrew } from "./crew_plan.ts";
-import { type PubsubFault, pubsubFaults } from "./faults.ts";
-import type { Sample } from "./history.ts";
+import { databaseFaults } from "./database_menu.ts";
+import { type PubsubFault, pubsubFaults, reviveEnsemble } from "./faults.ts";
+import type { NamedLoss, Sample } from "./history.ts";
 import { HistoryWriter, readHistory } from "./history_file.ts";
 import { grownBeyond, judge, type Verdict } from "./judge.ts";
 import { NodeWatch } from "./node_watch.ts";
@@ -32,8 +36,18 @@ import { Service } from "./service.ts";
 import { StateFolders } from "./state_folders.ts";
 import { storageFaults } from "./storage_menu.ts";
 import { StorageFaults } from "../../support/storage_faults/storage_faults.ts";
+import { type TakeOver, takeOverMsMax, takeOvers } from "./take_overs.ts";
 import { Worker } from "./worker.ts";
 import type { World } from "./world.ts";
+
+export interface DatabasePlan {
+  /** What a fail-over loses, if not nothing, has to be named by the servers. */
+  readonly replication: Replication;
+  /** It has a small disk, which is full now and then; needs root. */
+  readonly isOnSmallDisk: boolean;
+  /** A short dose: without faults that are slow, and nobody measures how soon topics are served again. */
+  readonly isShort?: boolean;
+}
 
 export interface CampaignOptions {
   readonly backend: Backend;
@@ -51,6 +65,8 @@ export interface CampaignOptions {
   readonly workers: number;
   /** Faults of the disks below servers, too. */
   readonly hasStorageFaults: boolean;
+  /** Servers share a database that is disturbed; left out: each has a data directory. */
+  readonly database?: DatabasePlan;
   /** Servers give messages up; null: none. */
   readonly retention?: Retention | null;
   /** Only faults whose name has it. */
@@ -65,11 +81,15 @@ export interface CampaignResult {
   readonly failures: readonly string[];
   /** How often each fault happened. */
   readonly faults: ReadonlyMap<string, number>;
+  /** How soon topics of servers that died were served again; of a database alone. */
+  readonly takeOvers: readonly TakeOver[];
   readonly seconds: number;
   /** Where the history is; null when it was removed. */
   readonly folder: string | null;
 }
 
+/** Of the disk of a database: its log, and what a campaign puts. */
+const diskMebibytes = 512;
 const patienceMs = 180_000;
 const reportMs = 10_000;
 /** Work goes on for so long after all is healed. */
@@ -98,18 +118,27 @@ export async function runPubsubCampaign(options: CampaignOptions): Promise<Campa
   failures.push(...campaign.failures);
   const { isDrained } = campaign;
   const { retention = null } = options;
+  const mayLose = options.database?.replication === "asynchronous";
   const retains = retention === null ? {} : { retains: true, expiresAfterMs: retention.expiresAfterMs };
-  const verdict = judge(readHistory(join(folder, "history")), undefined, { isDrained, ...retains });
+  const verdict = judge(readHistory(join(folder, "history")), undefined, { isDrained, mayLose, ...retains });
   if (retention !== null && verdict.missed === 0) failures.push("nothing was given up before it was had");
   const isGood = failures.length === 0 && verdict.violations.length === 0;
   if (isGood && options.keepFolder !== true) rmSync(folder, { recursive: true, force: true });
   const seconds = (performance.now() - beganMs) / 1000;
-  return { verdict, failures, faults: campaign.faults, seconds, folder: isGood ? null : folder };
+  return {
+    verdict,
+    failures,
+    faults: campaign.faults,
+    takeOvers: campaign.takeOvers,
+    seconds,
+    folder: isGood ? null : folder,
+  };
 }
 
 class Campaign {
   readonly failures: string[] = [];
   readonly faults = new Map<string, number>();
+  takeOvers: readonly TakeOver[] = [];
   /** Everybody has had all. */
   isDrained = false;
   readonly #folder: string;
@@ -122,7 +151,8 @@ class Campaign {
   }
 
   async run(): Promise<void> {
-    const { backend: kind, seed, sessionTimeoutMs, say, hasStorageFaults, retention = null } = this.#options;
+    const { backend: kind, seed, sessionTimeoutMs, say, retention = null } = this.#options;
+    const hasStorageFaults = this.#options.hasStorageFaults && this.#options.database === undefined;
     const folder = (name: string) => {
       const path = join(this.#folder, name);
       mkdirSync(path);
@@ -134,8 +164,9 @@ class Campaign {
     this.#ends.push(() => backend.close());
     const control = new HistoryWriter(join(history, "control.jsonl"));
     this.#ends.push(() => Promise.resolve(control[Symbol.dispose]()));
+    const database = await this.#startDatabase();
     const service = await Service.start({
-      ...{ folder: folder("service"), backend, random, sessionTimeoutMs },
+      ...{ database, folder: folder("service"), backend, random, sessionTimeoutMs },
       ...{ servers: 3, proxies: 3, hasStorageFaults, serverWords: retention?.words ?? [] },
     });
     this.#ends.push(() => service[Symbol.asyncDispose]());
@@ -144,19 +175,21 @@ class Campaign {
     const crewed = crewTopics(mark);
     const topicOfCli = `cli ${mark}`;
     const plainTopic = `plain ${mark}`;
-    const topics = retention === null ? [...crewed, topicOfCli, plainTopic] : crewed;
+    // What those clients are told of messages that are gone is not in the history.
+    const isCrewAlone = retention !== null || database?.replication === "asynchronous";
+    const topics = isCrewAlone ? crewed : [...crewed, topicOfCli, plainTopic];
     const watch = NodeWatch.on(backend.servers, { path: service.path, topics, writer: control });
     this.#ends.push(() => watch[Symbol.asyncDispose]());
     const workers = this.#workersOf(service, { folder: folder("workers"), history, topics: crewed });
     const cli = new CliCrew({
       ...{ folder: folder("cli"), topic: topicOfCli, proxies: service.endpoints, random, history },
-      ...{ sleeperTopic: crewed[0] ?? topicOfCli, plainTopic, isEmpty: retention !== null },
+      ...{ sleeperTopic: crewed[0] ?? topicOfCli, plainTopic, isEmpty: isCrewAlone },
       killed: (client) => this.#count(control, "client of the binary killed", client),
       troubled: (why) => this.failures.push(why),
     });
     this.#ends.push(() => cli.close());
     const world: World = {
-      ...{ service, backend, workers, watch, control, random, sessionTimeoutMs, topics },
+      ...{ service, backend, database, workers, watch, control, random, sessionTimeoutMs, topics },
       states: new StateFolders(folder("states")),
       wait: (ms) => sleep(systemClock(), ms),
       busy: new Set(),
@@ -172,10 +205,13 @@ class Campaign {
     cli.isHurt = false;
     await this.#heal(world);
     await this.#drain(world, cli);
+    // Nothing else has the processors now.
+    if (database !== null && this.#options.database?.isShort !== true) await this.#judgeTakeOvers(world);
     // What expires on the way changes the content.
     if ((retention?.expiresAfterMs ?? Infinity) === Infinity) await this.#carryAround(world);
     await cli.wakeSleeper();
     this.isDrained = true;
+    if (database !== null) { for (const loss of await namedLosses(database)) control.loss(loss); }
     this.#lookAtRoles(world);
     for (const sample of await this.#rested(service, baseline)) control.sample(sample);
     for (const role of service.roles) await role.stop();
@@ -183,6 +219,18 @@ class Campaign {
       if (dataDir === null) continue;
       for (const problem of verifyStore(dataDir).problems) this.failures.push(`the store of ${id}: ${problem}`);
     }
+  }
+
+  /** The tables are there when it resolves. */
+  async #startDatabase(): Promise<PostgresPair | null> {
+    const { database: plan } = this.#options;
+    if (plan === undefined) return null;
+    const { replication, isOnSmallDisk } = plan;
+    const pair = await PostgresPair.start({ replication, ...(isOnSmallDisk ? { diskMebibytes } : {}) });
+    this.#ends.push(() => pair[Symbol.asyncDispose]());
+    const address = parseDatabaseUrl(pair.primary.url, { mayHavePassword: false, env: {} });
+    await migrateDatabase(address, { tables: topicTables, clock: systemClock(), name: "campaign" });
+    return pair;
   }
 
   async close(): Promise<void> {
@@ -200,7 +248,9 @@ class Campaign {
     },
   ): Worker[] {
     const { seed, publishers, subscribers, workers, rate } = this.#options;
-    const crew = planCrew(seed, { topics, publishers, subscribers, workers, rate });
+    // A fail-over may undo where a subscriber has put itself, too: only messages are named as lost.
+    const isFickle = this.#options.database?.replication !== "asynchronous";
+    const crew = planCrew(seed, { topics, publishers, subscribers, workers, rate, isFickle });
     return crew.workers.map((clients, place) => {
       const name = `w${place + 1}`;
       const stateDir = join(folder, `state-${name}`);
@@ -244,10 +294,16 @@ class Campaign {
   }
 
   /** Each as often as it weighs before any comes again. */
-  #deck({ random }: World): () => PubsubFault {
-    const { only, backend, hasStorageFaults } = this.#options;
+  #deck({ random, database }: World): () => PubsubFault {
+    const { only, backend, hasStorageFaults, database: plan } = this.#options;
     const isEnsemble = backend.name.includes("three");
-    const menu = [...pubsubFaults, ...(hasStorageFaults ? storageFaults : [])];
+    const menu = [
+      ...pubsubFaults.filter(({ losesState }) => plan?.replication !== "asynchronous" || losesState !== true),
+      ...(hasStorageFaults && plan === undefined ? storageFaults : []),
+      ...(database === null
+        ? []
+        : databaseFaults(database).filter(({ isSlow }) => plan?.isShort !== true || isSlow !== true)),
+    ];
     const possible = menu.filter(({ needsLeader }) => isEnsemble || needsLeader !== true)
       .filter(({ name }) => only === undefined || name.includes(only));
     let deck: PubsubFault[] = [];
@@ -275,7 +331,9 @@ class Campaign {
   async #heal(world: World): Promise<void> {
     const { service, control, backend, wait, workers } = world;
     backend.resume();
-    await this.#revive(backend);
+    if (await reviveEnsemble(backend)) {
+      this.#options.say("its servers elected a leader and commit nothing: the leader is started anew");
+    }
     service.heal();
     for (const worker of workers) worker.signal("SIGCONT");
     for (const worker of workers) worker.order("calm");
@@ -297,16 +355,15 @@ class Campaign {
     await wait(healedMs);
   }
 
-  /**
-   * An ensemble that was stopped as a whole may have a leader afterwards and commit nothing (see `commits`): topics that are
-   * on their way stay there, as no server can say otherwise. It takes an operator.
-   */
-  async #revive(backend: RunningBackend): Promise<void> {
-    if (await commits(backend)) return;
-    this.#options.say("its servers elected a leader and commit nothing: the leader is started anew");
-    const leader = await backend.leader();
-    await leader.kill();
-    await leader.restart();
+  async #judgeTakeOvers(world: World): Promise<void> {
+    this.takeOvers = await takeOvers(world);
+    const limitMs = world.sessionTimeoutMs + takeOverMsMax;
+    for (const { server, how, topics, sessionMs, tookMs } of this.takeOvers) {
+      const ended = `its session had ended after ${sessionMs} ms`;
+      this.#options.say(`${topics} topics of ${server}, ${how}, were served again after ${tookMs} ms; ${ended}`);
+      if (tookMs <= limitMs) continue;
+      this.failures.push(`topics of ${server}, ${how}, were served again after ${tookMs} ms, more than ${limitMs}`);
+    }
   }
 
   async #drain({ workers }: World, cli: CliCrew): Promise<void> {
@@ -331,10 +388,12 @@ class Campaign {
   }
 
   /** Nothing is put or had now: wherever a topic goes, it stays what it is. One client has had nothing of it so far. */
-  async #carryAround({ service, backend, control, topics }: World): Promise<void> {
+  async #carryAround({ service, backend, control, topics, database }: World): Promise<void> {
     using tap = new ContentTap(service.servers.map(({ relay }) => relay));
     await using zk = await connect({ servers: parseServers(backend.servers) });
     const options = { clock: systemClock(), withinMs: patienceMs };
+    // Within a database nothing is copied.
+    const isCopied = database === null;
     for (const topic of topics) {
       for (const { id } of [...service.servers, ...service.servers.slice(0, 1)]) {
         // A busy machine may cost a server its session: what was kept is moved at another try.
@@ -342,7 +401,7 @@ class Campaign {
           const now = await moveTopic(zk, service.path, { topic, to: id }, options);
           return now.kind === "moved" || now.kind === "there" ? now : null;
         }, { withinMs: patienceMs, everyMs: 100, what: `"${topic}" to be moved to ${id}` });
-        if (outcome.kind === "there") continue;
+        if (outcome.kind === "there" || !isCopied) continue;
         const content = tap.contents.get(topic);
         tap.contents.delete(topic);
         if (content !== undefined) control.content(topic, content.epoch, content.digest);
@@ -374,6 +433,17 @@ class Campaign {
       throw new Error(`${messageOf(thrown)}\n${workers.map(({ name, said }) => `${name}: ${said}`).join("\n")}`);
     });
   }
+}
+
+/** What servers have written down of fail-overs that may have lost something. */
+async function namedLosses(database: PostgresPair): Promise<NamedLoss[]> {
+  const rows = await database.sql(
+    "SELECT encode(t.name, 'hex'), l.last FROM baton.topic_loss l JOIN baton.topic t ON t.id = l.topic",
+  );
+  return rows.split("\n").filter(Boolean).map((row) => {
+    const [name = "", last] = row.split("|");
+    return { topic: Buffer.from(name, "hex").toString(), last: Number(last) };
+  });
 }
 
 /** Whatever a fault waits for has to come. */

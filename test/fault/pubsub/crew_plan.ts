@@ -42,12 +42,14 @@ export interface Crew {
 }
 
 /** `rate`: of all publishers together, in messages a second. */
-export function planCrew(seed: number, { topics: all, publishers, subscribers, workers, rate }: {
+export function planCrew(seed: number, { topics: all, publishers, subscribers, workers, rate, isFickle = true }: {
   readonly topics: readonly string[];
   readonly publishers: number;
   readonly subscribers: number;
   readonly workers: number;
   readonly rate: number;
+  /** Some subscribers leave, come again, and seek. */
+  readonly isFickle?: boolean;
 }): Crew {
   const random = seededRandom(seed ^ 0xc4e3);
   const topicOf = (number: number): string => all[number % all.length] ?? "";
@@ -68,8 +70,8 @@ export function planCrew(seed: number, { topics: all, publishers, subscribers, w
       timeoutMs: pick([2000, 8000]),
       attemptMs: 1500,
       rate: 0,
-      churn: number % 4 === 3 ? 0.01 : 0,
-      seeks: number % 4 === 1 ? 0.01 : 0,
+      churn: isFickle && number % 4 === 3 ? 0.01 : 0,
+      seeks: isFickle && number % 4 === 1 ? 0.01 : 0,
     };
     crew.push({ id: `sub${number}${odd(number)}`, role: "subscriber", ...more, ...shape() });
   }

@@ -5,6 +5,8 @@ import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
 import { systemClock } from "../../../src/support/clock.ts";
+import type { RunningBackend } from "../../support/backends.ts";
+import { commits } from "../ensemble/faults.ts";
 import { malformed } from "./malformed.ts";
 import type { Role } from "./service.ts";
 import { Worker } from "./worker.ts";
@@ -16,6 +18,10 @@ export interface PubsubFault {
   readonly weight: number;
   /** Ensembles only. */
   readonly needsLeader?: boolean;
+  /** It lasts for more than ten seconds. */
+  readonly isSlow?: boolean;
+  /** A client does not know any more what it has been told. */
+  readonly losesState?: boolean;
   /** Resolves when it is over, with whom it hit; null: there was nobody to hit. */
   readonly apply: (world: World) => Promise<string | null>;
 }
@@ -218,6 +224,7 @@ const clients: PubsubFault[] = [
   },
   {
     name: "a client's state is lost",
+    losesState: true,
     weight: 2,
     apply: onWorker(async (world, worker) => {
       await killForGood(worker);
@@ -229,6 +236,7 @@ const clients: PubsubFault[] = [
   },
   {
     name: "a client's state is an older copy",
+    losesState: true,
     weight: 3,
     apply: onWorker(async (world, worker) => {
       await killForGood(worker);
@@ -240,6 +248,7 @@ const clients: PubsubFault[] = [
   },
   {
     name: "clients' states are shared by two processes",
+    losesState: true,
     weight: 2,
     apply: onWorker(async (world, worker) => {
       await killForGood(worker);
@@ -262,6 +271,7 @@ const coordination: PubsubFault[] = [
       world.backend.pause();
       await world.wait(span(world, 0.2, 1.3) * world.sessionTimeoutMs);
       world.backend.resume();
+      await reviveEnsemble(world.backend);
     }),
   },
   {
@@ -304,6 +314,18 @@ export const pubsubFaults: readonly PubsubFault[] = [
   ...clients,
   ...coordination,
 ];
+
+/**
+ * An ensemble that was stopped as a whole may have a leader afterwards and commit nothing (see `commits`): it takes an operator. Returns
+ * whether it did.
+ */
+export async function reviveEnsemble(backend: RunningBackend): Promise<boolean> {
+  if (await commits(backend)) return false;
+  const leader = await backend.leader();
+  await leader.kill();
+  await leader.restart();
+  return true;
+}
 
 function onBackend(act: (world: World) => Promise<void>): PubsubFault["apply"] {
   return async (world) => await toOne(world, [world.backend], () => act(world)) ? "coordination" : null;

@@ -24,6 +24,7 @@ export const invariants = {
   "not marked": "a message that was handed out before came again without the mark",
   "one owner": "two servers owned a topic in one epoch, or one answered that did not own it",
   "handoff": "a topic's content has changed on its way",
+  "loss named": "a loss was named though every commit waited for a standby",
   "after healing": "an operation failed though everything was healed",
   baseline: "memory, descriptors or disk did not come back",
 } as const;

@@ -88,6 +88,12 @@ export interface Sample {
   readonly diskBytes?: number;
 }
 
+/** What servers have written down after a fail-over of their database: messages of the topic after `last` may be lost. */
+export interface NamedLoss {
+  readonly topic: string;
+  readonly last: number;
+}
+
 export type HistoryEvent =
   | { readonly kind: "invoke"; readonly n: number; readonly at: At; readonly operation: Invocation }
   | { readonly kind: "return"; readonly n: number; readonly at: At; readonly result: Result }
@@ -120,7 +126,8 @@ export type HistoryEvent =
     readonly epoch: number;
     readonly digest: string;
   }
-  | { readonly kind: "sample"; readonly at: At; readonly sample: Sample };
+  | { readonly kind: "sample"; readonly at: At; readonly sample: Sample }
+  | { readonly kind: "loss"; readonly at: At; readonly loss: NamedLoss };
 
 /** An operation from its begin to its end, if it had one. */
 export interface Operation extends Invocation {
@@ -139,6 +146,7 @@ export interface History {
   readonly nodes: readonly (HistoryEvent & { readonly kind: "node" })[];
   readonly contents: readonly (HistoryEvent & { readonly kind: "content" })[];
   readonly samples: readonly Sample[];
+  readonly losses: readonly NamedLoss[];
   /** Infinity: it was not. */
   readonly healedAt: At;
 }

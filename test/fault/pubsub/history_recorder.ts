@@ -1,5 +1,5 @@
 /** Records a history event by event, and joins what several processes have recorded. Knows no files and no clock. */
-import type { History, HistoryEvent, Invocation, NodeSeen, Operation, Result, Sample } from "./history.ts";
+import type { History, HistoryEvent, Invocation, NamedLoss, NodeSeen, Operation, Result, Sample } from "./history.ts";
 
 type Handed = HistoryEvent & { readonly kind: "saw" | "had" };
 
@@ -55,6 +55,10 @@ export class HistoryRecorder {
   sample(sample: Sample): void {
     this.#write({ kind: "sample", at: this.#nowMs(), sample });
   }
+
+  loss(loss: NamedLoss): void {
+    this.#write({ kind: "loss", at: this.#nowMs(), loss });
+  }
 }
 
 /** Joins what each process wrote. Throws for a return without an invocation. Pure. */
@@ -66,6 +70,7 @@ export function historyOf(events: ReadonlyMap<string, readonly HistoryEvent[]>):
     nodes: [] as Extract<HistoryEvent, { kind: "node" }>[],
     contents: [] as Extract<HistoryEvent, { kind: "content" }>[],
     samples: [] as Sample[],
+    losses: [] as NamedLoss[],
   };
   let healedAt = Infinity;
   for (const [process, its] of events) {
@@ -86,6 +91,7 @@ export function historyOf(events: ReadonlyMap<string, readonly HistoryEvent[]>):
         [operation.result, operation.returnedAt] = [event.result, event.at];
       } else if (event.kind === "saw" || event.kind === "had") opened(event.n).handed.push(event);
       else if (event.kind === "healed") healedAt = Math.min(healedAt, event.at);
+      else if (event.kind === "loss") all.losses.push(event.loss);
       else if (event.kind === "sample") all.samples.push(event.sample);
       else if (event.kind === "state") all.states.push(event);
       else if (event.kind === "fault") all.faults.push(event);

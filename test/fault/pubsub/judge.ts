@@ -18,6 +18,8 @@ export interface Verdict {
   readonly redelivered: number;
   /** Messages × subscribers, as readers were told: given up by retention. Whoever asks again is told again. */
   readonly missed: number;
+  /** Messages × subscribers: lost in a fail-over of the database, and named by servers. */
+  readonly named: number;
   /** Messages × subscribers; must be 0. */
   readonly lost: number;
   /** Must be 0. */
@@ -52,20 +54,22 @@ export function grownBeyond(begin: Sample, end: Sample, limits = defaultLimits):
 
 /**
  * `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost.
+ * `mayLose`: a fail-over of the database may lose what servers then name; otherwise nothing may be named.
  * `retains`: servers give messages up, and who was told so has lost nothing; `expiresAfterMs`: also without newer ones.
  */
 export function judge(
   history: History,
   limits: BaselineLimits = defaultLimits,
-  { isDrained = true, retains = false, expiresAfterMs = Infinity }: {
+  { isDrained = true, retains = false, expiresAfterMs = Infinity, mayLose = false }: {
     readonly isDrained?: boolean;
     readonly retains?: boolean;
     readonly expiresAfterMs?: number;
+    readonly mayLose?: boolean;
   } = {},
 ): Verdict {
   const findings = new Findings();
-  const logs = logsOf(history.operations, findings);
-  const figures = { deliveries: 0, redelivered: 0, readers: 0 };
+  const logs = logsOf(history, findings);
+  const figures = { deliveries: 0, redelivered: 0, named: 0, readers: 0 };
   const readers = readersOf(history, logs);
   for (const [topic, log] of logs) {
     judgeOrder(log, findings);
@@ -73,7 +77,7 @@ export function judge(
     const stored = [...log.byName.values()].filter(({ id, outcome }) => id !== null || outcome === "ok");
     stored.sort((a, b) => (a.id ?? Infinity) - (b.id ?? Infinity) || 0);
     for (const reader of readers.get(topic) ?? []) {
-      const { deliveries, redelivered } = judgeReader(reader, {
+      const { deliveries, redelivered, named } = judgeReader(reader, {
         stored,
         returned,
         findings,
@@ -83,8 +87,12 @@ export function judge(
       });
       figures.deliveries += deliveries;
       figures.redelivered += redelivered;
+      figures.named += named;
       figures.readers++;
     }
+  }
+  for (const { topic, last } of mayLose ? [] : history.losses) {
+    findings.add("loss named", () => `messages of "${topic}" after ${last} may be lost, say its servers`);
   }
   judgeNodes(history, findings);
   judgeHealed(history, findings);
@@ -107,12 +115,13 @@ export function judge(
 
 /** For people: the four figures, and each violation with its first example. */
 export function verdictText(verdict: Verdict): string {
-  const { puts, lost, duplicated, unexpected, recovered, missed, violations } = verdict;
+  const { puts, lost, duplicated, unexpected, recovered, missed, named, violations } = verdict;
   return [
     `${puts.all} messages put (${puts.ok} OK, ${puts.fail} failed, ${puts.unknown} unknown), ${verdict.deliveries} delivered ` +
     `to ${verdict.readers} readers of ${verdict.topics} topics, ${verdict.redelivered} again as is allowed; ${verdict.faults} faults`,
     `lost ${lost}, duplicated ${duplicated}, unexpected ${unexpected}, recovered ${recovered}` +
-    (missed === 0 ? "" : `; ${missed} given up by retention, and told`),
+    (missed === 0 ? "" : `; ${missed} given up by retention, and told`) +
+    (named === 0 ? "" : `; ${named} lost by the database, and named`),
     ...violations.map(({ invariant, count, first }) => `VIOLATED ${count} times: ${invariants[invariant]}: ${first}`),
   ].join("\n");
 }

@@ -38,7 +38,9 @@ export function judgePlaces(
     const known = next.get(key);
     const [first] = result.got ?? [];
     if (retains && result.missed !== undefined) continue; // what was next is gone
-    const isOther = known !== undefined && (first === undefined ? known.returnedAt < invokedAt : first[0] !== known.id);
+    if (log.lost.has(known?.id ?? null)) next.delete(key);
+    const isOther = known !== undefined && !log.lost.has(known.id) &&
+      (first === undefined ? known.returnedAt < invokedAt : first[0] !== known.id);
     if (isOther) {
       findings.add(
         "same last",

@@ -1,6 +1,7 @@
 /** What was put into each topic, what became of it, and in which order it stands there. Pure. */
+import { lostIds } from "../../../src/pubsub/store/decide_read.ts";
 import type { Findings } from "./findings.ts";
-import type { At, Got, Operation, Outcome } from "./history.ts";
+import type { At, Got, History, Operation, Outcome } from "./history.ts";
 
 export interface PutMessage {
   readonly name: string;
@@ -28,14 +29,36 @@ export interface TopicLog {
   readonly byId: Map<number, PutMessage>;
   /** Told and delivered to at least one subscriber. */
   readonly delivered: Set<PutMessage>;
+  readonly lost: NamedIds;
 }
 
-export function logsOf(operations: readonly Operation[], findings: Findings): Map<string, TopicLog> {
+/** Ids of messages that may be lost, because servers have said so. */
+export class NamedIds {
+  readonly #lasts: readonly number[];
+
+  /** Messages after each of these. */
+  constructor(lasts: readonly number[]) {
+    this.#lasts = lasts;
+  }
+
+  has(id: number | null): boolean {
+    return id !== null && this.#lasts.some((last) => id > last && id <= last + lostIds);
+  }
+}
+
+export function logsOf(
+  { operations, losses }: Pick<History, "operations" | "losses">,
+  findings: Findings,
+): Map<string, TopicLog> {
   const logs = new Map<string, TopicLog>();
+  const lostOf = (topic: string) => new NamedIds(losses.filter((loss) => loss.topic === topic).map(({ last }) => last));
   for (const operation of operations) {
     const { topic } = operation;
     let log = logs.get(topic);
-    if (log === undefined) logs.set(topic, log = { topic, byName: new Map(), byId: new Map(), delivered: new Set() });
+    if (log === undefined) {
+      const lost = lostOf(topic);
+      logs.set(topic, log = { topic, byName: new Map(), byId: new Map(), delivered: new Set(), lost });
+    }
     if (operation.do === "put") takePut(log, operation, findings);
   }
   for (const operation of operations) {
@@ -101,10 +124,16 @@ function takeGot(
 }
 
 function identify(
-  { byId, topic }: TopicLog,
+  { byId, topic, lost }: TopicLog,
   message: PutMessage,
   { id, findings, how }: { readonly id: number; readonly findings: Findings; readonly how: string },
 ): void {
+  // A put that was lost and is repeated by its publisher is stored anew.
+  if (lost.has(message.id) || (message.id !== null && lost.has(id))) {
+    byId.set(id, message);
+    if (lost.has(message.id)) message.id = id;
+    return;
+  }
   if (message.id !== null && message.id !== id) {
     findings.add("stored twice", () => `"${message.name}" of "${topic}" is message ${message.id}, and ${id}: ${how}`);
   }
@@ -182,7 +211,7 @@ export function judgeOrder(log: TopicLog, findings: Findings): void {
 }
 
 /** Of one session of one publisher, by counter. */
-function judgeLine({ topic, delivered }: TopicLog, line: readonly PutMessage[], findings: Findings): void {
+function judgeLine({ topic, delivered, lost }: TopicLog, line: readonly PutMessage[], findings: Findings): void {
   let before: PutMessage | null = null;
   let failed: PutMessage | null = null;
   for (const message of line) {
@@ -194,7 +223,8 @@ function judgeLine({ topic, delivered }: TopicLog, line: readonly PutMessage[], 
         () => `${message.client} put "${message.name}" into "${topic}" behind "${refused.name}", which had failed`,
       );
     }
-    if (message.id === null) continue;
+    // One that was lost is not stored anew, and one before it of unknown outcome is.
+    if (message.id === null || lost.has(message.id)) continue;
     const last: PutMessage | null = before;
     if (last !== null && (last.id ?? 0) > message.id) {
       findings.add(

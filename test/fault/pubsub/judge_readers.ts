@@ -11,6 +11,8 @@ export interface ReaderFigures {
   deliveries: number;
   /** … and again, as is allowed: they were not had, or the client's state was lost. */
   redelivered: number;
+  /** Messages that did not come, and that servers have named as lost. */
+  named: number;
 }
 
 /** One client at one topic: all that it asked there, in the order in which it did. */
@@ -67,7 +69,7 @@ export function judgeReader(
   judgeGaps(reader, { gaps, seen: pass.seen, findings });
   for (const [place, subscription] of subscriptions.entries()) {
     const what = { reader, subscription, isFirst: place === 0, had: pass.hadIn(subscription), seeks, gaps, retains };
-    judgeSubscription(what, { stored, returned, findings, isDrained });
+    pass.figures.named += judgeSubscription(what, { stored, returned, findings, isDrained });
   }
   return pass.figures;
 }
@@ -98,7 +100,7 @@ function momentsOf({ operations, states }: Reader): Moment[] {
 
 /** Goes through a reader's life once. */
 class Pass {
-  readonly figures: ReaderFigures = { deliveries: 0, redelivered: 0 };
+  readonly figures: ReaderFigures = { deliveries: 0, redelivered: 0, named: 0 };
   readonly #reader: Reader;
   readonly #findings: Findings;
   readonly #returned: ReturnedPuts;
@@ -280,6 +282,7 @@ class Pass {
     if (put === null || put.id === null || subscription === undefined) return;
     const isMine = put.invokedAt > subscription.mustFrom && subscription.endFrom > operation.returnedAt;
     if (!isMine || put.id <= Math.max(operation.last ?? -1, this.#greatest)) return;
+    if (log.lost.has(put.id)) return;
     if (put.invokedAt < this.#endSoughtBy || operation.returnedAt - put.invokedAt > this.#expiresAfterMs) return;
     const { id, name, returnedAt } = put;
     this.#findings.add(
@@ -334,7 +337,10 @@ interface SubscriptionCase {
   readonly retains: boolean;
 }
 
-/** All from its begin on, and nothing from before. `stored`: in the order of their ids. */
+/**
+ * All from its begin on, and nothing from before. `stored`: in the order of their ids. Returns how many messages did not come that
+ * servers have named as lost.
+ */
 function judgeSubscription(
   { reader: { client, log }, subscription, isFirst, had, seeks: all, gaps, retains }: SubscriptionCase,
   { stored, returned, findings, isDrained }: {
@@ -343,7 +349,7 @@ function judgeSubscription(
     readonly findings: Findings;
     readonly isDrained: boolean;
   },
-): void {
+): number {
   const { begin, mustFrom, endFrom, isSure } = subscription;
   const seeks = all.filter(({ invokedAt, doneBy }) => invokedAt < subscription.endBy && doneBy > begin);
   // The start is the oldest that is there: where retention has given messages up, it may be behind the place.
@@ -363,6 +369,7 @@ function judgeSubscription(
     );
   }
   const isOpen = endFrom === Infinity && isDrained;
+  let named = 0;
   for (const message of stored) {
     const { id, name } = message;
     if (id !== null && (id <= low || had.has(id))) continue;
@@ -370,6 +377,10 @@ function judgeSubscription(
     if (!isWanted || !(isOpen || (id !== null && id < greatest))) continue;
     if (skips.some(({ doneBy }) => message.invokedAt < doneBy)) continue;
     if (isToldGone(message, gaps)) continue;
+    if (log.lost.has(id)) {
+      named++;
+      continue;
+    }
     const say = () =>
       `"${name}" (${id ?? "no id"}) of "${log.topic}", put by ${message.client} at ${
         at(message.invokedAt)
@@ -379,6 +390,7 @@ function judgeSubscription(
     if (message.outcome === "ok") findings.add("lost", say);
     else if (message.outcome === "unknown" && log.delivered.has(message)) findings.add("all or none", say);
   }
+  return named;
 }
 
 function append<K>(lists: Map<K, number[]>, key: K, value: number): void {

@@ -10,7 +10,7 @@ import { hashOf, markedBody, nameIn, putOf } from "./marked_body.ts";
 import { Story } from "./story.ts";
 
 const count = dose({ gate: 50_000, full: 1_000_000 });
-const broken = (story: Story, how: { readonly retains?: boolean } = {}): string[] =>
+const broken = (story: Story, how: { readonly retains?: boolean; readonly mayLose?: boolean } = {}): string[] =>
   judge(story.history, undefined, how).violations.map(({ invariant }) => invariant);
 /** alice is subscribed, and bob has put a1 and a2. */
 const told = () => new Story().subscribe("alice").put("bob", "a1", { ids: [1] }).put("bob", "a2", { ids: [2] });
@@ -159,6 +159,11 @@ const violations: Record<Invariant, () => Story> = {
     story.get("alice", ["a1:1", "a2:2"]);
     return story;
   },
+  "loss named"() {
+    const story = told().loss(2);
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story;
+  },
   "after healing"() {
     const story = told().healed().put("bob", "a3", { outcome: "unknown" });
     story.get("alice", ["a1:1", "a2:2"]);
@@ -297,6 +302,26 @@ test("behind the same last something else may come when there was a seek in betw
   const moved = powerLost();
   moved.get("alice", ["a2:2", "a3:3"], { session: 2, last: 1 });
   expect(broken(moved)).toContain("same last");
+});
+
+test("what a fail-over has lost and servers have named need not come, nor come under its first id, and all else must", () => {
+  const lost = 1 + 2 ** 32;
+  const story = new Story().subscribe("alice").subscribe("carol").put("bob", "a1", { ids: [1] });
+  story.put("bob", "a2", { ids: [2] }).put("bob", "a3", { outcome: "unknown" });
+  story.get("carol", ["a1:1", "a2:2", "a3:3"]);
+  story.loss(1).put("bob", "a3", { ids: [lost + 1] }, { resumed: true }).put("bob", "a4", { ids: [lost + 2] });
+  story.get("alice", ["a1:1", `a3:${lost + 1}`, `a4:${lost + 2}`]);
+  story.get("carol", [`a3:${lost + 1}`, `a4:${lost + 2}`], { last: 3 });
+  expect(broken(story, { mayLose: true })).toEqual([]);
+  expect(judge(story.history, undefined, { mayLose: true }).named).toBe(1);
+  expect(broken(story)).toEqual(["loss named"]);
+  // The first put is resumed after the second one was lost.
+  const resumed = new Story().put("bob", "a1", { outcome: "unknown" }).put("bob", "a2", { ids: [2] }).loss(0);
+  resumed.put("bob", "a1", { ids: [lost] }, { resumed: true });
+  expect(broken(resumed, { mayLose: true })).toEqual([]);
+  const beyond = told().loss(2).put("bob", "a3", { ids: [lost + 2] }).put("bob", "a4", { ids: [lost + 3] });
+  beyond.get("alice", ["a1:1", `a4:${lost + 3}`]);
+  expect(broken(beyond, { mayLose: true })).toEqual(["lost"]);
 });
 
 test("what retention has given up is not lost to who was told so, and is to everybody else", () => {

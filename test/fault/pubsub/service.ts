@@ -14,6 +14,7 @@ import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { bytesBelow } from "../../support/bytes_below.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
+import type { DatabaseWay, PostgresPair } from "../../support/postgres_pair.ts";
 import { ProcessNode } from "../../support/pubsub_nodes.ts";
 import { StorageFaults } from "../../support/storage_faults/storage_faults.ts";
 import type { Sample } from "./history.ts";
@@ -32,6 +33,8 @@ export interface ServiceOptions {
   readonly proxies: number;
   /** Servers' disks can forget, fill up and err. */
   readonly hasStorageFaults: boolean;
+  /** All servers have their topics there; null: each has a data directory. */
+  readonly database: PostgresPair | null;
   /** More for `baton pubsub server`. */
   readonly serverWords: readonly string[];
 }
@@ -44,17 +47,19 @@ export class Role {
   /** Its ways to the coordination service. */
   readonly coordination: readonly ChaosProxy[];
   readonly node: ProcessNode;
-  /** Null for a proxy. */
+  /** Null for a proxy, and for a server whose topics are in a database. */
   readonly dataDir: string | null;
+  /** The connections of such a server to the database. */
+  readonly way: DatabaseWay | null;
   /** What is below its data directory; null where that is an ordinary disk. */
   readonly storage: StorageFaults | null;
   /** It was told to be away. */
   isAway = false;
 
   constructor(
-    { id, kind, relay, coordination, node, dataDir, storage }:
+    { id, kind, relay, coordination, node, dataDir, way, storage }:
       & Pick<Role, "id" | "kind" | "relay" | "coordination">
-      & Pick<Role, "node" | "dataDir" | "storage">,
+      & Pick<Role, "node" | "dataDir" | "way" | "storage">,
   ) {
     this.id = id;
     this.kind = kind;
@@ -62,6 +67,7 @@ export class Role {
     this.coordination = coordination;
     this.node = node;
     this.dataDir = dataDir;
+    this.way = way;
     this.storage = storage;
   }
 
@@ -106,6 +112,10 @@ export class Role {
   heal(): void {
     this.relay.heal();
     for (const proxy of this.coordination) proxy.heal();
+    for (const cutter of this.way?.cutters ?? []) {
+      cutter.disarm();
+      cutter.release();
+    }
   }
 
   sample(when: Sample["when"]): Sample {
@@ -175,18 +185,21 @@ export class Service implements AsyncDisposable {
 }
 
 async function makeRole(id: string, kind: Role["kind"], root: string, options: ServiceOptions): Promise<Role> {
-  const { folder, backend, random, sessionTimeoutMs } = options;
+  const { folder, backend, random, sessionTimeoutMs, database } = options;
   const port = await quietPort();
   const relay = await ZmtpRelay.start(port, random);
   const coordination = await Promise.all(backend.nodes.map(({ address }) => ChaosProxy.start(address)));
   const place = join(folder, id);
   mkdirSync(place);
-  const dataDir = kind === "server" ? join(folder, "data", id) : null;
+  const way = kind === "server" && database !== null ? await database.way() : null;
+  const dataDir = kind === "server" && way === null ? join(folder, "data", id) : null;
   if (dataDir !== null) mkdirSync(dataDir, { recursive: true });
   const storage = dataDir !== null && options.hasStorageFaults ? new StorageFaults(dataDir) : null;
   const words = [
     ...[kind, "--id", id, "--listen", `tcp://127.0.0.1:${port}`, "--advertise", relay.endpoint],
-    ...(dataDir === null ? [] : ["--data-dir", dataDir, ...options.serverWords]),
+    ...(dataDir === null ? [] : ["--data-dir", dataDir]),
+    ...(way === null ? [] : ["--store", way.url]),
+    ...(kind === "server" ? options.serverWords : []),
   ];
   const around = {
     folder: place,
@@ -201,7 +214,7 @@ async function makeRole(id: string, kind: Role["kind"], root: string, options: S
   };
   const says = kind === "server" ? / serves \S+ at (\S+),/ : / takes requests at (\S+),/;
   const node = new ProcessNode(id, around, { words, says });
-  return new Role({ id, kind, relay, coordination, node, dataDir, storage });
+  return new Role({ id, kind, relay, coordination, node, dataDir, way, storage });
 }
 
 /** A free port that nobody is given who asks for any: it has to be free again after each kill. */

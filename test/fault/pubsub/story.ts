@@ -93,6 +93,11 @@ export class Story {
     return this;
   }
 
+  loss(last: number): this {
+    this.#events.push({ kind: "loss", at: ++this.#at, loss: { topic: "news", last } });
+    return this;
+  }
+
   sample(sample: Sample): this {
     this.#events.push({ kind: "sample", at: ++this.#at, sample });
     return this;

@@ -1,5 +1,6 @@
 /** Everything a fault may touch in a campaign. Owns who may be touched at the same time: nobody is hit by two faults at once. */
 import type { RunningBackend } from "../../support/backends.ts";
+import type { PostgresPair } from "../../support/postgres_pair.ts";
 import type { HistoryWriter } from "./history_file.ts";
 import type { NodeWatch } from "./node_watch.ts";
 import type { Service } from "./service.ts";
@@ -9,6 +10,8 @@ import type { Worker } from "./worker.ts";
 export interface World {
   readonly service: Service;
   readonly backend: RunningBackend;
+  /** Null: servers have data directories. */
+  readonly database: PostgresPair | null;
   readonly workers: readonly Worker[];
   readonly states: StateFolders;
   readonly watch: NodeWatch;

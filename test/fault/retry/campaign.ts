@@ -30,7 +30,10 @@ export function planRetryRounds(seed: number, rounds: number, messages: number):
   });
 }
 
-/** Rounds whose store is in PostgreSQL. Each third one is by commands; each second one fails over. */
+/**
+ * Rounds whose store is in PostgreSQL. Each third one is by commands; each second one fails over; each fourth one is on a disk that is full
+ * now and then; in each fifth one rows are locked for longer than statements wait.
+ */
 export function planDatabaseRounds(seed: number, rounds: number, messages: number): RetryPlan[] {
   const random = seededRandom(seed);
   return Array.from({ length: rounds }, (_, number) => {
@@ -45,7 +48,12 @@ export function planDatabaseRounds(seed: number, rounds: number, messages: numbe
       kills: 1 + Math.floor(random() * 2),
       stops: kind === "command" && random() < 0.5 ? 1 : 0,
       fullDisks: 0,
-      database: { disturbances: 6 + Math.floor(random() * 6), failsOver: number % 2 === 1 },
+      database: {
+        disturbances: 6 + Math.floor(random() * 6),
+        failsOver: number % 2 === 1,
+        isOnSmallDisk: number % 4 === 2 && canMountDisk("rounds whose database has a full disk are left out"),
+        locks: number % 5 === 3,
+      },
     };
   });
 }
@@ -69,12 +77,14 @@ export function slowRounds(results: readonly RetryResult[]): RetryResult[] {
   });
 }
 
-export function retryLine({ plan, failures, tookMs, stored, tries, crashes, dead, phases }: RetryResult): string {
+export function retryLine(
+  { plan, failures, tookMs, stored, tries, crashes, dead, effects, phases }: RetryResult,
+): string {
   const { number, kind, elects, kills, stops, fullDisks, database, seed } = plan;
   const how = elects ? `${kind}, elected` : fullDisks > 0 ? `${kind}, a full disk (${fullDisks})` : kind;
   const disturbed = database === null
     ? ""
-    : `, a database disturbed ${database.disturbances} times${database.failsOver ? ", failed over" : ""}`;
+    : `, a database disturbed ${database.disturbances} times (${effects.map((effect) => effect.join(" ")).join(", ")})`;
   const what =
     `round ${number}: ${stored} messages by ${how}${disturbed}, ${kills} kills, ${stops} stops, seed ${seed}`;
   const figures = `${tries} tries, ${crashes} crashes, ${dead} dead, ${(tookMs / 1000).toFixed(1)} s (${phases})`;

@@ -40,5 +40,10 @@ console.log(
       sum(({ plan }) => plan.stops)
     } stops; ${failed} rounds failed\n--seed ${seed}`,
 );
+const effects = new Map<string, number>();
+for (const [name, count] of results.flatMap((result) => result.effects)) {
+  effects.set(name, (effects.get(name) ?? 0) + count);
+}
+for (const [name, count] of [...effects].sort()) console.log(`${String(count).padStart(6)}  ${name}`);
 for (const result of slowRounds(results)) console.log(`SLOW, look why: ${retryLine(result)}`);
 process.exit(failed === 0 ? 0 : 1);

@@ -51,6 +51,8 @@ export interface RetryResult {
   readonly tries: number;
   readonly crashes: number;
   readonly dead: number;
+  /** How often each disturbance of the database had an effect. */
+  readonly effects: readonly (readonly [string, number])[];
   readonly phases: Phases;
 }
 
@@ -72,8 +74,8 @@ export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
   const round = new Round(plan, folder, random);
   try {
     const failures = await round.run();
-    const { stored, tries, crashes, dead, phases } = round;
-    return { plan, failures, tookMs: performance.now() - startMs, stored, tries, crashes, dead, phases };
+    const { stored, tries, crashes, dead, effects, phases } = round;
+    return { plan, failures, tookMs: performance.now() - startMs, stored, tries, crashes, dead, effects, phases };
   } finally {
     await round.close();
     rmSync(folder, { recursive: true, force: true });
@@ -106,6 +108,10 @@ class Round {
     this.#keeper = join(folder, "keeper");
     this.#random = random;
     this.#database = plan.database === null ? null : new SharedDatabase(plan.database, random);
+  }
+
+  get effects(): [string, number][] {
+    return [...this.#database?.effects ?? []];
   }
 
   async run(): Promise<string[]> {
@@ -248,7 +254,7 @@ class Round {
     const { kills, stops } = this.#plan;
     // Who is killed before he has tried anything has lost nothing.
     const isAtWork = () => this.#seen.size > 0 || existsSync(join(this.#folder, "tries"));
-    await eventually(isAtWork, { withinMs: 30_000, what: "the first try" });
+    await eventually(isAtWork, { withinMs: 90_000, what: "the first try" });
     const pick = () => {
       const any = Math.floor(this.#random() * processors.length);
       const leader = this.#plan.elects ? this.#begun().at(-1)?.pid : undefined;

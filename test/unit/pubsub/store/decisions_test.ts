@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { decidePut, idRangesOf, type PutView } from "../../../../src/pubsub/store/decide_put.ts";
-import { decideGet, decideSeek, decideSubscription } from "../../../../src/pubsub/store/decide_read.ts";
+import { countMissed, decideGet, decideSeek, decideSubscription } from "../../../../src/pubsub/store/decide_read.ts";
 import { checkSession, compareOperation } from "../../../../src/pubsub/store/topic_fence.ts";
 import { fingerprintOf } from "../../../../src/pubsub/store/message_fingerprint.ts";
 import { PublisherWindow } from "../../../../src/pubsub/store/publisher_window.ts";
@@ -44,6 +44,16 @@ test.each(
   ] as const,
 )("an operation's number: %s", (_, done, said, op, expected) => {
   expect(compareOperation(done, said, op)).toBe(expected);
+});
+
+test("messages behind the place are counted as gone, ids that a restore or a loss has left out are not", () => {
+  expect(countMissed(1420, 1424)).toBe(3);
+  const [first, second] = [1420 + 2 ** 32, 9000 + 2 * 2 ** 32];
+  expect(countMissed(1420, first + 2, first)).toBe(0);
+  // A subscriber that lags behind the first of two losses.
+  expect(countMissed(1420, first + 2, second)).toBe(0);
+  expect(countMissed(first + 1, first + 5, second)).toBe(3);
+  expect(countMissed(1420, second + 2, second)).toBe(0);
 });
 
 describe("a put", () => {
