@@ -4,7 +4,9 @@ import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
+import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import { type CallCall, callSettings } from "./call_options.ts";
+import type { CallTrace } from "./call_trace.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
 import { readBody } from "./read_body.ts";
@@ -60,8 +62,11 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     openError = error;
   }
   await using _ = store;
+  await using trace = wantsTraces(io.env, values) ? await (await import("./call_trace.ts")).openCallTrace(call) : null;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
-  const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false } = await tryOnce(body);
+  const result = await tryOnce(body, trace);
+  const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false } = result;
+  trace?.end(location.name, result);
   if (mayStillRun) {
     io.err(`baton: ${what} ${how}; NOT STORED, because it may still run\n`);
     return code;
@@ -92,7 +97,9 @@ async function runCall(call: CallCall): Promise<ExitCode> {
 }
 
 /** Returns the function that runs the command or sends the request. Throws USAGE. */
-async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise<FirstTryResult>> {
+async function firstTryOf(
+  call: CallCall,
+): Promise<(body: Uint8Array, trace: CallTrace | null) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
   const rules = retryRulesOf(call.values, sources);
   checkHttpOptions("call", url, sources.flags);
@@ -110,5 +117,5 @@ async function firstTryOf(call: CallCall): Promise<(body: Uint8Array) => Promise
   if (/^https?:\/\//.test(program)) {
     throw new BatonError("USAGE", `call: "${program}" is a URL: write --url ${program}`);
   }
-  return (body) => tryCommand(call, command, body, rules);
+  return (body, trace) => tryCommand(call, command, { body, rules, trace });
 }

@@ -1,4 +1,5 @@
 /** Options of `baton retry-processor call`. */
+import { traceSettings } from "../../src/config/coordination_settings.ts";
 import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
@@ -30,6 +31,7 @@ export const callSettings = {
   }),
   ...retryPolicySettings,
   ...retryLimitSettings,
+  ...traceSettings,
 } satisfies SettingTable;
 
 export type CallCall = Call<typeof callSettings>;

@@ -2,8 +2,9 @@
 import { processSignals, StoppedBySignal, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { messageOf } from "../../src/errors.ts";
 import { parseBackend, parseHeaders, parseMethod, parseRetryAfter } from "../../src/retry/targets/backend_request.ts";
-import { callBackend } from "../../src/retry/targets/http_target.ts";
+import { callBackend, replaceHeaders } from "../../src/retry/targets/http_target.ts";
 import { outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
+import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
@@ -19,20 +20,23 @@ export function makeUrlTry(
   call: CallCall,
   url: string,
   rules: RetryRules,
-): (body: Uint8Array) => Promise<FirstTryResult> {
+): (body: Uint8Array, trace: Pick<TryTrace, "headers"> | null) => Promise<FirstTryResult> {
   const { values, io } = call;
   const target = parseBackend(url, { isWhole: true });
   const method = parseMethod(values.method);
   // The key is stored, too, so that all tries are one message for the backend.
-  const headers = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
+  const given = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
   const path = `${target.pathname}${target.search}`;
-  const head = { kind: "http", origin: target.origin, method, path, headers } as const;
   const what = `${method} ${target.origin}${target.pathname}`;
-  return async (body) => {
+  return async (body, trace) => {
+    const sent = replaceHeaders(given, trace?.headers ?? []);
+    // The later tries of a request that came with a trace are beside this one, not below it.
+    const headers = given.some(([name]) => name.toLowerCase() === "traceparent") ? given : sent;
+    const head = { kind: "http", origin: target.origin, method, path, headers } as const;
     using stop = new StopRequest(processSignals());
     const { signal } = stop;
     const options = { timeoutMs: values.retryAttemptTimeout, clock: systemClock(), signal };
-    const answer = await callBackend({ url: target.href, method, headers }, body, options);
+    const answer = await callBackend({ url: target.href, method, headers: sent }, body, options);
     if (answer.kind === "responded") {
       const { status, headers: said } = answer.response;
       const outcome = outcomeOfStatus(status, rules);

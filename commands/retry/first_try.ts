@@ -9,6 +9,7 @@ import { startGuard } from "../../src/process/guard/guard.ts";
 import type { TryEnd } from "../../src/retry/queue/message_life.ts";
 import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
 import { outcomeOfExit, type RetryRules } from "../../src/retry/targets/outcome.ts";
+import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
@@ -41,10 +42,13 @@ const interruptions: ReadonlySet<NodeJS.Signals> = new Set(["SIGINT", "SIGQUIT"]
 export async function tryCommand(
   call: CallCall,
   command: readonly string[],
-  body: Uint8Array,
-  rules: RetryRules,
+  { body, rules, trace }: {
+    readonly body: Uint8Array;
+    readonly rules: RetryRules;
+    readonly trace: Pick<TryTrace, "environment"> | null;
+  },
 ): Promise<FirstTryResult> {
-  const end = await runCommandOnce(call, command, body);
+  const end = await runCommandOnce(call, command, { body, env: trace?.environment ?? {} });
   const { code: endCode, how } = describeCommandEnd(end, call.values.retryAttemptTimeout);
   const code = typeof endCode === "number" ? endCode : exitCodeOf(endCode);
   return {
@@ -61,7 +65,7 @@ export async function tryCommand(
 async function runCommandOnce(
   { values, io }: CallCall,
   command: readonly string[],
-  body: Uint8Array,
+  { body, env }: { readonly body: Uint8Array; readonly env: TryTrace["environment"] },
 ): Promise<ChildOutcome> {
   const clock = systemClock();
   const signals = processSignals();
@@ -76,7 +80,7 @@ async function runCommandOnce(
   try {
     const outcome = await superviseChild({
       command,
-      env: {},
+      env,
       lease: new LocalLease(clock, guardMs),
       clock,
       guard: startGuard(),

@@ -175,3 +175,29 @@ test("retry-processor: the tries of a message are in one trace, also over HTTP b
   ]);
   expect(collector.problems).toEqual([]);
 });
+
+test("retry-processor call: the first try has a span in the caller's trace, and the later tries of a request are below it", async () => {
+  await using session = new BatonSession();
+  await using collector = await new TraceCollector().up();
+  await using target = await new TraceCollector().up();
+  const env = { OTEL_TRACES_EXPORTER: "otlp", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+  const call = `"$baton" retry-processor call --store "$dir/q" --interval 10ms`;
+  const ran = await session.run(`${call} --no-stdin -- sh -c 'echo "$TRACEPARENT"; exit 65'`, {
+    ...env,
+    TRACEPARENT: around,
+  });
+  const [first] = collector.named("retry.attempt");
+  expect(first).toMatchObject({ traceId: trace, parentSpanId: "00f067aa0ba902b7" });
+  expect(first?.error).toContain("65");
+  expect(first?.attributes).toMatchObject({ "baton.attempt": "1", "baton.exit_code": "65" });
+  expect(ran.stdout).toBe(`00-${trace}-${first?.spanId}-01\n`);
+  target.answer = (_, response, count) => response.writeHead(count === 1 ? 503 : 200).end();
+  await session.run(`echo hi | ${call} --url ${target.url}/x`, env);
+  await session.run(`"$baton" retry-processor run --store "$dir/q" --until-empty`, env);
+  const [, request, later] = collector.named("retry.attempt");
+  expect(later).toMatchObject({ traceId: request?.traceId, parentSpanId: request?.spanId, error: null });
+  expect(target.received.map(({ headers }) => headers["traceparent"])).toEqual(
+    [request, later].map((span) => `00-${span?.traceId}-${span?.spanId}-01`),
+  );
+  expect(collector.problems).toEqual([]);
+});

@@ -55,7 +55,7 @@ export class HttpTarget implements Target {
   }
 }
 
-function replaceHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
+export function replaceHeaders(headers: HttpHeaders, by: HttpHeaders): HttpHeaders {
   const names = by.map(([name]) => name.toLowerCase());
   return [...headers.filter(([name]) => !names.includes(name.toLowerCase())), ...by];
 }
