@@ -6,7 +6,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import { type CallCall, callSettings } from "./call_options.ts";
-import type { CallTrace } from "./call_trace.ts";
+import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
 import { readBody } from "./read_body.ts";
@@ -62,11 +62,13 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     openError = error;
   }
   await using _ = store;
-  await using trace = wantsTraces(io.env, values) ? await (await import("./call_trace.ts")).openCallTrace(call) : null;
+  await using trace = wantsTraces(io.env, values)
+    ? await (await import("./call_trace.ts")).openCallTrace(call, location.name)
+    : null;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
-  const result = await tryOnce(body, trace);
+  const result = await tryOnce(body, trace?.span ?? null);
   const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false } = result;
-  trace?.end(location.name, result);
+  trace?.end(result);
   if (mayStillRun) {
     io.err(`baton: ${what} ${how}; NOT STORED, because it may still run\n`);
     return code;
@@ -99,7 +101,7 @@ async function runCall(call: CallCall): Promise<ExitCode> {
 /** Returns the function that runs the command or sends the request. Throws USAGE. */
 async function firstTryOf(
   call: CallCall,
-): Promise<(body: Uint8Array, trace: CallTrace | null) => Promise<FirstTryResult>> {
+): Promise<(body: Uint8Array, trace: TryTrace | null) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
   const rules = retryRulesOf(call.values, sources);
   checkHttpOptions("call", url, sources.flags);

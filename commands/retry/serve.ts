@@ -6,7 +6,7 @@ import { durationType, textType, toggleType } from "../../src/config/value_types
 import { listenForStops, processSignals } from "../../src/process/supervise/signal_source.ts";
 import { retryProcessorSettings, retryServeSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { BatonError } from "../../src/errors.ts";
-import { parseBackend } from "../../src/retry/targets/backend_request.ts";
+import { type HttpHeaders, parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
@@ -16,7 +16,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
-import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
+import { openProcessorTraces, openTopicClients, processorSettings, type ProcessorTraces } from "./processor_options.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
 import { bodyLimitOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
@@ -125,8 +125,10 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     quiet: values.quiet,
     verbose: values.verbose,
   });
-  await using service =
-    await (values.noProcess ? openStoreOnly(call, location) : openWithProcessor(call, backend, location, log));
+  await using traces = await openProcessorTraces(call, log);
+  await using service = values.noProcess
+    ? await openStoreOnly(call, location)
+    : await openWithProcessor(call, { backend, location, log, traces });
   const proxy = new RetryHttpProxy({
     backend,
     store: service.store,
@@ -140,6 +142,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     storedStatus: values.retryAnswerStored ?? null,
     clock: systemClock(),
     gate: service.gate,
+    ...(traces === null ? {} : { traceTry: (headers: HttpHeaders) => traces.beginFirstTry(location.name, headers) }),
     onStored(id, why, isTried) {
       if (!isTried) service.countUntried();
       log("info", "stored", `stored ${id}: the first try ${why}`, { id });
@@ -167,12 +170,14 @@ interface Service extends AsyncDisposable {
 
 async function openWithProcessor(
   call: ServeCall,
-  backend: URL,
-  location: StoreLocation,
-  log: Log,
+  { backend, location, log, traces }: {
+    readonly backend: URL;
+    readonly location: StoreLocation;
+    readonly log: Log;
+    readonly traces: ProcessorTraces | null;
+  },
 ): Promise<Service> {
   const { values, sources } = call;
-  const traces = await openProcessorTraces(call, log);
   const untraced = new HttpTarget({
     backend,
     method: "POST",
@@ -204,7 +209,6 @@ async function openWithProcessor(
     async [Symbol.asyncDispose]() {
       await page?.close();
       await processor[Symbol.asyncDispose]();
-      await traces?.[Symbol.asyncDispose]();
       await topics?.[Symbol.asyncDispose]();
     },
   };

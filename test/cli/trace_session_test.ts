@@ -201,3 +201,29 @@ test("retry-processor call: the first try has a span in the caller's trace, and 
   );
   expect(collector.problems).toEqual([]);
 });
+
+test("retry-processor serve: the first try of a request has a span below the client's, and so have the later ones", async () => {
+  await using session = new BatonSession();
+  await using collector = await new TraceCollector().up();
+  await using target = await new TraceCollector().up();
+  target.answer = (_, response, count) => response.writeHead(count === 1 ? 503 : 200).end();
+  const serve = session.start(
+    `exec "$baton" retry-processor serve --store "$dir/q" --listen 127.0.0.1:0 --url ${target.url} --interval 10ms`,
+    { OTEL_TRACES_EXPORTER: "otlp", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+  );
+  const place = () => / at (127\.0\.0\.1:\d+)/.exec(serve.stderr())?.[1];
+  const at = await eventually(() => place() ?? null, { what: "the address of the service" });
+  const response = await fetch(`http://${at}/x`, { method: "POST", body: "hi", headers: { traceparent: around } });
+  expect(response.status).toBe(503);
+  await eventually(() => collector.named("retry.attempt").length === 2, { what: "spans of both tries" });
+  const both = collector.named("retry.attempt");
+  for (const span of both) expect(span).toMatchObject({ traceId: trace, parentSpanId: "00f067aa0ba902b7" });
+  expect(both.map(({ attributes, error }) => [attributes["baton.attempt"], error !== null])).toEqual([
+    ["1", true],
+    ["2", false],
+  ]);
+  expect(target.received.map(({ headers }) => headers["traceparent"])).toEqual(
+    both.map(({ spanId }) => `00-${trace}-${spanId}-01`),
+  );
+  expect(collector.problems).toEqual([]);
+});

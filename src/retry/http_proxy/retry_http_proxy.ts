@@ -13,9 +13,10 @@ import {
   losesBody,
   parseRetryAfter,
 } from "../targets/backend_request.ts";
-import { type BackendResponse, callBackend, whyNotSent } from "../targets/http_target.ts";
+import { type BackendResponse, callBackend, replaceHeaders, whyNotSent } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
+import type { FirstTrySpan } from "../targets/first_try_span.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
 import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
@@ -63,6 +64,8 @@ interface RetryHttpProxyOptions {
   readonly storedStatus: number | null;
   readonly clock: Clock;
   readonly gate: CallGate | null;
+  /** Begins the span of a first try. `headers`: those of the request. */
+  readonly traceTry?: (headers: HttpHeaders) => Pick<FirstTrySpan, "headers" | "end">;
   /** Logs a stored message and the reason; `isTried`: there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
@@ -210,8 +213,19 @@ export class RetryHttpProxy {
   }
 
   async #callBackend(url: string, { method, headers, body }: ProxiedRequest): Promise<BackendResponse> {
-    const { timeoutMs, clock } = this.#options;
-    return await callBackend({ url, method, headers }, body, { timeoutMs, clock, signal: this.#ending.signal });
+    const { timeoutMs, clock, traceTry, rules } = this.#options;
+    const span = traceTry?.(headers);
+    const sent = span === undefined ? headers : replaceHeaders(headers, span.headers);
+    const result = await callBackend({ url, method, headers: sent }, body, {
+      ...{ timeoutMs, clock, signal: this.#ending.signal },
+    });
+    if (result.kind === "responded") {
+      const { status } = result.response;
+      const outcome = outcomeOfStatus(status, rules);
+      const error = outcome === "done" ? null : `got status ${status}`;
+      span?.end({ "baton.result": outcome, "http.response.status_code": status }, error);
+    } else span?.end({ "baton.result": "retry" }, result.why);
+    return result;
   }
 
   async #passResponse(response: ServerResponse, call: ProxiedRequest, result: BackendResponse): Promise<void> {
