@@ -31,10 +31,20 @@ function nfpmPath(root: string): string {
   return join(releaseCache(), `nfpm-${hash.slice(0, 16)}`);
 }
 
+/** Builds in progress, by the path of their result: packages that are made at the same time need only one. */
+const building = new Map<string, Promise<void>>();
+
 /** The path of nfpm, built by Go from the pinned source the first time. */
 async function nfpm(root: string): Promise<string> {
   const path = nfpmPath(root);
   if (existsSync(path)) return path;
+  const build = building.get(path) ?? buildNfpm(root, path).finally(() => building.delete(path));
+  building.set(path, build);
+  await build;
+  return path;
+}
+
+async function buildNfpm(root: string, path: string): Promise<void> {
   if (!inPath("go")) {
     throw new ReleaseError(
       69,
@@ -51,7 +61,6 @@ async function nfpm(root: string): Promise<string> {
     },
   );
   renameSync(next, path);
-  return path;
 }
 
 interface Content {
