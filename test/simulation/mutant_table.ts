@@ -61,7 +61,7 @@ export const mutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: ["two holders"],
-    from: 180,
+    from: 265,
     seeds: 300,
   },
   {
@@ -329,6 +329,7 @@ export const mutants: readonly Mutant[] = [
         "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#completionLog.write(item, ended);\n      return true;",
     }],
     kinds: ["done again"],
+    from: 52,
     seeds: 60,
   },
   {
