@@ -2,8 +2,6 @@
 import { batch, computed, type Signal, signal } from "@preact/signals";
 import type { AboutRow, TableName, UiHello, UiPatch, UiTables } from "../ui_rows.ts";
 
-export type RowSignals<Row> = ReadonlyMap<string, Signal<Row>>;
-
 /** The rows of one table. `keys` changes when a row comes or goes. */
 export interface TableState<Row> {
   readonly rows: Map<string, Signal<Row>>;
