@@ -15,7 +15,7 @@ import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_lette
 import { BatonError } from "../../src/errors.ts";
 import type { StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { HttpHeaders } from "../../src/retry/targets/backend_request.ts";
-import type { FirstTrySpan } from "../../src/retry/targets/first_try_span.ts";
+import type { TrySpan } from "../../src/retry/targets/try_span.ts";
 import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { Log } from "../../src/support/log.ts";
@@ -77,7 +77,7 @@ export async function openTopicClients(
 export interface ProcessorTraces extends AsyncDisposable {
   wrap(target: Target, storeName: string): Promise<Target>;
   /** `headers`: those of the request. */
-  beginFirstTry(storeName: string, headers: HttpHeaders): FirstTrySpan;
+  beginFirstTry(storeName: string, headers: HttpHeaders): TrySpan;
 }
 
 /** Null: no traces are sent. */
@@ -86,10 +86,10 @@ export async function openProcessorTraces(
   log: Log,
 ): Promise<ProcessorTraces | null> {
   if (!wantsTraces(io.env, values)) return null;
-  const [{ versionFacts }, { TraceSource }, { FirstTrySpan }] = await Promise.all([
+  const [{ versionFacts }, { TraceSource }, { firstTrySpan }] = await Promise.all([
     import("../version/version.ts"),
     import("../../src/trace/trace_source.ts"),
-    import("../../src/retry/targets/first_try_span.ts"),
+    import("../../src/retry/targets/try_span.ts"),
   ]);
   const { release: version } = await versionFacts();
   const source = new TraceSource({
@@ -101,7 +101,7 @@ export async function openProcessorTraces(
       const { tracedTarget } = await import("../../src/retry/targets/traced_target.ts");
       return tracedTarget(target, source, storeName);
     },
-    beginFirstTry: (storeName, headers) => new FirstTrySpan(source, storeName, headers),
+    beginFirstTry: (storeName, headers) => firstTrySpan(source, storeName, headers),
     [Symbol.asyncDispose]: () => source.close(),
   };
 }

@@ -9,7 +9,7 @@ interface Query {
 interface PanelText {
   readonly title: string;
   readonly type: "stat" | "timeseries" | "table";
-  /** Of 24 columns. */
+  /** Width in columns of the grid, which has 24. */
   readonly width: number;
   readonly unit?: string;
   /** A stat is red from this value on. */

@@ -16,7 +16,7 @@ import {
 import { type BackendResponse, callBackend, replaceHeaders, whyNotSent } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
-import type { FirstTrySpan } from "../targets/first_try_span.ts";
+import type { TrySpan } from "../targets/try_span.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
 import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
@@ -65,7 +65,7 @@ interface RetryHttpProxyOptions {
   readonly clock: Clock;
   readonly gate: CallGate | null;
   /** Begins the span of a first try. `headers`: those of the request. */
-  readonly traceTry?: (headers: HttpHeaders) => Pick<FirstTrySpan, "headers" | "end">;
+  readonly traceTry?: (headers: HttpHeaders) => Pick<TrySpan, "headers" | "end">;
   /** Logs a stored message and the reason; `isTried`: there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
@@ -223,8 +223,8 @@ export class RetryHttpProxy {
       const { status } = result.response;
       const outcome = outcomeOfStatus(status, rules);
       const error = outcome === "done" ? null : `got status ${status}`;
-      span?.end({ "baton.result": outcome, "http.response.status_code": status }, error);
-    } else span?.end({ "baton.result": "retry" }, result.why);
+      span?.end({ "baton.attempt": 1, "baton.result": outcome, "http.response.status_code": status }, error);
+    } else span?.end({ "baton.attempt": 1, "baton.result": "retry" }, result.why);
     return result;
   }
 
