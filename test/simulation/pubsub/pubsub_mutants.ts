@@ -8,6 +8,12 @@ const decidePut = `${store}/decide_put.ts`;
 /** All of them break the promise of exactly once. */
 const exactlyOnce = ["lost", "id reused", "duplicated", "stored twice", "all or none", "hidden", "publisher order"];
 
+/** What follows when a topic does not know what its publishers have stored. */
+const publisherForgotten = [
+  ...["stored twice", "duplicated", "publisher order", "gap"],
+  ...["never published", "never answered", "after healing"],
+];
+
 export const pubsubMutants: readonly Mutant[] = [
   {
     name: "a put is answered before its commit is flushed",
@@ -30,15 +36,7 @@ export const pubsubMutants: readonly Mutant[] = [
       from: "this.#addWindow(this.#requireClientId(), record.window);",
       to: "this.#requireClientId();",
     }],
-    kinds: [
-      "stored twice",
-      "duplicated",
-      "publisher order",
-      "gap",
-      "never published",
-      "never answered",
-      "after healing",
-    ],
+    kinds: publisherForgotten,
     from: 4,
     seeds: 40,
   },
@@ -50,15 +48,7 @@ export const pubsubMutants: readonly Mutant[] = [
       from: "      for (const entry of entries) window.add(entry);\n",
       to: "",
     }],
-    kinds: [
-      "stored twice",
-      "duplicated",
-      "publisher order",
-      "gap",
-      "never published",
-      "never answered",
-      "after healing",
-    ],
+    kinds: publisherForgotten,
     from: 2,
     seeds: 40,
   },
