@@ -153,7 +153,7 @@ export function framingSuite(fixture: Fixture): void {
     test("conf, cons, dump and wchs answer", async () => {
       await fixture.connect();
       expect(await ask("conf")).toMatch(/^tickTime=\d+$/m);
-      expect(await ask("cons")).toMatch(/queued=0/);
+      expect(await ask("cons")).toMatch(/queued=\d+/);
       expect(await ask("dump")).toMatch(/^SessionTracker dump:/);
       expect(await ask("wchs")).toMatch(/Total watches:\d+/);
     });
@@ -168,7 +168,8 @@ export function framingSuite(fixture: Fixture): void {
       expect(dump).toContain(`0x${client.sessionId.toString(16)}:\n\t${root}/e\n`);
       expect(await ask("wchs")).toMatch(/^\d+ connections watching \d+ paths\nTotal watches:[1-9]\d*\n?$/);
       for (const word of ["stat", "cons"]) {
-        expect(await ask(word)).toMatch(/^ \/127\.0\.0\.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+/m);
+        // ZooKeeper lowers "queued" after it has sent the response, so the last request may still be counted.
+        expect(await ask(word)).toMatch(/^ \/127\.0\.0\.1:\d+\[1\]\(queued=\d+,recved=\d+,sent=\d+/m);
       }
       const conf = await ask("conf");
       for (const key of ["dataDir", "tickTime", "minSessionTimeout", "maxSessionTimeout", "serverId"]) {
