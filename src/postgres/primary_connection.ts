@@ -99,21 +99,19 @@ export class PrimaryConnection {
   #isReady = false;
   #warning: string | null = null;
   #onSettled: () => void = () => {};
-  /** Rejects when the connection is lost or closed: promises of pg stay pending if it is closed while it is being opened. */
-  readonly #gone = Promise.withResolvers<never>();
+  #onGone: () => void = () => {};
 
   private constructor(client: pg.Client, host: DatabaseHost) {
     this.#client = client;
     this.host = host;
     this.#where = describeHost(host);
-    this.#gone.promise.catch(() => {});
     client.on("drain", () => {
       this.#isReady = true;
       this.#onSettled();
     });
     const gone = () => {
       this.#isOpen = false;
-      this.#gone.reject(new Error("the connection was closed"));
+      this.#onGone();
       this.#onSettled();
     };
     client.on("error", gone);
@@ -140,7 +138,7 @@ export class PrimaryConnection {
       }),
     );
     try {
-      await Promise.race([client.connect(), connection.#gone.promise]);
+      await connection.#orGone(client.connect());
       await connection.#requirePrimary();
       return connection;
     } catch (error) {
@@ -180,7 +178,7 @@ export class PrimaryConnection {
         values: values as unknown[],
         types: { getTypeParser: parserOf as unknown as typeof pg.types.getTypeParser },
       });
-      const { rows } = await Promise.race([query, this.#gone.promise]);
+      const { rows } = await this.#orGone(query);
       if (this.#warning === null) return rows;
       this.#destroy();
       const why = `the database committed without waiting for its standby (${this.#warning})`;
@@ -237,9 +235,20 @@ export class PrimaryConnection {
     }
   }
 
+  /**
+   * The result of pg's promise, or a rejection when the connection is lost or closed: then that promise may stay pending. A promise that lives as
+   * long as the connection would keep all results that were raced with it.
+   */
+  #orGone<T>(work: Promise<T>): Promise<T> {
+    const { promise: gone, reject } = Promise.withResolvers<never>();
+    this.#onGone = () => reject(new Error("the connection was closed"));
+    if (!this.#isOpen) this.#onGone();
+    return Promise.race([work, gone]).finally(() => (this.#onGone = () => {}));
+  }
+
   #destroy(): void {
     this.#isOpen = false;
-    this.#gone.reject(new Error("the connection was closed"));
+    this.#onGone();
     this.#onSettled();
     // `end` waits for the server to read what was sent before, which may never happen; pg has no public method that does not.
     const { stream } = (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection;

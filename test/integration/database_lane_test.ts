@@ -8,6 +8,7 @@ import { DatabaseLane } from "../../src/postgres/database_lane.ts";
 import type { SqlStatement } from "../../src/postgres/primary_connection.ts";
 import { StatementError } from "../../src/postgres/statement_error.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
 import { CertificateAuthority } from "../support/certificate_authority.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWithPeer } from "../support/peers.ts";
@@ -70,6 +71,15 @@ describeWithPeer("postgres", "statements for a real PostgreSQL", () => {
     await using lane = laneTo(server.url);
     const rows = await Promise.all([11, 12, 13].map((n) => lane.run(insert, [n])));
     expect(rows.map(([row]) => row?.["n"])).toEqual([11, 12, 13]);
+  });
+
+  test("a connection does not keep the results of its statements", async () => {
+    await using lane = laneTo(server.url);
+    const results: WeakRef<object>[] = [];
+    for (let n = 0; n < 100; n++) results.push(new WeakRef(await lane.run(one)));
+    await sleep(clock, 0); // what a WeakRef has returned or got stays until the end of the turn
+    Bun.gc(true);
+    expect(results.filter((result) => result.deref() !== undefined).length).toBeLessThan(10);
   });
 
   test("a refused statement changed nothing, and the connection stays", async () => {
