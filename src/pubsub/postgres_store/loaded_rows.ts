@@ -9,9 +9,7 @@ import type { ClientReader, ExportedRow, Lack, LogRow, MessageReader, RowHead } 
 import type { PublisherWindow } from "../store/publisher_window.ts";
 import { RowCache } from "../store/row_cache.ts";
 import { rowCacheBytesMax } from "../store/topic_store_limits.ts";
-
-/** Sequences of rows whose places are remembered for each topic: subscribers read at different places. */
-const runsMax = 32;
+import { RowRuns } from "./row_runs.ts";
 
 /** The name of data: what was asked for, and of which topic or client. */
 export function nameOfLack(lack: Lack): string {
@@ -40,8 +38,7 @@ export class LoadedRows {
   readonly #cache = new RowCache<string>(rowCacheBytesMax);
   /** How often each topic was opened: rows that were cached before may not be what the database has. */
   readonly #openings = new Map<number, number>();
-  /** Places of rows that were read together, by topic; the newest ones are first. */
-  readonly #runs = new Map<number, RowHead[][]>();
+  readonly #runs = new RowRuns();
   readonly clients: ClientReader;
 
   constructor() {
@@ -69,39 +66,22 @@ export class LoadedRows {
     if (heads.length === 0) return;
     const opening = this.#openings.get(topicId);
     for (const row of rows) this.#cache.set(`${topicId} ${opening} ${row.first}`, row);
-    this.#runs.set(topicId, [[...heads], ...this.#runs.get(topicId) ?? []].slice(0, runsMax));
-  }
-
-  /** The place of the row that has this message, if it was read. */
-  #findHead(topicId: number, id: number): RowHead | undefined {
-    for (const run of this.#runs.get(topicId) ?? []) {
-      if ((run[0]?.first ?? Infinity) > id || (run.at(-1)?.last ?? 0) < id) continue;
-      const found = run.find(({ first, last }) => first <= id && last >= id);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-
-  #removeHead(topicId: number, first: number): void {
-    for (const run of this.#runs.get(topicId) ?? []) {
-      const index = run.findIndex((head) => head.first === first);
-      if (index >= 0) run.splice(index, 1);
-    }
+    this.#runs.add(topicId, heads);
   }
 
   /** The reader of a topic that was opened; `name` is for messages. */
   messagesOf(topicId: number, name: string): MessageReader {
     const opening = (this.#openings.get(topicId) ?? 0) + 1;
     this.#openings.set(topicId, opening);
-    this.#runs.delete(topicId);
+    this.#runs.forget(topicId);
     this.forget();
     const keyOf = (first: number) => `${topicId} ${opening} ${first}`;
     const cached = (first: number) => this.#cache.get(keyOf(first));
     return {
       findRowUpTo: (id) =>
-        this.#findHead(topicId, id) ?? this.#read<RowHead | null>({ kind: "findRowUpTo", topicId, id }),
+        this.#runs.find(topicId, id) ?? this.#read<RowHead | null>({ kind: "findRowUpTo", topicId, id }),
       findRowAfter: (id) => {
-        const next = this.#findHead(topicId, id + 1);
+        const next = this.#runs.find(topicId, id + 1);
         return next?.first === id + 1 ? next : this.#read<RowHead | null>({ kind: "findRowAfter", topicId, id });
       },
       rowReadAhead: cached,
@@ -112,7 +92,7 @@ export class LoadedRows {
       cache: (row) => this.#cache.set(keyOf(row.first), row),
       uncache: ({ id }) => {
         this.#cache.delete(keyOf(id));
-        this.#removeHead(topicId, id);
+        this.#runs.remove(topicId, id);
       },
       missingRowError: (first, last) =>
         new DamageError(`${rangeOfMessages(first, last)} of topic ${JSON.stringify(name)}: the row is missing`),
