@@ -16,6 +16,7 @@ import { retrySpeed } from "./retry_speed.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
 import { pubsubSpeed } from "./pubsub_speed.ts";
+import { serverScaling } from "./server_scaling.ts";
 import { topicGrowth } from "./topic_growth.ts";
 import { topicHandoff } from "./topic_handoff.ts";
 import { topicTakeover } from "./topic_takeover.ts";
@@ -44,6 +45,7 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   pubsub: (rounds) => pubsubSpeed(rounds, "c"),
   "pubsub-clients": (rounds) => pubsubSpeed(rounds, "npm"),
   "pubsub-databases": (rounds) => pubsubSpeed(rounds, "stores"),
+  "pubsub-servers": (rounds) => serverScaling(rounds),
   "pubsub-growth": (rounds) => topicGrowth(rounds),
   "pubsub-takeover": (rounds) => topicTakeover(rounds),
   "pubsub-handoff": (rounds) => topicHandoff(rounds),

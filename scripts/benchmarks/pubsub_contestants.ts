@@ -148,8 +148,13 @@ function madeFolder(folder: string, name: string): string {
   return path;
 }
 
-/** Of all threads of a process until now, in milliseconds. */
-export function cpuMs(pid: number): number {
-  const words = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
-  return (Number(words[11]) + Number(words[12])) * 10;
+/** Of all threads of a process until now, in milliseconds; 0 if it has ended. `withEnded`: and of its children that have ended. */
+export function cpuMs(pid: number, { withEnded = false } = {}): number {
+  let words: string[];
+  try {
+    words = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+  } catch {
+    return 0;
+  }
+  return words.slice(11, withEnded ? 15 : 13).reduce((sum, word) => sum + Number(word) * 10, 0);
 }

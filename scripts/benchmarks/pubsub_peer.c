@@ -1,5 +1,5 @@
 /*
- * A publisher and a consumer in one thread, in C, without a library: pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS.
+ * A publisher and a consumer in one thread, in C, without a library: pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS [TOPIC].
  * KIND: baton (a proxy; each message is a put), baton-batches (what can be put at once is one put, up to 64 messages, as
  * baton's own client does it), redis (a stream with a consumer group), nats (JetStream: a stream in a file, a pull consumer),
  * rabbitmq (a durable queue with publisher confirms).
@@ -400,7 +400,7 @@ static double rank(double *values, size_t count, double share) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 7) fail("usage", "pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS");
+  if (argc != 7 && argc != 8) fail("usage", "pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS [TOPIC]");
   const char *kind = argv[1];
   int is_batched = strcmp(kind, "baton-batches") == 0, is_baton = is_batched || strcmp(kind, "baton") == 0, is_redis = strcmp(kind, "redis") == 0;
   int is_rabbit = strcmp(kind, "rabbitmq") == 0;
@@ -411,7 +411,8 @@ int main(int argc, char **argv) {
   double for_us = atof(argv[6]) * 1e3;
   if (body_bytes < 8 || body_bytes > sizeof body || outstanding > 4096) fail("usage", "8 bytes to 1 MiB, 4096 outstanding at most");
   memset(body, 'B', sizeof body);
-  snprintf(token, sizeof token, "t%llx", (unsigned long long)now_us());
+  if (argc == 8) snprintf(token, sizeof token, "%s", argv[7]);
+  else snprintf(token, sizeof token, "t%llx", (unsigned long long)now_us());
   ways = malloc(SAMPLES_MAX * sizeof *ways);
   acks = malloc(SAMPLES_MAX * sizeof *acks);
   open_link(&publisher, argv[2], atoi(argv[3]));

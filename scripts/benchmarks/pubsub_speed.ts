@@ -45,9 +45,8 @@ export async function pubsubSpeed(rounds: number, casting: keyof typeof castings
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   const program = join(folder, "peer");
-  const source = join(import.meta.dirname, "pubsub_peer.c");
-  const built = spawnSync("cc", ["-O2", "-D_GNU_SOURCE", "-o", program, source], { encoding: "utf8" });
-  if (built.status !== 0) return `MISSING: a C compiler (Debian: gcc libc6-dev): ${built.stderr ?? ""}`;
+  const problem = buildPeer(program);
+  if (problem !== null) return problem;
   const contestants = await castings[casting].contestantsIn(folder);
   for (const contestant of contestants) stack.use(contestant);
   const tables: string[] = [];
@@ -64,6 +63,13 @@ export async function pubsubSpeed(rounds: number, casting: keyof typeof castings
     tables.push(await tableOf(load, outcomes, flushes, flushesPerMessage));
   }
   return tables.join("\n\n");
+}
+
+/** Compiles the program that puts and gets. Returns why that was not possible, or null. */
+export function buildPeer(program: string): string | null {
+  const source = join(import.meta.dirname, "pubsub_peer.c");
+  const built = spawnSync("cc", ["-O2", "-D_GNU_SOURCE", "-o", program, source], { encoding: "utf8" });
+  return built.status === 0 ? null : `MISSING: a C compiler (Debian: gcc libc6-dev): ${built.stderr ?? ""}`;
 }
 
 async function tableOf(
@@ -133,16 +139,19 @@ function run(
   load: Load,
   forMs: number,
 ): Promise<number[]> {
-  const [program = inC, ...first] = command;
-  const numbers = [port, load.bodyBytes, load.outstanding, forMs].map(String);
-  const words = [...first, kind, "127.0.0.1", ...numbers];
-  const child = spawn(program, words, { stdio: ["ignore", "pipe", "inherit"] });
+  return runPeer(command, [kind, "127.0.0.1", ...[port, load.bodyBytes, load.outstanding, forMs].map(String)]);
+}
+
+/** Runs a program that puts and gets with these words. Resolves to the numbers that it prints. */
+export function runPeer(command: readonly string[], words: readonly string[]): Promise<number[]> {
+  const [program = "", ...first] = command;
+  const child = spawn(program, [...first, ...words], { stdio: ["ignore", "pipe", "inherit"] });
   return new Promise((resolve, reject) => {
     let said = "";
     child.stdout.on("data", (chunk: Uint8Array) => said += chunk.toString());
     child.once("error", reject).once("close", (code) => {
       if (code === 0) resolve(said.trim().split(" ").map(Number));
-      else reject(new Error(`the load on ${kind} ended with ${code}`));
+      else reject(new Error(`the load ${words.join(" ")} ended with ${code}`));
     });
   });
 }

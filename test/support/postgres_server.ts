@@ -102,6 +102,11 @@ export class PostgresServer implements AsyncDisposable {
     return this.#process?.alive ?? false;
   }
 
+  /** Its processes: the first one has started the others. */
+  get pids(): number[] {
+    return [this.#process?.pid ?? -1, ...this.#children()];
+  }
+
   /** The end of its log. */
   get log(): string {
     return this.#process?.output ?? "";
