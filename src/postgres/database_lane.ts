@@ -86,7 +86,8 @@ export class DatabaseLane implements AsyncDisposable {
       this.#waiting--;
       deadline.cancel();
     });
-    this.#last = result.catch(() => {});
+    // Rows that stayed here would be kept until the next statement.
+    this.#last = result.then(() => {}, () => {});
     return result;
   }
 
