@@ -35,6 +35,7 @@ export class SimDisk implements Disposable {
   readonly sqlite: SqliteFolder | null;
   /** A commit of a process that died: only the next one that opens the database knows whether it is there. */
   #undecided: PendingCommit | null = null;
+  #onCommit: ((durationMs: number) => void)[] = [];
   /** Called with the rows of each commit that is on the disk for good. */
   onFlushed: (nodes: readonly StoredRow[], sessions: readonly StoredRow[]) => void = () => {};
 
@@ -99,6 +100,11 @@ export class SimDisk implements Disposable {
     );
   }
 
+  /** Calls back once, in the next commit, with the time until it is on the disk. */
+  atNextCommit(call: (durationMs: number) => void): void {
+    this.#onCommit.push(call);
+  }
+
   /** Writes a commit. Returns the time until it is on the disk. Throws when the disk is full or fails. */
   commit(bytes: Uint8Array): number {
     const { full, failing, slow } = this.faults;
@@ -117,6 +123,7 @@ export class SimDisk implements Disposable {
     const pending = { bytes: bytes.slice(), writtenMs: this.world.nowMs + durationMs * 0.3, isOver: false };
     this.#pending.push(pending);
     this.world.after(durationMs, () => this.#flush(pending));
+    for (const call of this.#onCommit.splice(0)) call(durationMs);
     return durationMs;
   }
 
