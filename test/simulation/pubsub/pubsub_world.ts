@@ -45,6 +45,8 @@ interface PubsubWorldOptions {
   readonly hasQuota: boolean;
   /** Clients' states can be lost with their disk. */
   readonly losesStates?: boolean;
+  /** How likely a subscriber seeks, at each get. */
+  readonly seeks?: number;
   /**
    * The operator gives up servers that do not run: what they have stored is lost. There are publishers alone, and faults of servers
    * alone, so that it is known when an answer has left its server.
@@ -84,6 +86,7 @@ function drawOptions(chance: Chance): PubsubWorldOptions {
     quietMs: chance.oneOf([10_000, 20_000, 40_000]),
     losesStates: chance.is(0.5),
     forgets: chance.is(0.15),
+    seeks: chance.oneOf([0, 0, 0.03]),
   };
 }
 
@@ -318,17 +321,16 @@ class PubsubWorld {
   }
 
   #addClients(proxies: readonly string[]): void {
-    const { publishers, subscribers, workers, rate, topics: count, servers, operatorMs } = this.#options;
+    const { publishers, subscribers, workers, rate, topics: count, servers, operatorMs, seeks = 0 } = this.#options;
     const topics = crewTopics("").slice(0, count);
     const crew = planCrew(this.#plan.seed, { topics, publishers, subscribers, workers, rate });
     const { calm, published, drained } = this.#clients;
     for (const [at, planned] of crew.workers.entries()) {
-      // With few topics a client would have one twice; at a low rate a large batch would be followed by a pause of minutes. A seek to the start finds nothing where all have had everything, which the
-      // judge takes for a lost message.
+      // With few topics a client would have one twice; at a low rate a large batch would be followed by a pause of minutes.
       const clients = planned.map((client) => ({
         ...client,
         topics: [...new Set(client.topics)],
-        seeks: 0,
+        seeks: client.role === "subscriber" ? seeks : 0,
         batch: Math.min(client.batch, Math.ceil(2 * client.rate) || client.batch),
       }));
       if (clients.length === 0) continue;
