@@ -246,7 +246,7 @@ export const mutants: readonly Mutant[] = [
       to: 'if (enough) return { do: "open"',
     }],
     kinds: ["two generations"],
-    from: 3,
+    from: 6,
     seeds: 20,
   },
   {
@@ -370,7 +370,7 @@ export const mutants: readonly Mutant[] = [
       to: "const own = results.at(-1);",
     }],
     kinds: ["stale write"],
-    from: 2,
+    from: 4,
     seeds: 20,
   },
   {
@@ -417,8 +417,8 @@ export const mutants: readonly Mutant[] = [
       to: "if (undo !== null) return { item, lease, undo };",
     }],
     kinds: ["done again"],
-    from: 20,
-    seeds: 60,
+    seeds: 1,
+    faults: "test/simulation/found/result_not_looked_for_under_the_lock.json",
   },
   {
     name: "runs with another limit are admitted",
@@ -441,8 +441,8 @@ export const mutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: ["busy loop", "never served", "too slow"],
-    from: 2,
-    seeds: 100,
+    seeds: 1,
+    faults: "test/simulation/found/partial_lock_without_a_pause.json",
   },
   {
     name: "a result is stored after its item is released",
@@ -455,7 +455,7 @@ export const mutants: readonly Mutant[] = [
         "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#completionLog.write(item, ended);\n      return true;",
     }],
     kinds: ["done again"],
-    from: 52,
+    from: 54,
     seeds: 60,
   },
   {
@@ -479,7 +479,7 @@ export const mutants: readonly Mutant[] = [
       to: "    if (isContainer) return true;\n",
     }],
     kinds: ["never served", "program failed", "busy loop"],
-    from: 73,
+    from: 91,
     seeds: 100,
   },
   ...pubsubMutants,

@@ -1,6 +1,13 @@
 /** Participants of a barrier at one keeper, all of them real, under faults; and a quiet end in which each one must be started. */
 import type { OnMemberLost } from "../../../src/coordination/barrier/barrier_state.ts";
-import { atCommits, drawPlan, drawRecipeOptions, RecipeWorld, type RecipeWorldOptions } from "../recipe_world.ts";
+import {
+  atCommits,
+  drawPlan,
+  drawRecipeOptions,
+  recipeMarks,
+  RecipeWorld,
+  type RecipeWorldOptions,
+} from "../recipe_world.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import type { Chance } from "../world/chance.ts";
 import { BarrierOracle } from "./barrier_oracle.ts";
@@ -52,6 +59,7 @@ export const barrierSimulation: Simulation = {
   marks: [
     ...["starts", "mark participant gone before the start", "mark barrier_timeout", "mark barrier_broken"],
     ...["mark limit_mismatch", "mark membership lost at work", "mark gate closed", "mark gate passed"],
+    ...recipeMarks,
   ],
   gateSeeds: 24,
   // The second one has the real database.

@@ -25,7 +25,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: [...exactlyOnce, "same last", "after healing"],
-    from: 3,
+    from: 4,
     seeds: 40,
   },
   {
@@ -37,7 +37,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "this.#requireClientId();",
     }],
     kinds: publisherForgotten,
-    from: 4,
+    from: 19,
     seeds: 40,
   },
   {
@@ -61,7 +61,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
     }],
     kinds: ["gap", "publisher order"],
-    from: 3,
+    from: 4,
     seeds: 40,
   },
   {
@@ -80,7 +80,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
     }],
     kinds: ["lost", "id reused", "publisher order", "gap"],
-    from: 3,
+    from: 4,
     seeds: 40,
   },
   {
@@ -96,7 +96,7 @@ export const pubsubMutants: readonly Mutant[] = [
 `,
     }],
     kinds: [...exactlyOnce, "after healing"],
-    from: 6,
+    from: 15,
     seeds: 40,
   },
   {

@@ -79,7 +79,7 @@ function drawOptions(chance: Chance): PubsubWorldOptions {
     workers: chance.whole(2, 3),
     rate: chance.oneOf([2, 10, 40]),
     operatorMs: chance.oneOf([500, 3000, 10_000]),
-    retainMessages: chance.oneOf([0, 0, 0, 20]),
+    retainMessages: chance.oneOf([0, 0, 0, 3]),
     clockSpread: chance.oneOf([0, 0.005, 0.024]),
     flushMs: chance.oneOf([0.2, 2, 20]),
     hasQuota: chance.is(0.5),
@@ -500,7 +500,8 @@ export const pubsubSimulation: Simulation = {
     ...["mark put of unknown outcome", "mark message delivered again"],
     ...["mark topic changed its owner", "mark move: moved", "mark server left", "mark message given up by retention"],
     ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
-    "effect commit not written by a killed process",
+    ...["effect commit not written by a killed process", "mark client state lost transactions"],
+    ...["mark client state lost", "mark topic given up"],
   ],
   gateSeeds: 20,
 };

@@ -79,17 +79,22 @@ export class SimDisk implements Disposable {
     }
     const pieces = [...sqlite.database.load()].map(decodeRows);
     const zxid = pieces[0]?.zxid ?? 0n;
+    const nodes = pieces.flatMap((piece) => piece.nodes);
+    const sessions = pieces.flatMap((piece) => piece.sessions);
     const undecided = this.#undecided;
     this.#undecided = null;
     if (undecided !== null) {
-      const isThere = decodeRows(undecided.bytes).zxid <= zxid;
+      const commit = decodeRows(undecided.bytes);
+      // Sessions that were opened are a commit without a transaction.
+      const stored = new Map(sessions.map(({ id, body }) => [id, body?.toString()]));
+      const isThere = commit.zxid === this.zxid
+        ? commit.sessions.every(({ id, body }) => stored.get(id) === body?.toString())
+        : commit.zxid <= zxid;
       this.world.count(`effect commit ${isThere ? "kept" : "torn"} by a power cut`);
       if (isThere) this.#apply(undecided);
     }
     const found = (rows: readonly StoredRow[]) =>
       rows.map(({ id, body }) => `${id} ${body?.toString()}`).sort().join("\n");
-    const nodes = pieces.flatMap((piece) => piece.nodes);
-    const sessions = pieces.flatMap((piece) => piece.sessions);
     if (
       zxid === this.zxid && found(nodes) === found(rowsOf(this.nodes)) &&
       found(sessions) === found(rowsOf(this.sessions))
