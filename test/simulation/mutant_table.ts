@@ -18,6 +18,8 @@ export interface Mutant {
 }
 
 const barrierDecision = "src/coordination/barrier/barrier_decision.ts";
+const participant = "src/coordination/barrier/barrier_participant.ts";
+const fencedWrite = "src/coordination/fence/fenced_write.ts";
 const itemClaimer = "src/coordination/pool/item_claimer.ts";
 const itemRecord = "src/coordination/pool/item_record.ts";
 const contender = "src/coordination/lock/lock_contender.ts";
@@ -244,7 +246,7 @@ export const mutants: readonly Mutant[] = [
       to: 'if (enough) return { do: "open"',
     }],
     kinds: ["two generations"],
-    from: 3,
+    from: 6,
     seeds: 20,
   },
   {
@@ -256,6 +258,130 @@ export const mutants: readonly Mutant[] = [
       to: 'if (next !== "") return true;',
     }],
     kinds: ["left too early"],
+    seeds: 20,
+  },
+  {
+    name: "a participant enters without the version of the barrier",
+    world: "barrier",
+    changes: [{
+      file: participant,
+      from: ': { type: "check", path: barrier, version: found.stat.version };',
+      to: ': { type: "check", path: barrier, version: -1 };',
+    }],
+    kinds: ["entered too late"],
+    from: 3,
+    seeds: 20,
+  },
+  {
+    name: "a barrier changes its state without a version",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: "    data: formatBarrierState(next),\n    version,",
+      to: "    data: formatBarrierState(next),\n    version: -1,",
+    }],
+    kinds: ["left behind", "early start", "two generations", "order of generations", "entered too late"],
+    from: 13,
+    seeds: 40,
+  },
+  {
+    name: "a start checks neither the nodes of the members nor their responses",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: "return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];",
+      to: "return [set(next), ...nodes.slice(nodes.length).map(there)];",
+    }],
+    kinds: ["early start"],
+    from: 15,
+    seeds: 40,
+  },
+  {
+    name: "the first participant does not watch the others",
+    world: "barrier",
+    changes: [{
+      file: participant,
+      from: "if (decision.predecessor === null && !this.#watchesAll) {",
+      to: "if (decision.predecessor === null && !this.#watchesAll && !this.#isKnown) {",
+    }],
+    kinds: ["never served"],
+    from: 3,
+    seeds: 20,
+  },
+  {
+    name: "a participant whose leave has no response in time leaves no more",
+    world: "barrier",
+    changes: [{
+      file: "src/coordination/barrier/enter_barrier.ts",
+      from: "    if (outcome === null) this.#leaveInBackground(passing);\n    if (outcome !== null",
+      to: "    if (outcome !== null",
+    }],
+    kinds: ["never served"],
+    from: 3,
+    seeds: 20,
+  },
+  {
+    name: "a fenced write does not check the holder",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: '      ...this.#held.map(({ node }): MultiRequest => ({ type: "check", path: node, version: -1 })),\n',
+      to: "",
+    }, {
+      file: fencedWrite,
+      from: "const holder = this.#held[index];",
+      to: "const holder = this.#held[this.#held.length];",
+    }, {
+      file: fencedWrite,
+      from: "const own = this.#held.length + this.#parents.length;",
+      to: "const own = this.#parents.length;",
+    }],
+    kinds: ["stale write"],
+    from: 8,
+    seeds: 20,
+  },
+  {
+    name: "a fenced write checks the lock, not the holder",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: 'type: "check", path: node, version: -1',
+      to: 'type: "check", path: node.slice(0, node.lastIndexOf("/")), version: -1',
+    }],
+    kinds: ["stale write"],
+    from: 8,
+    seeds: 20,
+  },
+  {
+    name: "a fenced write without a response is sent again, whatever became of it",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from:
+        "          const written = await this.#resolveOutcome(thrown);\n          if (written !== null) return written;\n",
+      to: "          if (tries >= triesMax) throw this.#unknownOutcomeError(thrown);\n",
+    }, {
+      file: fencedWrite,
+      from: '      { type: "create", path: this.#mark, data: empty, acl, flags: createFlag.ephemeral },\n',
+      to: "",
+    }, {
+      file: fencedWrite,
+      from: "const own = results.at(-2);",
+      to: "const own = results.at(-1);",
+    }],
+    kinds: ["stale write"],
+    from: 4,
+    seeds: 20,
+  },
+  {
+    name: "a fenced write without a response counts as done",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: "          const written = await this.#resolveOutcome(thrown);\n",
+      to: "          const written = await this.#findResult(0n);\n",
+    }],
+    kinds: ["lost write"],
     seeds: 20,
   },
   {
@@ -291,8 +417,8 @@ export const mutants: readonly Mutant[] = [
       to: "if (undo !== null) return { item, lease, undo };",
     }],
     kinds: ["done again"],
-    from: 20,
-    seeds: 60,
+    seeds: 1,
+    faults: "test/simulation/found/result_not_looked_for_under_the_lock.json",
   },
   {
     name: "runs with another limit are admitted",
@@ -315,8 +441,8 @@ export const mutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: ["busy loop", "never served", "too slow"],
-    from: 2,
-    seeds: 100,
+    seeds: 1,
+    faults: "test/simulation/found/partial_lock_without_a_pause.json",
   },
   {
     name: "a result is stored after its item is released",
@@ -329,7 +455,7 @@ export const mutants: readonly Mutant[] = [
         "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#completionLog.write(item, ended);\n      return true;",
     }],
     kinds: ["done again"],
-    from: 52,
+    from: 54,
     seeds: 60,
   },
   {
@@ -353,7 +479,7 @@ export const mutants: readonly Mutant[] = [
       to: "    if (isContainer) return true;\n",
     }],
     kinds: ["never served", "program failed", "busy loop"],
-    from: 73,
+    from: 91,
     seeds: 100,
   },
   ...pubsubMutants,

@@ -36,17 +36,33 @@ export function runMutants(names: readonly string[]): boolean {
       } s`,
     );
   }
+  removeCopy();
   return isGood;
+}
+
+let copy: string | null = null;
+
+/** The folder of the copy: one for all mutants, since a copy takes as long as a short run. `removeCopy` removes it. */
+function copyOfSource(): string {
+  if (copy !== null) return copy;
+  const folder = mkdtempSync(join(tmpdir(), "baton-mutant-"));
+  for (const path of copied) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    cpSync(join(root, path), join(folder, path), { recursive: true });
+  }
+  copy = folder;
+  return folder;
+}
+
+export function removeCopy(): void {
+  if (copy !== null) rmSync(copy, { recursive: true, force: true });
+  copy = null;
 }
 
 export function runMutant(mutant: Mutant): MutantResult {
   const startMs = performance.now();
-  const folder = mkdtempSync(join(tmpdir(), "baton-mutant-"));
+  const folder = copyOfSource();
   try {
-    for (const path of copied) {
-      mkdirSync(dirname(join(folder, path)), { recursive: true });
-      cpSync(join(root, path), join(folder, path), { recursive: true });
-    }
     for (const { file, from, to } of mutant.changes) replaceOnce(join(folder, file), from, to);
     const { world, from = 1, seeds, twice = false, faults } = mutant;
     const args = faults === undefined
@@ -64,7 +80,7 @@ export function runMutant(mutant: Mutant): MutantResult {
   } catch (error) {
     return { name: mutant.name, kind: null, seed: null, realMs: performance.now() - startMs, problem: String(error) };
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    for (const { file } of mutant.changes) cpSync(join(root, file), join(folder, file));
   }
 }
 

@@ -57,9 +57,8 @@ export abstract class RecipeClient {
 
   /** Opens a session and works in it until it fails, or for some rounds. */
   async session(): Promise<void> {
-    const { network, servers, options: { sessionTimeoutMs } } = this.#shared;
     const { clock } = this.process;
-    const zk = await connect({ servers, clock, dial: network.dial(this.process), sessionTimeoutMs });
+    const zk = await this.connect();
     try {
       this.connected(zk);
       const rounds = this.chance.whole(1, 6);
@@ -70,6 +69,12 @@ export abstract class RecipeClient {
     } finally {
       await zk.close();
     }
+  }
+
+  protected connect(): Promise<ZooKeeper> {
+    const { network, servers, options: { sessionTimeoutMs } } = this.#shared;
+    const { clock } = this.process;
+    return connect({ servers, clock, dial: network.dial(this.process), sessionTimeoutMs });
   }
 
   protected connected(_zk: ZooKeeper): void {}

@@ -1,7 +1,7 @@
 /** What the worlds of all recipes share: a keeper, clients on machines of their own, faults, and a quiet end with progress. */
 import type { ZooKeeperServerList } from "../../src/zookeeper/hosts.ts";
-import { applyFaults } from "./apply_faults.ts";
-import { drawFaults } from "./fault_plan.ts";
+import { applyFaults, type FaultTargets } from "./apply_faults.ts";
+import { drawFaults, type Fault } from "./fault_plan.ts";
 import { keeperPort, keeperProgram } from "./lock/keeper_program.ts";
 import type { ClientWorld } from "./recipe_client.ts";
 import type { RunOptions, RunOutcome, RunPlan } from "./simulation.ts";
@@ -65,6 +65,22 @@ export function drawPlan<Options extends RecipeWorldOptions>(
   return { world, seed, options: { ...options } as unknown as RunPlan["options"], faults };
 }
 
+/** A fault with this target waits for the next commit of the keeper, and comes while it is on its way. */
+const keeperCommit = "commit of keeper";
+
+/** Aims most of the keeper's deaths at commits, and adds some power cuts. */
+export function atCommits(plan: RunPlan): RunPlan {
+  const chance = new Chance(plan.seed).fork("deaths in commits");
+  const isDeath = ({ kind, target }: Fault) => (kind === "kill" || kind === "lose") && target === "keeper";
+  const aimed = (fault: Fault) => isDeath(fault) && chance.is(0.8) ? { ...fault, target: keeperCommit } : fault;
+  const untilMs = Number(plan.options["quietMs"]);
+  const cuts = Array.from({ length: chance.oneOf([0, 0, 1, 2]) }, (): Fault => {
+    const at = chance.whole(0, untilMs - 1);
+    return { at, kind: "lose", target: keeperCommit, forMs: Math.min(untilMs - at, chance.whole(20, 2000)) };
+  });
+  return { ...plan, faults: [...plan.faults.map(aimed), ...cuts] };
+}
+
 interface RecipeRun extends RunOptions {
   readonly program: SimProgram;
   /** A process that holds something now: faults aim at it. */
@@ -124,7 +140,7 @@ export class RecipeWorld implements ClientWorld {
     const processes = [keeper, ...all];
     const byName = new Map(processes.map((one) => [one.name, one]));
     const target = (name: string) => name === "holder" ? holder() : byName.get(name);
-    applyFaults(this.#plan.faults, { world, network, diskOf: () => disk, target });
+    this.#applyFaults({ world, network, diskOf: () => disk, target });
     for (const one of processes) world.after(world.chance.between(0, 50), () => one.start());
     const servedMs = quietMs + servedWithinMs;
     world.after(servedMs, () => {
@@ -146,6 +162,21 @@ export class RecipeWorld implements ClientWorld {
       simulatedMs: world.nowMs,
       counts: world.counts,
     };
+  }
+
+  #applyFaults(targets: FaultTargets): void {
+    const { world, options: { quietMs } } = this;
+    const moments = world.chance.fork("moments in commits");
+    const isAimed = ({ target }: Fault) => target === keeperCommit;
+    applyFaults(this.#plan.faults.filter((fault) => !isAimed(fault)), targets);
+    for (const fault of this.#plan.faults.filter(isAimed)) {
+      world.after(fault.at, () =>
+        this.#disk.atNextCommit((durationMs) => {
+          const forMs = "forMs" in fault ? Math.min(fault.forMs, quietMs - world.nowMs) : 0;
+          if (forMs <= 0) return;
+          applyFaults([{ ...fault, target: "keeper", forMs, at: moments.next() * durationMs } as Fault], targets);
+        }));
+    }
   }
 
   #machine(host: string) {

@@ -1,12 +1,12 @@
 /** The dose of the gate: fixed seeds, the cases that were found, known defects put back, and equal traces on both runtimes. */
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { dose } from "../support/dose.ts";
 import { faultKinds } from "./fault_plan.ts";
-import { runMutant } from "./mutants.ts";
+import { removeCopy, runMutant } from "./mutants.ts";
 import { mutants } from "./mutant_table.ts";
 import type { RunPlan } from "./simulation.ts";
 import { simulations } from "./simulations.ts";
@@ -67,6 +67,8 @@ describe("cases that were found", () => {
 });
 
 describe("known defects are found", () => {
+  afterAll(removeCopy);
+
   test.each(mutants)("$name", (mutant) => {
     const { problem, seed, kind } = runMutant(mutant);
     expect({ problem, seed, kind }).toEqual({ problem: null, seed: expect.any(Number), kind: expect.any(String) });

@@ -121,6 +121,8 @@ class Pass {
   #forgottenUpTo = -1;
   /** The same after a loss of power: what is between the two. */
   #unflushed: { readonly from: number; readonly upTo: number }[] = [];
+  /** A topic does not keep what all its subscribers have had: behind a seek to the start all up to it may be gone. */
+  #goneUpTo = -1;
   /** By then it had asked to be put to the end. */
   #endSoughtBy = -1;
   /** Two processes may have had the same state. */
@@ -193,6 +195,7 @@ class Pass {
       this.#endSoughtBy = Math.max(this.#endSoughtBy, doneBy);
       return;
     }
+    if (to === "start") this.#goneUpTo = Math.max(this.#goneUpTo, this.#hadUpTo);
     const place = to === "start" || !isSure ? -1 : to;
     this.#hadUpTo = Math.min(this.#hadUpTo, place);
     this.#hardUpTo = Math.min(this.#hardUpTo, place);
@@ -281,7 +284,7 @@ class Pass {
     const subscription = this.#subscriptions.findLast(({ mustFrom }) => mustFrom < operation.invokedAt);
     if (put === null || put.id === null || subscription === undefined) return;
     const isMine = put.invokedAt > subscription.mustFrom && subscription.endFrom > operation.returnedAt;
-    if (!isMine || put.id <= Math.max(operation.last ?? -1, this.#greatest)) return;
+    if (!isMine || put.id <= Math.max(operation.last ?? -1, this.#greatest, this.#goneUpTo)) return;
     if (log.lost.has(put.id)) return;
     if (put.invokedAt < this.#endSoughtBy || operation.returnedAt - put.invokedAt > this.#expiresAfterMs) return;
     const { id, name, returnedAt } = put;

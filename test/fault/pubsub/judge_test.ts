@@ -284,6 +284,17 @@ test("who seeks has again what is behind the new place, and need not have what i
   expect(broken(hole)).toEqual(["lost"]);
 });
 
+test("what was had need not be there for who seeks the start, and what was not had must be", () => {
+  const all = told();
+  all.get("alice", ["a1:1", "a2:2"]);
+  all.seek("alice", "start").get("alice", []);
+  expect(broken(all)).toEqual([]);
+  const some = told().put("bob", "a3", { ids: [3] });
+  some.get("alice", ["a1:1", "a2:2"]);
+  some.seek("alice", "start").get("alice", []);
+  expect(broken(some)).toContain("hidden");
+});
+
 test("behind the same last something else may come when there was a seek in between, and not otherwise", () => {
   const powerLost = () => {
     const story = told().put("bob", "a3", { ids: [3] });

@@ -27,6 +27,9 @@ interface Entry {
   isStarted: boolean;
   /** The member knows that it was started. */
   isTold: boolean;
+  /** Its nodes on the disk: another one when it moves to another generation; and the commit that has removed the last one. */
+  readonly nodes: Set<string>;
+  goneIn: number;
 }
 
 /** A membership that a process works under. */
@@ -54,8 +57,11 @@ export class BarrierOracle implements TreeObserver {
     string,
     { readonly epoch: string; readonly generation: number; readonly token: bigint }
   >();
+  /** The generation that could be entered after the last commit. */
+  readonly #open = new Map<string, { readonly epoch: string; readonly generation: number }>();
   readonly #gates = new Map<string, GateHistory>();
   #changed = new Set<string>();
+  #commits = 0;
   /** A node came and went within one commit. */
   #hiddenMs = -1;
 
@@ -160,6 +166,10 @@ export class BarrierOracle implements TreeObserver {
     if (participant === null) return;
     const entry = this.#entries.get(participant.guid);
     if (entry === undefined && after !== undefined) {
+      const open = this.#open.get(path.slice(0, path.lastIndexOf("/")));
+      if (open !== undefined && open.epoch === participant.epoch && open.generation > participant.generation) {
+        this.#world.fail("entered too late", `${path}; generation ${open.generation} was open before`);
+      }
       const sessionId = after.ephemeralOwner;
       const life = this.#lives.get(sessionId);
       this.#entries.set(participant.guid, {
@@ -168,18 +178,24 @@ export class BarrierOracle implements TreeObserver {
         atMs: this.#world.nowMs,
         isStarted: false,
         isTold: false,
+        nodes: new Set([path]),
+        goneIn: Infinity,
       });
-    }
+    } else if (after !== undefined) entry?.nodes.add(path);
+    else if (entry?.nodes.delete(path) === true) entry.goneIn = this.#commits;
     if (after === undefined && entry?.isStarted === false) this.#world.count("mark participant gone before the start");
   }
 
   committed(): void {
+    this.#commits++;
     const changed = this.#changed;
     if (changed.size === 0) return;
     this.#changed = new Set();
     for (const path of changed) {
       const state = this.#stateAt(path);
-      if (state !== undefined) this.#checkStart(path, state);
+      if (state === undefined) continue;
+      this.#open.set(path, state);
+      this.#checkStart(path, state);
     }
     if (!this.#isEager) return;
     for (const used of [...this.#inUse]) {
@@ -227,6 +243,10 @@ export class BarrierOracle implements TreeObserver {
       const entry = entries[rank];
       if (entry === undefined) return this.#world.fail("early start", `${what}: member ${guid} has never entered`);
       entry.isStarted = true;
+      // Changes of one commit have no order here.
+      if (entry.nodes.size === 0 && entry.goneIn < this.#commits - 1) {
+        return this.#world.fail("early start", `${what}: member ${guid} had left before`);
+      }
       const endedMs = entry.life?.endedMs ?? null;
       if (endedMs === null || endedMs >= enteredMs) return;
       const name = entry.life?.process.name;

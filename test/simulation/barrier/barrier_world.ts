@@ -1,6 +1,13 @@
 /** Participants of a barrier at one keeper, all of them real, under faults; and a quiet end in which each one must be started. */
 import type { OnMemberLost } from "../../../src/coordination/barrier/barrier_state.ts";
-import { drawPlan, drawRecipeOptions, RecipeWorld, type RecipeWorldOptions } from "../recipe_world.ts";
+import {
+  atCommits,
+  drawPlan,
+  drawRecipeOptions,
+  recipeMarks,
+  RecipeWorld,
+  type RecipeWorldOptions,
+} from "../recipe_world.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import type { Chance } from "../world/chance.ts";
 import { BarrierOracle } from "./barrier_oracle.ts";
@@ -47,11 +54,12 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
 
 export const barrierSimulation: Simulation = {
   name: "barrier",
-  plan: (seed) => drawPlan("barrier", seed, drawOptions),
+  plan: (seed) => atCommits(drawPlan("barrier", seed, drawOptions)),
   run,
   marks: [
     ...["starts", "mark participant gone before the start", "mark barrier_timeout", "mark barrier_broken"],
     ...["mark limit_mismatch", "mark membership lost at work", "mark gate closed", "mark gate passed"],
+    ...recipeMarks,
   ],
   gateSeeds: 24,
   // The second one has the real database.

@@ -10,6 +10,7 @@ import { holderName } from "../../../src/coordination/lock/lock_nodes.ts";
 import { BatonError } from "../../../src/errors.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
+import type { Chance } from "../world/chance.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../recipe_client.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import { type FenceOracle, formatWrite } from "./fence_oracle.ts";
@@ -58,7 +59,10 @@ class SimContender extends RecipeClient {
     this.process.world.log(() => `${this.process.name} got ${lease.path} with token ${lease.fencingToken}`);
     try {
       const { fence } = this.#shared;
-      const store = fence === undefined ? null : new FencedStore(zk, { process: this.process, lease, fence });
+      const { process } = this;
+      const store = fence === undefined
+        ? null
+        : new FencedStore(zk, { process, lease, fence, connect: () => this.connect(), chance: this.chance });
       await this.#work(used, store);
       if (wasQuiet) this.#shared.served.add(this.process.name);
     } finally {
@@ -132,7 +136,7 @@ class SimContender extends RecipeClient {
       await sleep(clock, stepMs * this.chance.next());
     }
     // A job that was stopped between its check and its write.
-    if (!oracle.check(used)) await store?.write();
+    if (!oracle.check(used)) await store?.write({ inOwnSession: true });
     oracle.check(used);
     const { lost } = used.lease;
     if (lost.aborted) this.process.world.count(isRevoked(lost) ? "mark leadership revoked" : "mark lock lost at work");
@@ -145,16 +149,37 @@ class FencedStore {
   readonly #process: SimProcess;
   readonly #lease: Lease;
   readonly #fence: FenceOracle;
+  readonly #connect: () => Promise<ZooKeeper>;
+  readonly #chance: Chance;
   #number = 0;
 
-  constructor(zk: ZooKeeper, { process, lease, fence }: { process: SimProcess; lease: Lease; fence: FenceOracle }) {
+  constructor(zk: ZooKeeper, { process, lease, fence, connect, chance }: {
+    readonly process: SimProcess;
+    readonly lease: Lease;
+    readonly fence: FenceOracle;
+    readonly connect: () => Promise<ZooKeeper>;
+    readonly chance: Chance;
+  }) {
     this.#zk = zk;
     this.#process = process;
     this.#lease = lease;
     this.#fence = fence;
+    this.#connect = connect;
+    this.#chance = chance;
   }
 
-  async write(): Promise<void> {
+  /** Writes in the session of the lock, or in one of its own, as `baton fence zk` does: it can outlive that of the lock. */
+  async write({ inOwnSession = this.#chance.is(0.2) } = {}): Promise<void> {
+    if (!inOwnSession) return await this.#writeIn(this.#zk);
+    const zk = await this.#connect();
+    try {
+      await this.#writeIn(zk);
+    } finally {
+      await zk.close();
+    }
+  }
+
+  async #writeIn(zk: ZooKeeper): Promise<void> {
     const { name, path: lock, holderId, fencingToken, mode, slot } = this.#lease;
     const write = { path: `/store-${name}`, token: fencingToken, number: ++this.#number };
     const held = [{ name, node: `${lock}/h/${holderName({ mode, slot, guid: holderId })}` }];
@@ -162,9 +187,9 @@ class FencedStore {
     const data = formatWrite(write);
     const options = { held, clock: this.#process.clock };
     try {
-      await fencedWrite(this.#zk, { do: "set", path, data, version: -1 }, options).catch(async (error) => {
+      await fencedWrite(zk, { do: "set", path, data, version: -1 }, options).catch(async (error) => {
         if (!(error instanceof BatonError) || error.code !== "NOT_FOUND") throw error;
-        await fencedWrite(this.#zk, { do: "create", path, data, parents: false, sequential: false }, options);
+        await fencedWrite(zk, { do: "create", path, data, parents: false, sequential: false }, options);
       });
       this.#fence.acknowledged(write);
     } catch (error) {

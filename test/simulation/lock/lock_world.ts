@@ -101,7 +101,7 @@ export const fenceSimulation: Simulation = {
       quietMs: 40_000,
     })),
   run,
-  marks: ["fenced writes", "mark fenced write without a response"],
+  marks: ["fenced writes", "mark fenced write without a response", "mark stale write refused"],
   gateSeeds: 14,
   traceSeeds: { from: 1, seeds: 1 },
 };

@@ -1,7 +1,14 @@
 /** Runs of a pool at one keeper, all of them real, under faults; and a quiet end in which every item must be done. */
 import { poolPath } from "../../../src/coordination/pool/pool_path.ts";
 import { LockOracle } from "../lock/lock_oracle.ts";
-import { drawPlan, drawRecipeOptions, RecipeWorld, type RecipeWorldOptions } from "../recipe_world.ts";
+import {
+  atCommits,
+  drawPlan,
+  drawRecipeOptions,
+  recipeMarks,
+  RecipeWorld,
+  type RecipeWorldOptions,
+} from "../recipe_world.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import type { Chance } from "../world/chance.ts";
 import { PoolOracle } from "./pool_oracle.ts";
@@ -71,11 +78,12 @@ function addItemsAgain(
 
 export const poolSimulation: Simulation = {
   name: "pool",
-  plan: (seed) => drawPlan("pool", seed, drawOptions),
+  plan: (seed) => atCommits(drawPlan("pool", seed, drawOptions)),
   run,
   marks: [
     ...["jobs", "runs of a pool", "mark limit reached", "mark limit_mismatch", "mark item is to do again"],
     ...["mark run stopped", "mark session of a grant ended"],
+    ...recipeMarks,
   ],
   gateSeeds: 18,
   // The second one has the real database.

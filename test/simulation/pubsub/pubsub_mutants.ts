@@ -25,7 +25,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: [...exactlyOnce, "same last", "after healing"],
-    from: 3,
+    from: 4,
     seeds: 40,
   },
   {
@@ -37,7 +37,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "this.#requireClientId();",
     }],
     kinds: publisherForgotten,
-    from: 4,
+    from: 19,
     seeds: 40,
   },
   {
@@ -61,7 +61,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
     }],
     kinds: ["gap", "publisher order"],
-    from: 3,
+    from: 4,
     seeds: 40,
   },
   {
@@ -80,7 +80,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
     }],
     kinds: ["lost", "id reused", "publisher order", "gap"],
-    from: 3,
+    from: 4,
     seeds: 40,
   },
   {
@@ -96,7 +96,7 @@ export const pubsubMutants: readonly Mutant[] = [
 `,
     }],
     kinds: [...exactlyOnce, "after healing"],
-    from: 6,
+    from: 15,
     seeds: 40,
   },
   {
@@ -110,6 +110,104 @@ export const pubsubMutants: readonly Mutant[] = [
     }],
     kinds: ["never answered", "never published", "never drained"],
     from: 2,
+    seeds: 40,
+  },
+  {
+    name: "a topic takes requests after its seal: neither the server nor its store looks",
+    world: "pubsub",
+    changes: [{
+      file: "src/pubsub/ownership/owned_topic.ts",
+      from: "    this.permit = null;\n    this.isInTransfer = true;\n    this.#handoffDeadlineMs",
+      to: "    this.isInTransfer = true;\n    this.#handoffDeadlineMs",
+    }, {
+      file: engine,
+      from: "topic.epoch === operation.epoch && topic.sealedFor === null) return topic;",
+      to: "topic.epoch === operation.epoch) return topic;",
+    }],
+    kinds: [...exactlyOnce, "one owner"],
+    from: 2,
+    seeds: 40,
+  },
+  {
+    name: "a server answers without a look at its lease",
+    world: "pubsub",
+    changes: [{
+      file: "src/pubsub/server/request_handler.ts",
+      from: "isConfirmed = confirmsByCommit || permit.lease.isConfirmed()",
+      to: "isConfirmed = confirmsByCommit || permit.lease !== null",
+    }],
+    kinds: ["one owner"],
+    from: 38,
+    seeds: 40,
+  },
+  {
+    name: "a proxy takes a put without a response for one that was not done",
+    world: "pubsub",
+    changes: [{
+      file: "src/pubsub/proxy/decide_forwarding.ts",
+      from: 'return { do: "respond", status: mayBeDone || (isSent && traits.changesState) ? "ERROR" : "OVERLOADED" };',
+      to: 'return { do: "respond", status: mayBeDone && isSent && !traits.changesState ? "ERROR" : "OVERLOADED" };',
+    }],
+    kinds: ["fail delivered", "gap", ...exactlyOnce],
+    seeds: 40,
+  },
+  {
+    name: "a client puts what had no response again, under a new number",
+    world: "pubsub",
+    changes: [{
+      file: "src/pubsub/client/publisher.ts",
+      from: "      ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),\n",
+      to: "",
+    }, {
+      file: "src/pubsub/client/publisher.ts",
+      from: "    const own = this.#client.token;\n",
+      to: "    void session; // the number is one of the new session\n",
+    }],
+    kinds: exactlyOnce,
+    seeds: 40,
+  },
+  {
+    name: "a get is answered before the acknowledgement in it is stored",
+    world: "pubsub",
+    changes: [{ file: engine, from: "      if (next <= last) this.#mustCommit = true;\n", to: "" }],
+    kinds: ["duplicated", "same last"],
+    from: 19,
+    seeds: 40,
+  },
+  {
+    name: "a server has in memory only what a subscriber has had",
+    world: "pubsub",
+    changes: [{
+      file: engine,
+      from: `      topic.moveSubscriber(client, decision.position);
+      this.topics.clients.markChanged(client);
+      this.#changedTopics.add(topic);
+      // The next`,
+      to: `      topic.moveSubscriber(client, decision.position);
+      // The next`,
+    }],
+    kinds: ["duplicated", "lost"],
+    seeds: 40,
+  },
+  {
+    name: "a client has in memory only what it has had",
+    world: "pubsub",
+    changes: [{
+      file: "src/pubsub/client/subscriber.ts",
+      from: "    state.setPosition(this.topic, { cursor: id, intent: Math.max(id, intent), folder: null }, options);",
+      to: "    void [state, intent, options];\n    this.#had = id;",
+    }, {
+      file: "src/pubsub/client/subscriber.ts",
+      from: "  readonly #client: PubsubClientSession;\n",
+      to: "  readonly #client: PubsubClientSession;\n  #had = -1;\n",
+    }, {
+      file: "src/pubsub/client/subscriber.ts",
+      from: "    const { cursor, intent } = this.#client.state.subscriberPosition(this.topic);\n",
+      to: `    const { cursor: stored, intent } = this.#client.state.subscriberPosition(this.topic);
+    const cursor = Math.max(stored, this.#had);
+`,
+    }],
+    kinds: ["duplicated"],
     seeds: 40,
   },
 ];

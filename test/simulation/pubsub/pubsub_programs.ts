@@ -1,9 +1,9 @@
 /** The processes of publish/subscribe as simulated programs: topic servers, proxies, clients, and an operator. All of them are the real code. */
 import { type BatonError, messageOf } from "../../../src/errors.ts";
-import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
 import { manageTopic } from "../../../src/pubsub/admin/manage_topic.ts";
 import { setDraining } from "../../../src/pubsub/ownership/announcements.ts";
+import { forgetServer } from "../../../src/pubsub/ownership/forget_server.ts";
 import type { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../../src/pubsub/proxy/pubsub_proxy.ts";
 import { ZookeeperDirectory } from "../../../src/pubsub/proxy/zookeeper_directory.ts";
@@ -22,6 +22,7 @@ import type { HistoryRecorder } from "../../fault/pubsub/history_recorder.ts";
 import type { SimNetwork } from "../world/sim_network.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import { SimStorageThread } from "../world/sim_thread.ts";
+import type { ClientDisk } from "./client_disk.ts";
 import type { TopicDisk } from "./topic_disk.ts";
 
 /** The time until a process that has ended is started again, in milliseconds. */
@@ -126,7 +127,7 @@ export function proxyProgram(system: PubsubSystem, endpoint: string): SimProgram
 export interface ClientProgramOptions {
   readonly clients: readonly ClientPlan[];
   readonly proxies: readonly string[];
-  readonly stateDir: string;
+  readonly disk: ClientDisk;
   readonly recorderOf: (process: SimProcess) => HistoryRecorder;
   readonly phase: LifeOptions["phase"];
   readonly isCalm: () => boolean;
@@ -135,24 +136,15 @@ export interface ClientProgramOptions {
   readonly drained: (client: string) => void;
 }
 
-/** Some clients in one process. Their states are on a disk that loses nothing that was written. */
+/** Some clients in one process. */
 export function clientProgram(system: PubsubSystem, options: ClientProgramOptions): SimProgram {
   return async (process) => {
     const { world, clock } = process;
-    const openState: typeof ClientState.open = async (...values) => {
-      const state = await ClientState.open(...values);
-      process.whenDead(() => {
-        try {
-          state[Symbol.dispose]();
-        } catch {
-          // its client has closed it
-        }
-      });
-      return state;
-    };
+    const { disk: { folder, openState } } = options;
+    options.disk.started(process);
     const life: LifeOptions = {
       ...{ clock, openState, socket: socketOf(process, system), process: `${process.name}.${process.life}` },
-      ...{ proxies: options.proxies, stateDir: options.stateDir, writer: options.recorderOf(process) },
+      ...{ proxies: options.proxies, stateDir: folder, writer: options.recorderOf(process) },
       ...{ phase: options.phase, isCalm: options.isCalm, calmed: options.calmed },
       counted: (what, messages) => world.count(`messages ${what}`, messages),
       troubled: (why) => {
@@ -176,6 +168,8 @@ export interface OperatorProgramOptions {
   readonly topics: readonly string[];
   readonly servers: readonly string[];
   readonly everyMs: number;
+  /** Gives up servers that do not run. */
+  readonly forgets: boolean;
   readonly isQuiet: () => boolean;
   /** Ends a server in order. */
   readonly leave: (server: string, handOff: boolean) => void;
@@ -198,6 +192,12 @@ export function operatorProgram(system: PubsubSystem, options: OperatorProgramOp
           await sleep(clock, chance.next() * 2 * everyMs);
           const topic = chance.oneOf(topics);
           const server = chance.oneOf(servers);
+          if (options.forgets) {
+            await forgetServer(zk, path, server).catch((error) => {
+              if ((error as BatonError).code !== "LOCK_BUSY") throw error;
+            });
+            continue;
+          }
           const what = chance.next();
           if (what < 0.7) {
             const { kind } = await moveTopic(zk, path, { topic, to: server }, request);

@@ -11,7 +11,7 @@ import { parseTopicNode } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { verifyStore } from "../../../src/pubsub/store/verify_topic_store.ts";
 import type { ZooKeeperServerList } from "../../../src/zookeeper/hosts.ts";
 import { crewTopics, planCrew } from "../../fault/pubsub/crew_plan.ts";
-import type { HistoryEvent } from "../../fault/pubsub/history.ts";
+import type { History, HistoryEvent } from "../../fault/pubsub/history.ts";
 import { historyOf, HistoryRecorder } from "../../fault/pubsub/history_recorder.ts";
 import { judge } from "../../fault/pubsub/judge.ts";
 import { applyFaults, type FaultTargets } from "../apply_faults.ts";
@@ -23,6 +23,7 @@ import { SimDisk } from "../world/sim_disk.ts";
 import { SimNetwork } from "../world/sim_network.ts";
 import { SimProcess } from "../world/sim_process.ts";
 import { SimWorld } from "../world/sim_world.ts";
+import { ClientDisk } from "./client_disk.ts";
 import { clientProgram, operatorProgram, proxyProgram, type PubsubSystem, serverProgram } from "./pubsub_programs.ts";
 import { TopicDisk } from "./topic_disk.ts";
 
@@ -42,6 +43,15 @@ interface PubsubWorldOptions {
   readonly clockSpread: number;
   readonly flushMs: number;
   readonly hasQuota: boolean;
+  /** Clients' states can be lost with their disk. */
+  readonly losesStates?: boolean;
+  /** How likely a subscriber seeks, at each get. */
+  readonly seeks?: number;
+  /**
+   * The operator gives up servers that do not run: what they have stored is lost. There are publishers alone, and faults of servers
+   * alone, so that it is known when an answer has left its server.
+   */
+  readonly forgets?: boolean;
   readonly quietMs: number;
 }
 
@@ -54,6 +64,8 @@ const drainMs = 90_000;
 /** How long clients work after everything is healed, in milliseconds. */
 const healedMs = 2000;
 const lookMs = 100;
+/** The longest way of an answer from a server to a client, when only servers have faults, in milliseconds. */
+const wayMs = 500;
 
 function drawOptions(chance: Chance): PubsubWorldOptions {
   const sessionTimeoutMs = chance.oneOf([2000, 4000, 10_000]);
@@ -67,16 +79,25 @@ function drawOptions(chance: Chance): PubsubWorldOptions {
     workers: chance.whole(2, 3),
     rate: chance.oneOf([2, 10, 40]),
     operatorMs: chance.oneOf([500, 3000, 10_000]),
-    retainMessages: chance.oneOf([0, 0, 0, 20]),
+    retainMessages: chance.oneOf([0, 0, 0, 3]),
     clockSpread: chance.oneOf([0, 0.005, 0.024]),
     flushMs: chance.oneOf([0.2, 2, 20]),
     hasQuota: chance.is(0.5),
     quietMs: chance.oneOf([10_000, 20_000, 40_000]),
+    losesStates: chance.is(0.5),
+    forgets: chance.is(0.15),
+    seeks: chance.oneOf([0, 0, 0.03]),
   };
 }
 
 /** A fault with this target waits for the next commit of the server whose name follows, and comes while it is on its way. */
 const commitOf = "commit of ";
+
+/**
+ * A fault with this target waits for the next answer with messages that a client of the process whose name follows gets, and comes
+ * soon afterwards: to the process, and to the server that has answered.
+ */
+const answerTo = "answer to ";
 
 const names = (letter: string, count: number) => Array.from({ length: count }, (_, at) => `${letter}${at + 1}`);
 
@@ -84,7 +105,8 @@ function drawPlan(seed: number): RunPlan {
   const chance = new Chance(seed).fork("plan");
   const options = drawOptions(chance);
   const servers = names("s", options.servers);
-  const others = [...names("p", options.proxies), ...names("w", options.workers)];
+  const workers = names("w", options.workers);
+  const others = [...names("p", options.proxies), ...workers];
   const faults = drawFaults(chance.fork("faults"), {
     untilMs: options.quietMs,
     sessionTimeoutMs: options.sessionTimeoutMs,
@@ -96,10 +118,54 @@ function drawPlan(seed: number): RunPlan {
     if (fault.kind.startsWith("disk") && targets.is(0.85)) {
       return { ...fault, target: targets.oneOf([...servers, "holder"]) };
     }
-    const isDeath = fault.kind === "kill" || fault.kind === "lose";
-    return isDeath && targets.is(0.4) ? { ...fault, target: `${commitOf}${targets.oneOf(servers)}` } : fault;
+    if (fault.kind !== "kill" && fault.kind !== "lose") return fault;
+    const aim = targets.next();
+    if (aim < 0.4) return { ...fault, target: `${commitOf}${targets.oneOf(servers)}` };
+    return aim < 0.6 ? { ...fault, kind: "lose", target: `${answerTo}${targets.oneOf(workers)}` } : fault;
   });
-  return { world: "pubsub", seed, options: { ...options }, faults: moved };
+  if (options.forgets === true) return drawForgetting(chance.fork("stops"), { seed, options, servers, faults });
+  const aimed = drawAimed(chance.fork("answers"), options, workers);
+  return { world: "pubsub", seed, options: { ...options }, faults: [...moved, ...aimed] };
+}
+
+/** In some runs, power cuts of a client and of its server at the same time: what one has forgotten, the other must know. */
+function drawAimed(
+  chance: Chance,
+  { quietMs, sessionTimeoutMs }: PubsubWorldOptions,
+  workers: readonly string[],
+): Fault[] {
+  if (chance.is(0.6)) return [];
+  const whole = (ms: number) => Math.round(ms * 1000) / 1000;
+  const faults: Fault[] = [];
+  for (let at = chance.between(0, 4000); at < quietMs; at += chance.between(1000, 6000)) {
+    const forMs = whole(Math.min(quietMs - at, chance.between(20, sessionTimeoutMs)));
+    faults.push({ at: whole(at), kind: "lose", target: `${answerTo}${chance.oneOf(workers)}`, forMs });
+  }
+  return faults;
+}
+
+const serverFaults: readonly string[] = ["kill", "lose", "stop", "suspend", "disk slow", "wall step"];
+
+/** Servers that are stopped while a commit is on its way, until their sessions have ended and longer. */
+function drawForgetting(chance: Chance, { seed, options, servers, faults }: {
+  readonly seed: number;
+  readonly options: PubsubWorldOptions;
+  readonly servers: readonly string[];
+  readonly faults: readonly Fault[];
+}): RunPlan {
+  const { quietMs } = options;
+  const few = faults.filter(({ kind, target }) =>
+    serverFaults.includes(kind) && [...servers, "holder", "keeper"].includes(target) && chance.is(0.5)
+  );
+  const sessionTimeoutMs = 2000;
+  const whole = (ms: number) => Math.round(ms * 1000) / 1000;
+  const stops: Fault[] = [];
+  for (let at = chance.between(0, 4000); at < quietMs - 5000; at += chance.between(3000, 8000)) {
+    const forMs = whole(sessionTimeoutMs + chance.between(500, 3000));
+    stops.push({ at: whole(at), kind: "stop", target: `${commitOf}${chance.oneOf(servers)}`, forMs });
+  }
+  const all = { ...options, sessionTimeoutMs, subscribers: 0, operatorMs: 300, retainMessages: 0 };
+  return { world: "pubsub", seed, options: all, faults: [...few, ...stops] };
 }
 
 async function run(plan: RunPlan, options: RunOptions = {}): Promise<RunOutcome> {
@@ -129,7 +195,19 @@ class PubsubWorld {
   readonly #events = new Map<string, HistoryEvent[]>();
   readonly #recorder: HistoryRecorder;
   /** The owner of each topic, as the keeper's disk has it. */
-  readonly #owners = new Map<string, { readonly owner: string; readonly state: string }>();
+  readonly #owners = new Map<
+    string,
+    { readonly owner: string; readonly state: string; readonly incarnation: string }
+  >();
+  /** Contents that were given up: message ids up to `last`. */
+  readonly #givenUp: {
+    readonly topic: string;
+    readonly last: number;
+    readonly owner: string;
+    readonly atMs: number;
+  }[] = [];
+  /** Called once by process, with the server that has answered a get. */
+  readonly #atNextAnswer = new Map<string, (server: string) => void>();
   readonly #told = new Map<string, (how: { readonly handOff: boolean }) => void>();
   readonly #clients = { calm: new Set<string>(), published: new Set<string>(), drained: new Set<string>() };
   #phase: "work" | "end" | "drain" = "work";
@@ -188,17 +266,23 @@ class PubsubWorld {
       diskOf: (process) => process.name === "keeper" ? this.#keeperDisk : this.#disks.get(process.name),
       target: (name) => this.#processes.get(name === "holder" ? this.#holder() : name),
     };
-    const isAimed = ({ target }: Fault) => target.startsWith(commitOf);
-    applyFaults(this.#plan.faults.filter((fault) => !isAimed(fault)), targets);
     const moments = world.chance.fork("moments in commits");
-    for (const fault of this.#plan.faults.filter(isAimed)) {
-      const target = fault.target.slice(commitOf.length);
-      world.after(fault.at, () =>
-        this.#disks.get(target)?.atNextCommit((durationMs) => {
-          if (this.#isCalm) return;
-          const forMs = "forMs" in fault ? Math.min(fault.forMs, this.#options.quietMs - world.nowMs) : 0;
-          applyFaults([{ ...fault, target, forMs, at: moments.next() * durationMs } as Fault], targets);
-        }));
+    const soon = (fault: Fault, names: readonly string[], afterMs: number) => {
+      if (this.#isCalm) return;
+      const forMs = "forMs" in fault ? Math.min(fault.forMs, this.#options.quietMs - world.nowMs) : 0;
+      applyFaults(names.map((target) => ({ ...fault, target, forMs, at: afterMs }) as Fault), targets);
+    };
+    for (const fault of this.#plan.faults) {
+      const [, aim, name = ""] = /^(commit of |answer to )(.*)$/.exec(fault.target) ?? [];
+      if (aim === commitOf) {
+        const call = (durationMs: number) => soon(fault, [name], moments.next() * durationMs);
+        world.after(fault.at, () => this.#disks.get(name)?.atNextCommit(call));
+      } else if (aim === answerTo) {
+        // Later than what the client has noted at that time.
+        const afterMs = 0.001 + moments.oneOf([0, 1, 20]) * moments.next();
+        const call = (server: string) => soon(fault, [name, server], afterMs);
+        world.after(fault.at, () => void this.#atNextAnswer.set(name, call));
+      } else applyFaults([fault], targets);
     }
   }
 
@@ -237,24 +321,27 @@ class PubsubWorld {
   }
 
   #addClients(proxies: readonly string[]): void {
-    const { publishers, subscribers, workers, rate, topics: count, servers, operatorMs } = this.#options;
+    const { publishers, subscribers, workers, rate, topics: count, servers, operatorMs, seeks = 0 } = this.#options;
     const topics = crewTopics("").slice(0, count);
     const crew = planCrew(this.#plan.seed, { topics, publishers, subscribers, workers, rate });
     const { calm, published, drained } = this.#clients;
     for (const [at, planned] of crew.workers.entries()) {
-      // With few topics a client would have one twice; at a low rate a large batch would be followed by a pause of minutes. A seek to the start finds nothing where all have had everything, which the
-      // judge takes for a lost message.
+      // With few topics a client would have one twice; at a low rate a large batch would be followed by a pause of minutes.
       const clients = planned.map((client) => ({
         ...client,
         topics: [...new Set(client.topics)],
-        seeks: 0,
+        seeks: client.role === "subscriber" ? seeks : 0,
         batch: Math.min(client.batch, Math.ceil(2 * client.rate) || client.batch),
       }));
       if (clients.length === 0) continue;
       const name = `w${at + 1}`;
+      const disk = new ClientDisk(this.#world, {
+        ...{ name, folder: join(this.#folder, name), losesStates: this.#options.losesStates === true },
+        onLoss: (client, what) => this.#recorder.state(client, what),
+      });
       const program = clientProgram(this.#system, {
-        ...{ clients, proxies, stateDir: join(this.#folder, name) },
-        recorderOf: ({ life }) => this.#recorderOf(`${name}.${life}`),
+        ...{ clients, proxies, disk },
+        recorderOf: ({ life }) => this.#recorderOf(`${name}.${life}`, (event) => this.#answered(name, event)),
         phase: () => this.#phase,
         isCalm: () => this.#isCalm,
         calmed: (client) => void calm.add(client),
@@ -264,7 +351,7 @@ class PubsubWorld {
       this.#add(name, `10.0.3.${at + 1}`, program);
     }
     const operator = operatorProgram(this.#system, {
-      ...{ topics, servers: names("s", servers), everyMs: operatorMs },
+      ...{ topics, servers: names("s", servers), everyMs: operatorMs, forgets: this.#options.forgets === true },
       isQuiet: () => this.#isCalm,
       leave: (server, handOff) => this.#told.get(server)?.({ handOff }),
     });
@@ -282,11 +369,20 @@ class PubsubWorld {
     this.#processes.set(name, new SimProcess(machine, name, program));
   }
 
-  #recorderOf(name: string): HistoryRecorder {
+  #answered(process: string, event: HistoryEvent): void {
+    if (event.kind !== "return" || (event.result.got?.length ?? 0) === 0) return;
+    const { by = "" } = event.result;
+    const call = this.#atNextAnswer.get(process);
+    this.#atNextAnswer.delete(process);
+    call?.(by);
+  }
+
+  #recorderOf(name: string, onEvent: (event: HistoryEvent) => void = () => {}): HistoryRecorder {
     const events: HistoryEvent[] = [];
     this.#events.set(name, events);
     return new HistoryRecorder(() => this.#world.nowMs, (event) => {
       events.push(event);
+      onEvent(event);
       this.#world.log(() => `${name}: ${JSON.stringify(event)}`);
     });
   }
@@ -304,11 +400,15 @@ class PubsubWorld {
       const { path, data, version } = nodeOf(row);
       if (data === null) continue;
       if (!path.startsWith(prefix) || path.slice(prefix.length).split("/").length !== 2) continue;
-      const { topic, owner, epoch, state, incarnation } = parseTopicNode(data, path);
+      const { topic, owner, epoch, state, incarnation, baseOffset } = parseTopicNode(data, path);
       const before = this.#owners.get(topic);
       this.#world.log(() => `topic "${topic}": ${state} at ${owner}, epoch ${epoch}, version ${version}`);
       if (before !== undefined && before.owner !== owner) this.#world.count("mark topic changed its owner");
-      this.#owners.set(topic, { owner, state });
+      if (before !== undefined && before.incarnation !== incarnation) {
+        this.#givenUp.push({ topic, last: baseOffset, owner: before.owner, atMs: this.#world.nowMs });
+        this.#world.count("mark topic given up");
+      }
+      this.#owners.set(topic, { owner, state, incarnation });
       this.#recorder.node({ topic, owner, epoch, state, incarnation, version });
     }
   }
@@ -356,6 +456,7 @@ class PubsubWorld {
     if (world.failure !== null && !world.failure.kind.startsWith("never")) return;
     const retains = this.#options.retainMessages > 0;
     const history = historyOf(this.#events);
+    this.#judgeGivenUp(history);
     const { violations, puts, redelivered, missed } = judge(history, undefined, {
       isDrained: this.#isDone,
       retains,
@@ -374,6 +475,21 @@ class PubsubWorld {
       for (const problem of verifyStore(folder).problems) world.fail("store", `${name}: ${problem}`);
     }
   }
+
+  /** Nobody stores a message in a content that was given up, and says so. */
+  #judgeGivenUp({ operations }: History): void {
+    if (this.#options.forgets !== true) return;
+    for (const { topic, do: what, result: { outcome, ids = [], by = "" }, returnedAt } of operations) {
+      if (what !== "put" || outcome !== "ok" || ids.length === 0) continue;
+      const gone = this.#givenUp.find((one) => one.topic === topic && Math.max(...ids) <= one.last);
+      if (gone === undefined || returnedAt <= gone.atMs + wayMs) continue;
+      const stored = `${by} stored message ${ids[0]} of "${topic}", and answered by ${returnedAt.toFixed(1)} ms`;
+      this.#world.fail(
+        "one owner",
+        `${stored}; the content of ${gone.owner} was given up at ${gone.atMs.toFixed(1)} ms`,
+      );
+    }
+  }
 }
 
 export const pubsubSimulation: Simulation = {
@@ -384,7 +500,8 @@ export const pubsubSimulation: Simulation = {
     ...["mark put of unknown outcome", "mark message delivered again"],
     ...["mark topic changed its owner", "mark move: moved", "mark server left", "mark message given up by retention"],
     ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
-    "effect commit not written by a killed process",
+    ...["effect commit not written by a killed process", "mark client state lost transactions"],
+    ...["mark client state lost", "mark topic given up"],
   ],
   gateSeeds: 20,
 };

@@ -35,6 +35,7 @@ export class SimDisk implements Disposable {
   readonly sqlite: SqliteFolder | null;
   /** A commit of a process that died: only the next one that opens the database knows whether it is there. */
   #undecided: PendingCommit | null = null;
+  #onCommit: ((durationMs: number) => void)[] = [];
   /** Called with the rows of each commit that is on the disk for good. */
   onFlushed: (nodes: readonly StoredRow[], sessions: readonly StoredRow[]) => void = () => {};
 
@@ -78,17 +79,22 @@ export class SimDisk implements Disposable {
     }
     const pieces = [...sqlite.database.load()].map(decodeRows);
     const zxid = pieces[0]?.zxid ?? 0n;
+    const nodes = pieces.flatMap((piece) => piece.nodes);
+    const sessions = pieces.flatMap((piece) => piece.sessions);
     const undecided = this.#undecided;
     this.#undecided = null;
     if (undecided !== null) {
-      const isThere = decodeRows(undecided.bytes).zxid <= zxid;
+      const commit = decodeRows(undecided.bytes);
+      // Sessions that were opened are a commit without a transaction.
+      const stored = new Map(sessions.map(({ id, body }) => [id, body?.toString()]));
+      const isThere = commit.zxid === this.zxid
+        ? commit.sessions.every(({ id, body }) => stored.get(id) === body?.toString())
+        : commit.zxid <= zxid;
       this.world.count(`effect commit ${isThere ? "kept" : "torn"} by a power cut`);
       if (isThere) this.#apply(undecided);
     }
     const found = (rows: readonly StoredRow[]) =>
       rows.map(({ id, body }) => `${id} ${body?.toString()}`).sort().join("\n");
-    const nodes = pieces.flatMap((piece) => piece.nodes);
-    const sessions = pieces.flatMap((piece) => piece.sessions);
     if (
       zxid === this.zxid && found(nodes) === found(rowsOf(this.nodes)) &&
       found(sessions) === found(rowsOf(this.sessions))
@@ -97,6 +103,11 @@ export class SimDisk implements Disposable {
       "store lost rows",
       `transaction ${zxid} of ${this.zxid}; ${nodes.length} of ${this.nodes.size} nodes`,
     );
+  }
+
+  /** Calls back once, in the next commit, with the time until it is on the disk. */
+  atNextCommit(call: (durationMs: number) => void): void {
+    this.#onCommit.push(call);
   }
 
   /** Writes a commit. Returns the time until it is on the disk. Throws when the disk is full or fails. */
@@ -117,6 +128,7 @@ export class SimDisk implements Disposable {
     const pending = { bytes: bytes.slice(), writtenMs: this.world.nowMs + durationMs * 0.3, isOver: false };
     this.#pending.push(pending);
     this.world.after(durationMs, () => this.#flush(pending));
+    for (const call of this.#onCommit.splice(0)) call(durationMs);
     return durationMs;
   }
 
