@@ -38,7 +38,9 @@ export class AcceptedDatabase implements AsyncDisposable {
    * Servers that have opened one lose it, and open it again.
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
-    const text = `${noteLoss(ofAll ? isServed : isSuspect, String(ofAll))} SELECT name FROM t`;
+    const text = `${
+      noteLoss(ofAll ? isServed : isSuspect, { certain: String(ofAll), lastLost: "NULL::bigint" })
+    } SELECT name FROM t`;
     const rows = await this.#run(`accept_loss_${ofAll}`, text, []);
     return rows.map((row) => decodeName(row["name"])).sort();
   }
