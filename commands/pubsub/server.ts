@@ -107,7 +107,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
     await using server = await TopicServer.start({
       id,
       dataDir: store.dataDir,
-      ...(store.database === null ? {} : { openShared: databaseOpener(store.database, id) }),
+      ...(store.database === null ? {} : { openShared: databaseOpener(store.database, id, values.moved) }),
       ...(values.pubsubNoBalance ? { balanceEveryMs: null } : {}),
       wasMoved: values.moved,
       listen: values.pubsubServerListen,
@@ -187,10 +187,11 @@ function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
 function databaseOpener(
   { address, ...opening }: SharedDatabase,
   server: string,
+  wasMoved: boolean,
 ): NonNullable<TopicServerOptions["openShared"]> {
   return async (hooks, options) => {
     const { openPostgresStore } = await import("../../src/pubsub/postgres_store/open_postgres_store.ts");
-    return await openPostgresStore(address, hooks, { ...options, ...opening, server });
+    return await openPostgresStore(address, hooks, { ...options, ...opening, server, wasMoved });
   };
 }
 

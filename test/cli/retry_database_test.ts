@@ -76,6 +76,20 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
     }
   });
 
+  test("another cluster is refused until an operator accepts it", async () => {
+    await server.sql("UPDATE baton.store SET system_id = '7'");
+    const stats = (options = "") => run(`@retry stats --name plain ${options}`);
+    const refused =
+      /is in another cluster .* than the one in which its tables were made \(7\).*start once with --moved/;
+    expect(await stats()).toMatchObject({ code: 78, stderr: expect.stringMatching(refused) });
+    expect(await stats("--moved")).toMatchObject({ code: 0 });
+    expect(await stats()).toMatchObject({ code: 0 });
+    expect(await run("@retry stats --moved", { BATON_RETRY_STORE: "folder" })).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/--moved is for a store in a database/),
+    });
+  });
+
   test("call stores what failed, and every operator's word works", async () => {
     const words = { ...env(), BATON_RETRY_NAME: "words" };
     const called = await run("printf body | @retry call --interval 1h -- sh -c 'cat >/dev/null; exit 3'", words);

@@ -7,7 +7,7 @@ import { hostname } from "node:os";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
-import { migrateDatabase } from "../../postgres/database_schema.ts";
+import { acceptMovedDatabase, migrateDatabase } from "../../postgres/database_schema.ts";
 import { systemClock } from "../../support/clock.ts";
 import { Gather } from "../../support/gather.ts";
 import type { WorkProgress } from "../../support/work_progress.ts";
@@ -33,6 +33,8 @@ export interface PostgresStoreOptions {
   readonly mustExist: boolean;
   /** Creates the tables first, or brings them to the format of this program. */
   readonly migrates?: boolean;
+  /** The database may be in another cluster than the one in which its tables were made. */
+  readonly wasMoved?: boolean;
   readonly requiresSync?: boolean;
   /** Duration of the lease of this process on messages, in milliseconds. Left out: it claims none. */
   readonly leaseMs?: number;
@@ -97,10 +99,11 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
 
   /** Rejects with CONFIG if there is no such queue or the database cannot be used, UNREACHABLE, and REFUSED. */
   static async open(options: PostgresStoreOptions): Promise<PostgresRetryStore> {
-    const { address, mustExist, migrates = false } = options;
+    const { address, mustExist, migrates = false, wasMoved = false } = options;
     if (migrates) {
       await migrateDatabase(address, { tables: sharedQueueTables, clock: systemClock(), name: "migration" });
     }
+    if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
     const store = new PostgresRetryStore(options);
     try {
       await store.#queue.open({ mustExist });
