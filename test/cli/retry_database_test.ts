@@ -67,7 +67,6 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
       [await stats(url("baton", server.port)), 77, /wants a password, and there is none/],
       [await stats(url("baton", server.port, "?sslmod=disable")), 78, /the parameter "sslmod" is not known/],
       [await run("@retry stats --name plain --require-sync"), 78, /there is no standby.*\(--require-sync\)/],
-      [await run("@retry run --name plain --from-topic t --proxies tcp://127.0.0.1:9"), 64, /need a store in a folder/],
     ] as const;
     for (const [{ code, stdout, stderr }, wanted, sentence] of cases) {
       expect([code, stdout]).toEqual([wanted, ""]);

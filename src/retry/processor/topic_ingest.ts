@@ -104,9 +104,11 @@ export class TopicIngest {
   async #subscribe(signal: AbortSignal): Promise<void> {
     const { client, subscriber: { topic }, store } = this.#options;
     await client.subscribe(topic, { signal });
-    // A topic that was created again starts at the first id: the recorded id is of the old one.
+    // A topic that was created again starts at the first id: the recorded id is of the old one. It is read first, as another processor
+    // may have stored newer messages meanwhile.
+    const last = await store.call("lastIngestedId", topic);
     const { end = 0 } = await client.info(topic, { signal });
-    await store.call("startIngest", topic, end);
+    if (last > end) await store.call("forgetIngested", topic, last);
     this.#isSubscribed = true;
   }
 
