@@ -17,12 +17,18 @@ const returned = z.array(topic).describe("complete topics that returned to the s
 
 const takenOver = z.array(topic).describe("topics of a database that another server has now; nothing of them is lost");
 
+const loss = z.enum(["certain", "possible"]).nullable();
+
 export const pubsubMessageShape = z.strictObject({
   version,
   topic,
   id: messageId,
   redelivered: z.boolean().describe("true if it may have been delivered before"),
   msg_id: z.string().nullable().describe("message ID that the publisher set with --msg-id"),
+  missed: count.describe(
+    "messages before this one that retention, a repair or a fail-over of the database has removed",
+  ),
+  loss: loss.describe("whether a fail-over of the database has lost messages before this one that were answered OK"),
   body: z.string().optional().describe("only if the message is UTF-8"),
   body_base64: z.string().optional().describe("only if the message is not UTF-8"),
 });
@@ -33,6 +39,7 @@ export const pubsubPutShape = z.strictObject({
   topic,
   messages: count.describe("messages that this call has put"),
   without_subscribers: count.describe("those that reach no client, because none was subscribed to the topic"),
+  loss: loss.describe("whether a fail-over of the database has lost earlier messages that were answered OK"),
 });
 export type PubsubPutJson = z.infer<typeof pubsubPutShape>;
 

@@ -2,12 +2,12 @@
  * `get` and `peek`: how many messages, and where they go. A message counts as delivered once it has reached its
  * destination.
  */
-import { lossSentence } from "./client_put.ts";
+import { lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
 import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
-import { type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { sleep } from "../../src/support/deadline.ts";
@@ -28,7 +28,7 @@ const followWaitMs = 3_600_000;
 const retryEveryMs = 1000;
 
 /** Delivers messages, in order. A number ends the command with that exit code. */
-type Sink = (messages: readonly ReceivedMessage[]) => Promise<ExitCode | null>;
+type Sink = (fetched: FetchResult) => Promise<ExitCode | null>;
 
 type GetValue =
   | ("count" | "wait" | "follow" | "untilEmpty" | "outDir" | "exec" | "ack" | "lines" | "null" | "json")
@@ -58,12 +58,13 @@ export async function runClientGet(run: GetRun): Promise<ExitCode> {
     // A command may take long for each message, so fewer are fetched in advance.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
-    const { messages, missed, loss } = await requestWithRetries(
+    const fetched = await requestWithRetries(
       run,
       () => subscriber.fetch({ max: wanted, waitMs, peek, signal }),
     );
-    if (loss !== undefined) io.err(`baton: ${lossSentence(target.topic, loss)}\n`);
-    if (missed > 0) {
+    const { messages, missed, loss } = fetched;
+    if (loss !== null) io.err(`baton: ${lossSentence(target.topic, loss, missed)}\n`);
+    else if (missed > 0) {
       const were = missed === 1 ? "was" : "were";
       io.err(
         `baton: ${
@@ -71,7 +72,7 @@ export async function runClientGet(run: GetRun): Promise<ExitCode> {
         } of "${target.topic}" ${were} removed from the topic by its retention, or as damaged\n`,
       );
     }
-    const code = messages.length === 0 ? null : await sink(messages);
+    const code = messages.length === 0 ? null : await sink(fetched);
     if (code !== null) return code;
     had += messages.length;
     progress.add(messages.length);
@@ -155,7 +156,7 @@ function sinkOf(
   const { topic } = target;
   if (values.outDir !== undefined) {
     const folder = new OutFolder(values.outDir, { state: client.state, topic });
-    return (messages) => {
+    return ({ messages }) => {
       folder.deliver(messages);
       return Promise.resolve(null);
     };
@@ -167,11 +168,12 @@ function sinkOf(
   }
   const end = single && !values.json ? separatorOf(values) : values.null ? "\0" : "\n";
   const output = new MessageOutput(end, run.signal);
-  return async (messages) => {
+  return async ({ messages, missed, loss }) => {
     const last = messages.at(-1)?.id ?? 0;
     if (target.operation !== "peek") subscriber.recordDelivery(last);
-    for (const message of messages) {
-      await output.print(values.json ? encodeMessageJson(topic, message) : message.body);
+    for (const [index, message] of messages.entries()) {
+      const gap = index === 0 ? { missed, loss } : { missed: 0, loss: null };
+      await output.print(values.json ? encodeMessageJson(topic, message, gap) : message.body);
       if (!peek && message.id !== last) subscriber.acknowledge(message.id, { durable: false });
     }
     if (!peek) subscriber.acknowledge(last);
@@ -199,7 +201,7 @@ function execSink(
   children: MessageCommand,
 ): Sink {
   const end = new TextEncoder().encode(separatorOf(call.values));
-  return async (messages) => {
+  return async ({ messages }) => {
     for (const message of messages) {
       if (signal.aborted) throw signal.reason;
       subscriber.recordDelivery(message.id);
@@ -224,10 +226,15 @@ function execSink(
   };
 }
 
-function encodeMessageJson(topic: string, { id, body, redelivered, msgId }: ReceivedMessage): Uint8Array {
+function encodeMessageJson(
+  topic: string,
+  { id, body, redelivered, msgId }: ReceivedMessage,
+  gap: Pick<FetchResult, "missed" | "loss">,
+): Uint8Array {
   const text = decodeUtf8OrNull(body);
   const content = text === null ? { body_base64: Buffer.from(body).toString("base64") } : { body: text };
-  const message: PubsubMessageJson = { version: 1, topic, id: String(id), redelivered, msg_id: msgId, ...content };
+  const head = { version: 1, topic, id: String(id), redelivered, msg_id: msgId, ...gap } as const;
+  const message: PubsubMessageJson = { ...head, ...content };
   return new TextEncoder().encode(JSON.stringify(message));
 }
 

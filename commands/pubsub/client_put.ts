@@ -7,6 +7,7 @@ import {
   NoCheckpoint,
   OffsetCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
+import { type LossCertainty, lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -42,18 +43,12 @@ export interface PutResult {
   /** Messages among them that the topic did not store, because no client was subscribed. */
   readonly withoutSubscribers: number;
   /** The loss of earlier messages that the server has reported. */
-  readonly loss?: string | undefined;
+  readonly loss: LossCertainty | null;
 }
 
 export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
   reportPut(run, await putMessages(run));
   return exitCodes.SUCCESS;
-}
-
-/** The sentence that a client prints about lost messages. */
-export function lossSentence(topic: string, loss: string): string {
-  const what = loss === "certain" ? "has lost" : "may have lost";
-  return `a fail-over of the database ${what} messages of topic "${topic}" that were answered OK; doctor and the servers' log name them`;
 }
 
 /** Prints the result as JSON if that is requested, and to people that messages reach no client. */
@@ -62,9 +57,9 @@ export function reportPut(
   result: PutResult,
 ): void {
   const { messages, withoutSubscribers, loss } = result;
-  if (loss !== undefined) io.err(`baton: ${lossSentence(topic, loss)}\n`);
+  if (loss !== null) io.err(`baton: ${lossSentence(topic, loss)}\n`);
   const without_subscribers = withoutSubscribers;
-  if (values.json) printJson<PubsubPutJson>(io, { version: 1, topic, messages, without_subscribers });
+  if (values.json) printJson<PubsubPutJson>(io, { version: 1, topic, messages, without_subscribers, loss });
   if (withoutSubscribers === 0 || values.quiet || !(values.verbose || io.stderrIsTerminal)) return;
   const name = shellQuoteIfNeeded(topic);
   io.err(
@@ -119,7 +114,7 @@ async function putInput(
   if (resumed > 0 && !values.quiet) {
     io.err(`baton: put ${countWithNoun(resumed, "message")} again; each is stored once\n`);
   }
-  if (input === null) return { messages: resumed, withoutSubscribers: 0 };
+  if (input === null) return { messages: resumed, withoutSubscribers: 0, loss: publisher.loss };
   state.trimInputs(topic);
   const onSkipped = (messages: number, bytes: number) => progress.addEarlierWork(inInput(messages, bytes));
   const { notes, chunks } = unsentPartOf(input, { ...unread, state, topic, resume: values.resume === true, onSkipped });

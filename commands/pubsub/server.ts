@@ -41,7 +41,7 @@ export const pubsubServerCommand = defineCommand({
     "copy of a data directory, also on another machine, is refused (78) unless --moved says that the original is never served again.",
     "With --store postgres://USER@HOST1,HOST2/DATABASE the topics are in a PostgreSQL database, which several servers share: when one of " +
     "them ends or dies, the others own its topics after its session. --migrate creates the tables once. A database that may lose what it " +
-    "has committed is refused (78). The password comes from PGPASSWORD or a password file, never from the URL.",
+    "has committed is refused (78), and so is one in another cluster than before, unless --moved says that it was moved there. The password comes from PGPASSWORD or a password file, never from the URL.",
     "ls lists the servers and how many topics each owns. move, drain and rebalance hand off topics while they are used: to one " +
     "server, away from one server, or until all own the same number. Exit 69: a topic has not moved; 76: the outcome is unknown. A drained server gets no " +
     "new topics until it is started again, or until drain ID --undo. forget gives up a server whose data is lost: its topics begin again, " +
@@ -107,7 +107,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
     await using server = await TopicServer.start({
       id,
       dataDir: store.dataDir,
-      ...(store.database === null ? {} : { openShared: databaseOpener(store.database, id) }),
+      ...(store.database === null ? {} : { openShared: databaseOpener(store.database, id, values.moved) }),
       ...(values.pubsubNoBalance ? { balanceEveryMs: null } : {}),
       wasMoved: values.moved,
       listen: values.pubsubServerListen,
@@ -187,10 +187,11 @@ function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
 function databaseOpener(
   { address, ...opening }: SharedDatabase,
   server: string,
+  wasMoved: boolean,
 ): NonNullable<TopicServerOptions["openShared"]> {
   return async (hooks, options) => {
     const { openPostgresStore } = await import("../../src/pubsub/postgres_store/open_postgres_store.ts");
-    return await openPostgresStore(address, hooks, { ...options, ...opening, server });
+    return await openPostgresStore(address, hooks, { ...options, ...opening, server, wasMoved });
   };
 }
 

@@ -23,7 +23,8 @@ export const serverCommandSettings = {
     help: "on SIGTERM, hand off the topics to other servers before the end, within --drain-timeout",
   }),
   moved: toggle("--moved", {
-    help: "the data directory is a copy, and its original is never served again",
+    help:
+      "the data directory is a copy, or the database was moved to another cluster; the original is never served again",
   }),
   ...logSettings,
   to: flag("--to", textType("id"), { help: "move: the new owner of the topic" }),

@@ -37,7 +37,7 @@ export type TopicStoreLocation =
   });
 
 /** Options that a folder has and a database does not. */
-const folderFlags = { moved: "--moved", pubsubMaxDiskSize: "--max-disk-size" } as const;
+const folderFlags = { pubsubMaxDiskSize: "--max-disk-size" } as const;
 /** Options that a database has and a folder does not. */
 const databaseFlags = {
   pubsubRequireSync: "--require-sync",

@@ -12,14 +12,13 @@ import type { SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings, traceSettings, wantsTraces } from "../../src/config/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
-import { BatonError } from "../../src/errors.ts";
-import type { StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import type { StoreDatabase, StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { HttpHeaders } from "../../src/retry/targets/backend_request.ts";
 import type { TrySpan } from "../../src/retry/targets/try_span.ts";
 import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { Log } from "../../src/support/log.ts";
-import type { TopicClients } from "../../src/retry/targets/topic_clients.ts";
+import type { ClientStates, TopicClients } from "../../src/retry/targets/topic_clients.ts";
 import type { Call } from "../command.ts";
 
 const { pubsubProxies, pubsubProxiesFile, pubsubServiceKey, pubsubRetryTimeout } = pubsubClientSettings;
@@ -43,7 +42,7 @@ export const processorSettings = {
 /** Null: no topic is used. `target`: the topic that messages are delivered to. Throws USAGE and CONFIG. */
 export async function openTopicClients(
   call: Pick<Call<typeof processorSettings>, "values" | "sources" | "io">,
-  { folder }: StoreLocation,
+  location: StoreLocation,
   target: string | undefined,
 ): Promise<TopicClients | null> {
   const { values, sources } = call;
@@ -51,27 +50,37 @@ export async function openTopicClients(
   const named = [target, values.retryFromTopic, destination.kind === "topic" ? destination.topic : undefined];
   const topics = named.filter((topic) => topic !== undefined);
   if (topics.length === 0) return null;
-  if (folder === null) {
-    const options = "--topic, --from-topic and --dead-letter topic:";
-    throw new BatonError("USAGE", `${options} need a store in a folder, and --store names a database`);
-  }
   for (const topic of topics) checkName("topic", topic);
-  const [{ lookupPlaceOf, makeProxyFinder }, { clientSecurity }, { TopicClients }] = await Promise.all([
-    import("../pubsub/find_proxies.ts"),
-    import("../pubsub/service_security.ts"),
-    import("../../src/retry/targets/topic_clients.ts"),
-  ]);
+  const [{ lookupPlaceOf, makeProxyFinder }, { clientSecurity }, { FolderClientStates, TopicClients }] = await Promise
+    .all([
+      import("../pubsub/find_proxies.ts"),
+      import("../pubsub/service_security.ts"),
+      import("../../src/retry/targets/topic_clients.ts"),
+    ]);
   const lookupPlace = lookupPlaceOf(call);
   const security = clientSecurity(values);
+  const states = location.database === null
+    ? new FolderClientStates(location.folder)
+    : await openSharedStates(location.database, location.name);
   return new TopicClients({
     findProxies: makeProxyFinder(call),
     timeoutMs: values.retryAttemptTimeout,
     attemptMs: Math.min(values.pubsubRetryTimeout, values.retryAttemptTimeout),
     ...(security === undefined ? {} : { socket: security }),
     ...(lookupPlace === undefined ? {} : { lookupPlace }),
-    folder,
+    states,
     clientId: values.retryClientId,
   });
+}
+
+/** The tables are made before, as by the store that is opened later. */
+async function openSharedStates(database: StoreDatabase, name: string): Promise<ClientStates> {
+  const [{ SharedClientStates }, { PostgresRetryStore }] = await Promise.all([
+    import("../../src/retry/targets/shared_client_states.ts"),
+    import("../../src/retry/queue/postgres_retry_store.ts"),
+  ]);
+  await PostgresRetryStore.prepare(database);
+  return await SharedClientStates.open(database, { name, clock: systemClock() });
 }
 
 export interface ProcessorTraces extends AsyncDisposable {

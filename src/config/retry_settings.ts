@@ -21,6 +21,11 @@ export const retryStoreSettings = {
     help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
     default: false,
   }),
+  retryMoved: setting(toggleType(), {
+    flag: "--moved",
+    help: "the database was moved to another cluster, and the original is never used again",
+    default: false,
+  }),
 } satisfies SettingTable;
 
 /** Limits of a store. */

@@ -1,6 +1,7 @@
 /** Puts messages of a program into a topic, each exactly once, in the order of the calls. */
 import { BatonError, messageOf } from "../errors.ts";
 import { checkName, messageBytesMax } from "../pubsub/client/client_limits.ts";
+import { type LossCertainty, lossSentence } from "../pubsub/client/loss_sentence.ts";
 import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
 import { abortable, throwIfAborted } from "../support/abort.ts";
@@ -26,6 +27,7 @@ export class TopicPublisher {
   /** Settles when earlier runs, and `resume`, have ended: one of them uses the session at a time. */
   #earlier: Promise<unknown> = Promise.resolve();
   #isClosed = false;
+  #loss: LossCertainty | null = null;
 
   /** Made by `PubsubClient.publisher`. */
   constructor(connection: PubsubConnection, topic: string) {
@@ -110,7 +112,10 @@ export class TopicPublisher {
     const earlier = this.#endRun();
     const resuming = this.#connection.call(this.topic, options, async (session, { endMs = 0, signal }) => {
       await earlier;
-      return await new Publisher(session, this.topic).resume({ signal, endMs });
+      const publisher = new Publisher(session, this.topic);
+      const resumed = await publisher.resume({ signal, endMs });
+      this.#noteLoss(publisher);
+      return resumed;
     });
     this.#earlier = resuming.catch(() => {});
     return await resuming;
@@ -119,6 +124,14 @@ export class TopicPublisher {
   /** Number of messages with an unknown outcome. */
   async unknownPuts(options: PubsubCallOptions = {}): Promise<number> {
     return (await this.#connection.state(this.topic, this.#connection.limitsOf(options))).countIntents(this.topic);
+  }
+
+  /**
+   * Whether a server has reported with a put of this object that a fail-over of the topic's database has lost messages that were put
+   * before and answered OK (`certain`), or may have (`possible`); null: no. `onProblem` of the client receives a sentence, too.
+   */
+  get loss(): "certain" | "possible" | null {
+    return this.#loss;
   }
 
   /** Waits for the puts in flight, each of which has a time limit. */
@@ -130,11 +143,20 @@ export class TopicPublisher {
   #currentRun(): PutRun {
     if (this.#run?.isOpen) return this.#run;
     if (this.#run !== null) this.#earlier = this.#run.ended;
-    const run = new PutRun(this.#connection, this.topic, this.#earlier);
+    const run = new PutRun(this.#connection, this.topic, {
+      earlier: this.#earlier,
+      onStored: (publisher) => this.#noteLoss(publisher),
+    });
     run.ended.then(() => {
       if (this.#run === run) this.#run = null;
     });
     return this.#run = run;
+  }
+
+  #noteLoss({ loss }: Publisher): void {
+    if (loss === null || loss === this.#loss) return;
+    this.#loss = loss;
+    this.#connection.report(lossSentence(this.topic, loss));
   }
 
   #endRun(): Promise<unknown> {
@@ -159,6 +181,7 @@ interface PendingPut extends NewPut {
 class PutRun {
   readonly #connection: PubsubConnection;
   readonly #topic: string;
+  readonly #onStored: (publisher: Publisher) => void;
   /** Puts that were not given to the publisher. */
   #waiting: PendingPut[] = [];
   /** Puts that were given to the publisher and are not confirmed, by counter. */
@@ -171,9 +194,13 @@ class PutRun {
   readonly ended: Promise<void>;
 
   /** `earlier`: the run begins after this; the first put is added before. */
-  constructor(connection: PubsubConnection, topic: string, earlier: Promise<unknown>) {
+  constructor(connection: PubsubConnection, topic: string, { earlier, onStored }: {
+    readonly earlier: Promise<unknown>;
+    readonly onStored: (publisher: Publisher) => void;
+  }) {
     this.#connection = connection;
     this.#topic = topic;
+    this.#onStored = onStored;
     this.ended = earlier.then(() => this.#run());
   }
 
@@ -210,6 +237,7 @@ class PutRun {
         msgIdOf: (counter) => this.#given.get(counter)?.messageId ?? null,
         endMsOf: (first, count) => this.#endMsOf(first, count),
         onStored: (count, _, first) => {
+          this.#onStored(publisher);
           this.#confirm(first, count);
           if (publisher.withoutSubscribers > 0) this.#reportNoSubscriber();
         },

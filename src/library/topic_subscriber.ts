@@ -13,8 +13,16 @@ export interface DeliveredMessage {
   readonly body: Uint8Array;
   /** True if it may have been delivered before: a process, or an iteration, ended before it was acknowledged. */
   readonly redelivered: boolean;
-  /** How many messages before this one the topic's retention, or a repair, has removed before this subscriber got them. */
+  /**
+   * How many messages before this one the topic's retention, a repair, or a fail-over of its database has removed before this subscriber
+   * got them.
+   */
   readonly missed: number;
+  /**
+   * A fail-over of the topic's database has lost messages before this one that were answered OK (`certain`), or may have (`possible`);
+   * otherwise null. It is said again until this message, or a later one, is acknowledged.
+   */
+  readonly loss: "certain" | "possible" | null;
   /** The body as UTF-8. */
   text(): string;
   /** Acknowledges this message and all before it: when this resolves they never come again, not even after a power failure. Rejects with IO. */
@@ -197,9 +205,11 @@ export class TopicSubscriber {
     }
     const { subscriber } = this.#source;
     try {
-      const { messages, missed } = await subscriber.fetch({ max, waitMs: wait, signal: limits.signal });
+      const { messages, missed, loss } = await subscriber.fetch({ max, waitMs: wait, signal: limits.signal });
       return {
-        messages: messages.map((message, index) => this.#toMessage(message, index === 0 ? missed : 0)),
+        messages: messages.map((message, index) =>
+          this.#toMessage(message, index === 0 ? { missed, loss } : { missed: 0, loss: null })
+        ),
         subscriber,
       };
     } catch (thrown) {
@@ -211,9 +221,12 @@ export class TopicSubscriber {
     }
   }
 
-  #toMessage({ id, body, redelivered }: ReceivedMessage, missed: number): DeliveredMessage {
+  #toMessage(
+    { id, body, redelivered }: ReceivedMessage,
+    gap: Pick<DeliveredMessage, "missed" | "loss">,
+  ): DeliveredMessage {
     return {
-      ...{ id, body, redelivered, missed },
+      ...{ id, body, redelivered, ...gap },
       text: () => new TextDecoder().decode(body),
       acknowledge: () => this.acknowledge(id),
     };

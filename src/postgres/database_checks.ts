@@ -12,8 +12,8 @@ export interface DatabaseFacts {
   readonly settings: Readonly<Record<string, string>>;
   /** Null: not readable. */
   readonly standbys: readonly { readonly name: string; readonly state: string; readonly sync: string }[] | null;
-  /** The same for all servers of a cluster, and for a restored volume. */
-  readonly systemId: string;
+  /** The same for all servers of a cluster, and for a restored volume. Null: not readable. */
+  readonly systemId: string | null;
   /** Increases with each promotion. */
   readonly timeline: number;
   /** The wall clock of the database, in milliseconds. */
@@ -38,6 +38,21 @@ const settingNames = [
 
 const oldestVersion = 13;
 
+/**
+ * The identifier of the cluster. Every role may read it, unless an operator has changed that; then, and in a database that only resembles
+ * PostgreSQL, it is null.
+ */
+export async function readSystemId(connection: PrimaryConnection): Promise<string | null> {
+  try {
+    const text = "SELECT system_identifier::text AS system FROM pg_control_system()";
+    const [row] = await connection.run({ name: "check_system", text }, []);
+    return row === undefined ? null : String(row["system"]);
+  } catch (error) {
+    if (error instanceof StatementError && /^(42501|42883|0A000)$/.test(error.sqlState ?? "")) return null;
+    throw error;
+  }
+}
+
 export async function readDatabaseFacts(connection: PrimaryConnection): Promise<DatabaseFacts> {
   const settings = await connection.run({
     name: "check_settings",
@@ -46,9 +61,8 @@ export async function readDatabaseFacts(connection: PrimaryConnection): Promise<
   const [identity] = await connection.run({
     name: "check_identity",
     // pg_control_checkpoint() still has the old timeline after a promotion; the name of the log file has the new one.
-    text:
-      "SELECT system_identifier::text AS system, (('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int) AS timeline, " +
-      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms FROM pg_control_system()",
+    text: "SELECT (('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int) AS timeline, " +
+      "(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms",
   }, []);
   const standbys = await connection.run({
     name: "check_standbys",
@@ -65,7 +79,7 @@ export async function readDatabaseFacts(connection: PrimaryConnection): Promise<
         sync: String(row["sync_state"]),
       }))
       : null,
-    systemId: String(identity?.["system"]),
+    systemId: await readSystemId(connection),
     timeline: Number(identity?.["timeline"]),
     nowMs: Number(identity?.["now_ms"]),
   };
@@ -116,6 +130,12 @@ export function judgeDatabase(
       : "replication is asynchronous: a fail-over may lose acknowledged messages; set synchronous_standby_names";
     if (requiresSync) refuse(`${sentence} (--require-sync)`);
     else warn(sentence);
+  }
+  if (facts.systemId === null) {
+    warn(
+      "the identifier of the cluster cannot be read, so that another cluster is not noticed: " +
+        "GRANT EXECUTE ON FUNCTION pg_control_system() TO the role of baton",
+    );
   }
   if (standbys === null) warn("the state of the standbys cannot be read: GRANT pg_read_all_stats to the role of baton");
   return findings;

@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { type DatabaseAddress, describeDatabase } from "./database_address.ts";
 import { connectToPrimary, type PrimaryConnection, type PrimaryConnectOptions } from "./primary_connection.ts";
+import { readSystemId } from "./database_checks.ts";
 import { StatementError } from "./statement_error.ts";
 
 /** The format of the tables and of their content. */
@@ -31,6 +32,7 @@ export async function migrateDatabase(
   { tables, ...connecting }: PrimaryConnectOptions & { readonly tables: readonly string[] },
 ): Promise<SharedStoreFormat> {
   const connection = await connectToPrimary(address, connecting);
+  const systemId = await readSystemId(connection);
   let step = 0;
   const run = (text: string, values: Parameters<PrimaryConnection["run"]>[1] = []) =>
     connection.run({ name: `migrate_${step++}`, text: inSchema(text, address.schema) }, values, connecting.signal);
@@ -43,15 +45,16 @@ export async function migrateDatabase(
     if (schema?.["missing"] === true) await run("CREATE SCHEMA SCHEMA");
     await run(
       "CREATE TABLE IF NOT EXISTS SCHEMA.store (one bool PRIMARY KEY DEFAULT true CHECK (one), id uuid NOT NULL, " +
-        "format int NOT NULL, writes_from int NOT NULL)",
+        "format int NOT NULL, writes_from int NOT NULL, system_id text)",
     );
     const [before] = await run("SELECT format FROM SCHEMA.store");
     if (Number(before?.["format"] ?? 0) > sharedStoreFormat) throw newerFormat(address, Number(before?.["format"]));
     for (const table of tables) await run(table);
     const [after] = await run(
-      "INSERT INTO SCHEMA.store (id, format, writes_from) VALUES ($1::uuid, $2, $2) " +
-        "ON CONFLICT (one) DO UPDATE SET format = excluded.format, writes_from = excluded.writes_from RETURNING id, format, writes_from",
-      [randomUUID(), sharedStoreFormat],
+      "INSERT INTO SCHEMA.store (id, format, writes_from, system_id) VALUES ($1::uuid, $2, $2, $3::text) " +
+        "ON CONFLICT (one) DO UPDATE SET format = excluded.format, writes_from = excluded.writes_from, " +
+        "system_id = COALESCE(store.system_id, excluded.system_id) RETURNING id, format, writes_from",
+      [randomUUID(), sharedStoreFormat, systemId],
     );
     await run("COMMIT");
     return { storeId: String(after?.["id"]), format: sharedStoreFormat, writesFrom: Number(after?.["writes_from"]) };
@@ -60,19 +63,36 @@ export async function migrateDatabase(
   }
 }
 
-/** Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write to them. */
+/**
+ * Accepts, for an operator, that the tables are in another cluster than the one in which they were made: they were copied, or the cluster
+ * was upgraded. Rejects with StatementError.
+ */
+export async function acceptMovedDatabase(address: DatabaseAddress, connecting: PrimaryConnectOptions): Promise<void> {
+  const connection = await connectToPrimary(address, connecting);
+  try {
+    const text = inSchema("UPDATE SCHEMA.store SET system_id = $1::text", address.schema);
+    await connection.run({ name: "store_moved", text }, [await readSystemId(connection)]);
+  } catch (error) {
+    throw isNoTables(error) ? noTables(address, error) : error;
+  } finally {
+    connection.close();
+  }
+}
+
+/**
+ * Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write to them: they have
+ * another format, or are not in the cluster in which they were made.
+ */
 export async function requireSharedStore(
   connection: PrimaryConnection,
   address: DatabaseAddress,
 ): Promise<SharedStoreFormat> {
-  const text = inSchema("SELECT id, format, writes_from FROM SCHEMA.store", address.schema);
+  const text = inSchema("SELECT id, format, writes_from, system_id FROM SCHEMA.store", address.schema);
   let row: Awaited<ReturnType<PrimaryConnection["run"]>>[number] | undefined;
   try {
     [row] = await connection.run({ name: "store_format", text }, []);
   } catch (error) {
-    if (!(error instanceof StatementError)) throw error;
-    if (error.sqlState === "42P01" || error.sqlState === "3F000") throw noTables(address, error);
-    throw error;
+    throw isNoTables(error) ? noTables(address, error) : error;
   }
   if (row === undefined) throw noTables(address, null);
   const [format, writesFrom] = [Number(row["format"]), Number(row["writes_from"])];
@@ -85,12 +105,30 @@ export async function requireSharedStore(
         "start it once with --migrate, as a role that may change them",
     );
   }
+  const [madeIn, systemId] = [row["system_id"] ?? null, await readSystemId(connection)];
+  if (madeIn !== null && systemId !== null && madeIn !== systemId) {
+    throw otherCluster(address, String(madeIn), systemId);
+  }
   return { storeId: String(row["id"]), format, writesFrom };
 }
 
 /** The schema is checked when the URL is parsed, so it needs no quotes. */
 export function inSchema(sql: string, schema: string): string {
   return sql.replace(/\bSCHEMA\./g, `${schema}.`).replace("CREATE SCHEMA SCHEMA", `CREATE SCHEMA ${schema}`);
+}
+
+function isNoTables(error: unknown): boolean {
+  return error instanceof StatementError && (error.sqlState === "42P01" || error.sqlState === "3F000");
+}
+
+function otherCluster(address: DatabaseAddress, madeIn: string, systemId: string): StatementError {
+  return configError(
+    `The database ${
+      describeDatabase(address)
+    } is in another cluster (system identifier ${systemId}) than the one in which its tables ` +
+      `were made (${madeIn}): the address is wrong, or this is a copy. If it was moved here, and the original is never used again: ` +
+      "start once with --moved",
+  );
 }
 
 function noTables(address: DatabaseAddress, cause: unknown): StatementError {

@@ -96,7 +96,7 @@ describe("the first lines", () => {
     expect((await onTerminal(`@publish ${topic} a b`)).stdout).toContain(sentence);
     expect((await onTerminal(`@publish ${topic} a b -q`)).stdout).not.toContain("reached");
     expect(JSON.parse((await run(`@publish ${topic} a b --json`)).stdout)).toEqual({
-      ...{ version: 1, topic, messages: 2, without_subscribers: 2 },
+      ...{ version: 1, topic, messages: 2, without_subscribers: 2, loss: null },
     });
     await run(`@subscribe ${topic} --until-empty`);
     expect(JSON.parse((await run(`@publish ${topic} a --json`)).stdout)).toMatchObject({ without_subscribers: 0 });

@@ -52,7 +52,6 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
       [await run("@pubsub server --id s1 --migrate --require-sync"), 78, /there is no standby.*\(--require-sync\)/],
       [await run("@pubsub server --id s1 --store postgres://x --data-dir ."), 64, /either in the folder "."/],
       [await run("@pubsub server --id s1 --data-dir . --migrate"), 64, /--migrate is not for topics in a folder/],
-      [await run("@pubsub server --id s1 --moved"), 64, /--moved is not for topics in a database/],
       [await run("@pubsub server verify"), 64, /verify is for a --data-dir: use the database's own means/],
       [await run("@pubsub server ls --migrate"), 64, /--migrate is not for ls/],
     ] as const;
@@ -60,6 +59,21 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
       expect([code, stdout, stderr]).toEqual([wanted, "", expect.stringMatching(sentence)]);
       expect(stderr).not.toMatch(/secret/);
     }
+    // The address is that of another cluster, or the tables were copied.
+    expect((await run("@pubsub server --id s1 --migrate --listen tcp://256.0.0.1:1")).code).not.toBe(78);
+    await server.sql("UPDATE baton.store SET system_id = '7'");
+    for (const words of ["", "--migrate"]) {
+      expect(await run(`@pubsub server --id s1 ${words}`)).toMatchObject({
+        code: 78,
+        stderr: expect.stringMatching(
+          /is in another cluster \(system identifier \d{19}\) than the one in which its tables were made \(7\).*--moved/,
+        ),
+      });
+    }
+    expect((await run("@pubsub server --id s1 --moved --listen tcp://256.0.0.1:1")).code).not.toBe(78);
+    expect(await server.sql("SELECT system_id = (pg_control_system()).system_identifier::text FROM baton.store")).toBe(
+      "t",
+    );
     await server.sql("ALTER SYSTEM SET full_page_writes = off");
     await server.reload();
     expect(await run("@pubsub server --id s1")).toMatchObject({
@@ -170,10 +184,19 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
       stdout: "restored news\n",
     });
     await serves(start("server --id s2"));
-    expect(await put("new")).toMatchObject({ code: 0 });
+    expect(await put("new")).toMatchObject({ code: 0, stderr: expect.stringMatching(/has lost messages/) });
     const kept = await run("@pubsub client alice get news", store);
     expect(kept.stdout).toBe("kept\n");
-    expect((await run("@pubsub client alice get news", store)).stdout).toBe("new\n");
+    // The server that has found the loss is gone; the next one tells the subscriber, until it acknowledges.
+    const sentence = 'a fail-over of the database has lost messages of topic "news" that were answered OK';
+    const peeked = JSON.parse((await run("@pubsub client alice peek news --json", store)).stdout);
+    expect(peeked).toMatchObject({ body: "new\n", missed: 0, loss: "certain" });
+    expect(await run("@pubsub client alice get news", store)).toMatchObject({
+      stdout: "new\n",
+      stderr: expect.stringContaining(sentence),
+    });
+    expect(await put("newer")).toMatchObject({ stderr: "" }); // bob was told with the first put
+    expect(await run("@pubsub client alice get news", store)).toMatchObject({ stdout: "newer\n", stderr: "" });
     const { findings } = JSON.parse((await run('"$baton" doctor --json', store)).stdout);
     expect(findings).toContainEqual({
       kind: "warning",

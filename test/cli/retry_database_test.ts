@@ -67,13 +67,26 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
       [await stats(url("baton", server.port)), 77, /wants a password, and there is none/],
       [await stats(url("baton", server.port, "?sslmod=disable")), 78, /the parameter "sslmod" is not known/],
       [await run("@retry stats --name plain --require-sync"), 78, /there is no standby.*\(--require-sync\)/],
-      [await run("@retry run --name plain --from-topic t --proxies tcp://127.0.0.1:9"), 64, /need a store in a folder/],
     ] as const;
     for (const [{ code, stdout, stderr }, wanted, sentence] of cases) {
       expect([code, stdout]).toEqual([wanted, ""]);
       expect(stderr).toMatch(sentence);
       expect(stderr).not.toMatch(/secret/);
     }
+  });
+
+  test("another cluster is refused until an operator accepts it", async () => {
+    await server.sql("UPDATE baton.store SET system_id = '7'");
+    const stats = (options = "") => run(`@retry stats --name plain ${options}`);
+    const refused =
+      /is in another cluster .* than the one in which its tables were made \(7\).*start once with --moved/;
+    expect(await stats()).toMatchObject({ code: 78, stderr: expect.stringMatching(refused) });
+    expect(await stats("--moved")).toMatchObject({ code: 0 });
+    expect(await stats()).toMatchObject({ code: 0 });
+    expect(await run("@retry stats --moved", { BATON_RETRY_STORE: "folder" })).toMatchObject({
+      code: 64,
+      stderr: expect.stringMatching(/--moved is for a store in a database/),
+    });
   });
 
   test("call stores what failed, and every operator's word works", async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { type DatabaseAddress, parseDatabaseUrl } from "../../src/postgres/database_address.ts";
 import { isSynchronous, readDatabaseFacts, requireSafeDatabase } from "../../src/postgres/database_checks.ts";
-import { migrateDatabase, requireSharedStore } from "../../src/postgres/database_schema.ts";
+import { acceptMovedDatabase, migrateDatabase, requireSharedStore } from "../../src/postgres/database_schema.ts";
 import { connectToPrimary, type PrimaryConnection } from "../../src/postgres/primary_connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { describeWithPeer } from "../support/peers.ts";
@@ -68,6 +68,42 @@ describeWithPeer("postgres", "the schema of a shared store", () => {
     await expect(migrateDatabase(addressOf("fourth", "worker"), { ...options, tables })).rejects.toMatchObject({
       code: "REFUSED",
     });
+  });
+
+  test("in another cluster than the one in which it was made is refused, until an operator accepts it", async () => {
+    const address = addressOf("moved");
+    await expect(acceptMovedDatabase(address, options)).rejects.toThrow(/has no tables of baton/);
+    await migrateDatabase(address, { ...options, tables });
+    const { storeId } = await required(address);
+    await server.sql("UPDATE moved.store SET system_id = '7000000000000000001'");
+    const refused = {
+      code: "CONFIG",
+      message: expect.stringMatching(/is in another cluster .* its tables were made \(7000000000000000001\).*--moved/),
+    };
+    await expect(required(address)).rejects.toMatchObject(refused);
+    await migrateDatabase(address, { ...options, tables }); // does not accept it
+    await expect(required(address)).rejects.toMatchObject(refused);
+    await acceptMovedDatabase(address, options);
+    expect((await required(address)).storeId).toBe(storeId);
+  });
+
+  test("is not compared if the role may not read the identifier of the cluster, and doctor says so", async () => {
+    const address = addressOf("unknown");
+    await migrateDatabase(address, { ...options, tables });
+    await server.sql(
+      "CREATE ROLE blind LOGIN; GRANT USAGE ON SCHEMA unknown TO blind; GRANT SELECT ON unknown.store TO blind; " +
+        "UPDATE unknown.store SET system_id = '7'",
+    );
+    const blind = addressOf("unknown", "blind");
+    await expect(required(blind)).rejects.toThrow(/is in another cluster/); // every role may read it
+    await server.sql("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");
+    await required(blind);
+    const facts = await connected(blind, readDatabaseFacts);
+    await server.sql("GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC");
+    expect(facts.systemId).toBeNull();
+    expect(requireSafeDatabase(blind, facts, { requiresSync: false })).toContainEqual(
+      expect.stringMatching(/GRANT EXECUTE ON FUNCTION pg_control_system\(\)/),
+    );
   });
 
   test("of a newer baton is used only if it lets older ones write", async () => {

@@ -7,6 +7,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { eventually } from "../support/eventually.ts";
 import { failureCode } from "../support/failure_code.ts";
+import { ProxyRig } from "../support/proxy_rig.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
 
 setDefaultTimeout(60_000);
@@ -350,4 +351,36 @@ test("a wait that is no time is refused: it would never end", async () => {
   expect(await failureCode(alice.subscriber(topic).acknowledge(untyped(undefined)))).toBe("USAGE");
   expect(() => new PubsubClient({ proxies: untyped("px1:5001") }, "bob")).toThrow("not an array");
   expect(() => new PubsubClient(place(), untyped(undefined))).toThrow("not a string");
+});
+
+test("a subscriber and a publisher are told of messages that a fail-over has lost", async () => {
+  const rig = new ProxyRig();
+  try {
+    const { directory, endpoint } = await rig.start();
+    const server = await rig.server("s1");
+    directory.add(server, topic);
+    const ids = (first: number, last: number) => [{ first, last }];
+    const batch = ["a", "b"].map((text) => new TextEncoder().encode(text));
+    server.behaviour = (message) => {
+      if (message.name === "PUT") {
+        return { status: "OK", headers: message.batch?.length === 0 ? {} : { ids: ids(9, 9), loss: "possible" } };
+      }
+      if (message.name !== "GET" || message.last >= 8) return { status: message.name === "GET" ? "NO_MESSAGE" : "OK" };
+      return { status: "OK", messageId: 7, headers: { ids: ids(7, 8), missed: 3, loss: "certain" }, batch };
+    };
+    const problems: string[] = [];
+    await using alice = new PubsubClient({ proxies: [endpoint] }, "alice", {
+      stateDir: join(cluster.folder, "told"),
+      onProblem: (sentence) => problems.push(sentence),
+    });
+    const messages = await alice.subscriber(topic).fetch();
+    expect(messages.map(({ id, missed, loss }) => [id, missed, loss])).toEqual([[7, 3, "certain"], [8, 0, null]]);
+    const publisher = alice.publisher(topic);
+    expect(publisher.loss).toBeNull();
+    await publisher.putAll(["one", "two"]);
+    expect(publisher.loss).toBe("possible");
+    expect(problems.filter((sentence) => /may have lost messages of topic/.test(sentence)).length).toBe(1);
+  } finally {
+    await rig.end();
+  }
 });

@@ -5,6 +5,7 @@ import { migrateDatabase } from "../../src/postgres/database_schema.ts";
 import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
 import { forgottenRowsPerDelete } from "../../src/pubsub/store/topic_store_limits.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { runSteps } from "../../src/pubsub/store/store_steps.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
@@ -61,6 +62,16 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
         connection.close();
       },
     };
+  }
+
+  /** Returns a function that takes the topics back to what they are now, as a fail-over does. */
+  async function savepoint(schema: string): Promise<() => Promise<unknown>> {
+    const kept = ["topic", "topic_message", "topic_client", "topic_window", "topic_resolved"];
+    await server.sql(kept.map((table) => `CREATE TABLE ${schema}.${table}_copy AS TABLE ${schema}.${table}`).join(";"));
+    const restored = kept.map((table) =>
+      `DELETE FROM ${schema}.${table}; INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE TABLE ${schema}.${table}_copy`
+    );
+    return () => server.sql(restored.join(";"));
   }
 
   const waitsForLock = (name: string) => async () =>
@@ -258,12 +269,87 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await s1.open("news", 3);
     expect(s1.losses).toEqual([expect.stringMatching(/messages of topic "news" after message 1 .* may be lost/)]);
     const [done] = await s1.execute(put(2, "two", { epoch: 3 }));
-    expect(done).toMatchObject({ code: "OK", ids: [{ first: 2 ** 32 + 3 }], loss: "possible" });
-    // Each client is told once, with its next messages.
+    expect(done).toMatchObject({ code: "OK", ids: [{ first: 2 ** 33 + 3 }], loss: "possible" });
+    // A publisher is told once, and again if it repeats that put.
     expect((await s1.execute(put(3, "three", { epoch: 3 })))[0]?.loss).toBeUndefined();
-    expect((await s1.execute({ ...get, epoch: 3 }))[0]?.loss).toBe("possible");
-    expect((await s1.execute({ ...get, epoch: 3 }))[0]?.loss).toBeUndefined();
+    expect((await s1.execute(put(2, "two", { epoch: 3 })))[0]?.loss).toBe("possible");
   }, 60_000);
+
+  test("a subscriber that has not been told of a loss is told by the next owner, until it acknowledges", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await s1.execute({ ...subscribe, client: "carol" }, put(1, "one"), put(2, "two"));
+    await s1.execute({ ...get, client: "carol", last: 2 }); // carol has both, alice none
+    const undo = await savepoint(schema);
+    expect(codes(await s1.execute(put(3, "lost"), put(4, "lost, too"), { ...get, client: "carol", last: 3 })))
+      .toEqual(["OK", "OK", "OK"]);
+    await undo();
+    await s1.execute(put(5, "five"));
+    await s1.open("news", 1);
+    expect(s1.losses).toEqual([expect.stringMatching(/messages of topic "news" after message 2 .* are lost/)]);
+    await s1[Symbol.asyncDispose](); // it has told no client
+
+    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    await s2.open("news", 2);
+    const at = { epoch: 2 };
+    await s2.execute({ ...subscribe, ...at, client: "dave" });
+    const [stored] = await s2.execute(put(5, "five", at));
+    expect(stored).toMatchObject({ code: "OK", loss: "certain" });
+    const five = stored?.ids?.[0]?.first ?? 0;
+    const told = async (store: SharedTopicStore, client: string, last: number, epoch = 2) => {
+      const [response] = await store.execute({ ...get, client, last, epoch });
+      return [texts(response === undefined ? [] : [response]).join(" "), response?.loss, response?.missed];
+    };
+    expect(await told(s2, "alice", -1)).toEqual(["one two", undefined, 0]); // these come before the lost ones
+    expect(await told(s2, "alice", 2)).toEqual(["five", "certain", 2]);
+    expect(await told(s2, "carol", 3)).toEqual(["five", "certain", 1]); // it says that it has got message 3
+    expect(await told(s2, "dave", -1)).toEqual(["five", undefined, 0]); // it has come since
+
+    await using s3 = new SharedTopicStore(databaseAddress(server.url, schema), "s3");
+    await s3.open("news", 3);
+    expect(s3.losses).toEqual([]); // it is noted once
+    expect(await told(s3, "alice", 2, 3)).toEqual(["five", "certain", 2]);
+    await s3.execute(put(6, "six", { epoch: 3 }));
+    expect(await told(s3, "alice", five, 3)).toEqual(["six", undefined, 0]);
+    expect(await told(s3, "carol", 3, 3)).toEqual(["five six", "certain", 1]);
+  });
+
+  test("a fail-over that undoes an earlier one, and what was noted then, uses no id twice", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    const undo = await savepoint(schema);
+    const ids: number[] = [];
+    // The row looks as if the timeline had grown by one, and then by two.
+    for (const [at, timeline] of [0, -1].entries()) {
+      await undo();
+      await server.sql(`UPDATE ${schema}.topic SET timeline = ${timeline}, synchronous = false WHERE name = 'news'`);
+      await using owner = new SharedTopicStore(databaseAddress(server.url, schema), `s${at + 2}`);
+      await owner.open("news", at + 2);
+      const responses = await owner.execute(put(1, "one", { epoch: at + 2 }), put(2, "two", { epoch: at + 2 }));
+      ids.push(...responses.flatMap(({ ids: ranges = [] }) => ranges.map(({ first }) => first)));
+    }
+    expect(ids).toEqual([2 ** 32 + 2, 2 ** 32 + 3, 2 ** 33 + 2, 2 ** 33 + 3]);
+  });
+
+  test("losses of a topic are kept up to a number and an age, and go with the topic", async () => {
+    const { s1, schema } = await topics();
+    await using _s1 = s1;
+    await server.sql(
+      `INSERT INTO ${schema}.topic_loss SELECT t.id, -n, clock_timestamp() - n * interval '1 day', true, n, n + 1, n * 4294967296, 9
+        FROM ${schema}.topic t, generate_series(1, 40) n WHERE t.name = 'news'`,
+    );
+    await s1.rows.copies.findGarbage();
+    expect(await server.sql(`SELECT count(*), max(last) FROM ${schema}.topic_loss`)).toBe("29|29");
+    await server.sql(`UPDATE ${schema}.topic SET timeline = 0, synchronous = false WHERE name = 'news'`);
+    await s1.open("news", 2);
+    expect(s1.losses.length).toBe(1);
+    expect(await server.sql(`SELECT count(*), max(last) FROM ${schema}.topic_loss`)).toBe("16|15");
+    await runSteps(s1.transfer.drop("news", 3));
+    await eventually(async () => {
+      await s1.rows.copies.collectGarbage();
+      return await server.sql(`SELECT count(*) FROM ${schema}.topic_loss`) === "0";
+    });
+  });
 
   for (const cut of ["before", "after"] as const) {
     test(`a loss is named if the statement that names it is cut off ${cut} it is executed`, async () => {
@@ -271,15 +357,9 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
       const { s1, schema } = await topics(`postgres://baton@127.0.0.1:${cutter.port}/postgres`);
       await using _s1 = s1;
       await s1.execute(put(1, "one"));
-      const kept = ["topic", "topic_message", "topic_client", "topic_window", "topic_resolved"];
-      await server.sql(
-        kept.map((table) => `CREATE TABLE ${schema}.${table}_copy AS TABLE ${schema}.${table}`).join(";"),
-      );
+      const undo = await savepoint(schema);
       expect(codes(await s1.execute(put(2, "lost")))).toEqual(["OK"]);
-      const restored = kept.map((table) =>
-        `DELETE FROM ${schema}.${table}; INSERT INTO ${schema}.${table} OVERRIDING SYSTEM VALUE TABLE ${schema}.${table}_copy`
-      );
-      await server.sql(restored.join(";"));
+      await undo();
       await s1.execute(put(3, "three"));
       cutter.arm(cut, "topic_note_loss");
       await expect(s1.open("news", 1)).rejects.toThrow(/lost/);
@@ -290,6 +370,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
       expect(texts(await s1.execute(get))).toEqual(["one"]);
       const [done] = await s1.execute(put(2, "two"));
       expect(done?.ids?.[0]?.first).toBeGreaterThan(2 ** 32);
+      expect((await s1.execute({ ...get, last: 1 }))[0]).toMatchObject({ loss: "certain", missed: 1 });
     }, 60_000);
   }
 

@@ -20,6 +20,9 @@ export type SharedStoreMistake =
   | "answers a get from memory"
   | "ignores the warning that the standby did not confirm"
   | "opens by a statement that does not wait for the standby"
+  | "answers that there is no message from memory"
+  | "tells of a loss from memory"
+  | "takes a mark that is not behind for no loss"
   | "does not look for lost commits"
   | "looks for lost commits in its own memory only";
 
@@ -32,6 +35,10 @@ export interface SharedStoreOptions {
   /** Fail-overs to the standby, and whether commits wait for it. */
   readonly failovers: number;
   readonly isSynchronous: boolean;
+  /** How many gets there are where no message is. Without it, repeated puts are answered from memory, too. */
+  readonly repeats?: number;
+  /** Servers raise a mark in the database and then record it, and it may be lost. */
+  readonly marks?: boolean;
   readonly mistakes?: readonly SharedStoreMistake[];
   /** The unique index of messages is not there either. */
   readonly lacksUniqueIndex?: boolean;
@@ -44,10 +51,13 @@ interface Rows {
   log: (number | null)[];
   position: number;
   timeline: number;
+  /** The place of the first message after the loss that was noted; null: none. */
+  lossAt: number | null;
+  mark: number;
 }
 
-/** What a client waits for. */
-type ClientRequest = { kind: "put"; message: number } | { kind: "get"; last: number; epoch: number };
+/** What a client waits for. `stored`: what was acknowledged before the request. */
+type ClientRequest = { kind: "put"; message: number } | { kind: "get"; last: number; epoch: number; stored: number };
 
 interface Statement {
   readonly id: number;
@@ -73,6 +83,8 @@ interface ServerState {
   request: ClientRequest | null;
   /** The last revision that this server was told is durable. */
   durable: number;
+  /** It has found the loss. */
+  foundLoss: boolean;
 }
 
 interface State {
@@ -90,13 +102,16 @@ interface State {
   /** The server that wrote in each epoch. */
   writers: Record<number, number>;
   lossNamed: boolean;
+  /** The mark that the coordination service has. */
+  recorded: number;
   faults: number;
   expiries: number;
   failovers: number;
+  repeats: number;
   broken: string | null;
 }
 
-const firstRows = (): Rows => ({ epoch: 1, revision: 0, log: [], position: 0, timeline: 1 });
+const firstRows = (): Rows => ({ epoch: 1, revision: 0, log: [], position: 0, timeline: 1, lossAt: null, mark: 0 });
 const firstNode: TopicNode = {
   ...{ owner: "s0", epoch: 1, state: "stored", incarnation: "b", baseOffset: 0, source: null },
 };
@@ -108,7 +123,7 @@ export class SharedStoreModel implements Model<State> {
   constructor(options: SharedStoreOptions) {
     this.#options = options;
     const server = (known: TopicNode | null): ServerState => (
-      { hasSession: true, known, opened: null, waitsFor: 0, request: null, durable: 0 }
+      { hasSession: true, known, opened: null, waitsFor: 0, request: null, durable: 0, foundLoss: false }
     );
     const { faults, expiries, failovers } = options;
     this.initial = [{
@@ -120,7 +135,7 @@ export class SharedStoreModel implements Model<State> {
         servers: [server(firstNode), server(null)],
       },
       ...{ statements: [], nextId: 1, acknowledged: [], failed: [], delivered: [], writers: {}, lossNamed: false },
-      ...{ faults, expiries, failovers, broken: null },
+      ...{ recorded: 0, faults, expiries, failovers, repeats: options.repeats ?? 0, broken: null },
     }];
   }
 
@@ -200,7 +215,7 @@ export class SharedStoreModel implements Model<State> {
     if (state.faults > 0 && (opened !== null || waited !== undefined)) {
       add("fault", `s${at} is killed and starts again`, (next) => {
         next.faults--;
-        next.servers[at] = { ...dropped(of(next)), hasSession: false, known: null, durable: 0 };
+        next.servers[at] = { ...dropped(of(next)), hasSession: false, known: null, durable: 0, foundLoss: false };
       });
     }
     if (state.expiries > 0 && hasSession) {
@@ -245,7 +260,10 @@ export class SharedStoreModel implements Model<State> {
     for (let message = 1; message <= this.#options.puts; message++) {
       if (state.acknowledged.includes(message) || state.failed.includes(message)) continue;
       if (log.includes(message)) {
-        add("step", `s${at} is asked for put ${message} again`, (next) => acknowledge(next, message));
+        add("step", `s${at} is asked for put ${message} again`, (next) => {
+          if (this.#options.repeats === undefined) acknowledge(next, message);
+          else send(next, at, { kind: "confirm", ...fence }, { kind: "put", message });
+        });
         continue;
       }
       add("step", `s${at} is asked for put ${message}`, (next) => {
@@ -254,12 +272,21 @@ export class SharedStoreModel implements Model<State> {
         if (this.#has("answers OK before the commit")) acknowledge(next, message);
       });
     }
+    if (this.#options.marks) {
+      const { mark } = state.rows;
+      if (mark === 0) add("step", `s${at} raises the mark`, (next) => next.rows.mark++);
+      if (state.recorded < mark) add("step", `s${at} records the mark`, (next) => next.recorded = mark);
+    }
     const last = state.delivered.length;
-    if (!this.#options.gets || log.length <= last) return;
-    const request: ClientRequest = { kind: "get", last, epoch: state.rows.epoch };
+    const isNothing = log.length <= last;
+    if (!this.#options.gets || (isNothing && state.repeats <= 0)) return;
+    const stored = state.acknowledged.length;
+    const request: ClientRequest = { kind: "get", last, epoch: state.rows.epoch, stored };
     add("step", `s${at} is asked for what follows message ${last}`, (next) => {
-      if (position < last) send(next, at, { kind: "move", ...fence, value: last }, request);
-      else if (this.#has("answers a get from memory")) answer(next, at, request);
+      if (isNothing) next.repeats--;
+      if (isNothing && this.#has("answers that there is no message from memory")) this.#answer(next, at, request);
+      else if (position < last) send(next, at, { kind: "move", ...fence, value: last }, request);
+      else if (this.#has("answers a get from memory")) this.#answer(next, at, request);
       else send(next, at, { kind: "confirm", ...fence }, request);
     });
   }
@@ -328,9 +355,9 @@ export class SharedStoreModel implements Model<State> {
       server.durable = revision;
       if (statement.kind === "put") memory.log[statement.place] = statement.value;
       if (statement.kind === "move") memory.position = statement.value;
-      if (request !== null) answer(state, at, request);
+      if (request !== null) this.#answer(state, at, request);
     } else if (outcome === "unique violation" && this.#has("takes a unique violation for a repetition")) {
-      if (request !== null) answer(state, at, request);
+      if (request !== null) this.#answer(state, at, request);
       memory.log[statement.place] = statement.value;
       memory.revision++;
     } else server.opened = null; // not mine any more, or a unique violation: the topic is opened again
@@ -342,15 +369,44 @@ export class SharedStoreModel implements Model<State> {
       return;
     }
     server.opened = rows;
-    if (!this.#has("does not look for lost commits")) {
-      if (rows.revision - 1 < server.durable) state.lossNamed = true;
-      const isNoted = rows.timeline === state.notedTimeline;
-      if (!isNoted && !this.#has("looks for lost commits in its own memory only")) {
-        state.notedTimeline = rows.timeline;
-        if (!this.#options.isSynchronous) state.lossNamed = true;
-      }
+    const isTrusted = this.#has("takes a mark that is not behind for no loss") && state.rows.mark >= state.recorded;
+    // A mark that is behind after a fail-over is raised: the topics look for the loss themselves.
+    state.rows.mark = Math.max(state.rows.mark, state.recorded);
+    if (!this.#has("does not look for lost commits") && !isTrusted) {
+      const looksAtRow = !this.#has("looks for lost commits in its own memory only");
+      const isOther = looksAtRow && rows.timeline !== state.notedTimeline;
+      const isLoss = rows.revision - 1 < server.durable || (isOther && !this.#options.isSynchronous);
+      if (isLoss) this.#noteLoss(state, server);
+      if (isOther && server.opened !== null) state.notedTimeline = rows.timeline;
     }
-    server.durable = rows.revision;
+    server.durable = server.opened?.revision ?? 0;
+  }
+
+  /** One statement, like every change of the row. Subscribers that had lost messages are placed at the end of what there is. */
+  #noteLoss(state: State, server: ServerState): void {
+    const { rows } = state;
+    const opened = server.opened as Rows;
+    if (opened.epoch !== rows.epoch || opened.revision !== rows.revision) return void (server.opened = null);
+    opened.revision = ++rows.revision;
+    opened.lossAt = rows.lossAt = rows.log.length;
+    state.delivered = state.delivered.slice(0, rows.log.length);
+    server.foundLoss = true;
+    state.lossNamed = true;
+  }
+
+  #answer(state: State, at: number, request: ClientRequest): void {
+    const { opened, foundLoss } = state.servers[at] as ServerState;
+    if (request.kind === "put") return acknowledge(state, request.message);
+    const message = opened?.log[request.last];
+    if (message === undefined && request.stored > request.last && !state.lossNamed) {
+      state.broken = "a message that was acknowledged before is not there, says a get";
+    } else if ((opened?.epoch ?? 0) < request.epoch && !state.lossNamed) {
+      state.broken = "a stale owner has answered a get";
+    }
+    if (request.last !== state.delivered.length || message === undefined) return;
+    const isTold = this.#has("tells of a loss from memory") ? foundLoss : opened?.lossAt === request.last;
+    if (state.rows.lossAt === request.last && !isTold) state.broken = "a subscriber was not told of the loss";
+    state.delivered.push(message);
   }
 
   #loseConnection(state: State, server: ServerState): void {
@@ -390,14 +446,6 @@ function send(
 
 function acknowledge(state: State, message: number): void {
   if (!state.acknowledged.includes(message)) state.acknowledged = [...state.acknowledged, message].sort();
-}
-
-function answer(state: State, at: number, request: ClientRequest): void {
-  const { opened } = state.servers[at] as ServerState;
-  if (request.kind === "put") return acknowledge(state, request.message);
-  if ((opened?.epoch ?? 0) < request.epoch && !state.lossNamed) state.broken = "a stale owner has answered a get";
-  const message = opened?.log[request.last];
-  if (request.last === state.delivered.length && message !== undefined) state.delivered.push(message);
 }
 
 /** Drops replies that are not waited for, and numbers statements by their order: the same states get the same key. */

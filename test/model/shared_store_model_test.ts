@@ -10,6 +10,8 @@ const twoFaults = { ...alone, faults: 2 };
 const withGets = { ...alone, gets: true };
 const failOver = { ...alone, puts: 1, gets: true, failovers: 1 };
 const asynchronous = { ...failOver, faults: 0, isSynchronous: false };
+const repeats = { ...alone, puts: 1, gets: true, repeats: 2, faults: 0 };
+const marked = { ...asynchronous, gets: false, marks: true };
 
 function check(name: string, options: SharedStoreOptions): Exploration {
   const startedMs = performance.now();
@@ -24,11 +26,14 @@ describe("a shared store holds", () => {
     "delayed statements, a fault and an end of a session": alone,
     "an asynchronous fail-over, whose loss is named": asynchronous,
     "a synchronous fail-over": failOver,
+    "gets without a message, and repeated puts": repeats,
+    "marks, which may be lost with the server that raised them": marked,
   };
   const full: Record<string, SharedStoreOptions> = {
     "a publisher and a subscriber": withGets,
     "two faults": twoFaults,
     "an asynchronous fail-over and a fault": { ...asynchronous, faults: 1 },
+    "a fault, gets without a message, and repeated puts": { ...repeats, puts: 2, faults: 1 },
   };
   for (const [name, options] of Object.entries({ ...gate, ...(isFullDose ? full : {}) })) {
     test(name, () => expect(check(name, options).violation).toBeNull(), 1_200_000);
@@ -48,6 +53,9 @@ describe("the checker finds a server that", () => {
     ["answers a get from memory", /stale owner/, { ...withGets, expiries: 2 }],
     ["ignores the warning that the standby did not confirm", lost, failOver],
     ["opens by a statement that does not wait for the standby", lost, failOver],
+    ["answers that there is no message from memory", /is not there, says a get|stale owner/, repeats],
+    ["tells of a loss from memory", /was not told of the loss/, { ...failOver, isSynchronous: false }],
+    ["takes a mark that is not behind for no loss", lost, marked],
     ["does not look for lost commits", lost, { ...failOver, isSynchronous: false }],
     ["looks for lost commits in its own memory only", lost, { ...failOver, isSynchronous: false }],
   ];

@@ -37,6 +37,9 @@ const settings = [
   "log_error_verbosity = terse",
 ];
 
+/** Statements may take 30 s, and the first one may come late. Milliseconds. */
+const stallMsMax = 45_000;
+
 const backends = "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'baton %'";
 
 export class PostgresPair implements AsyncDisposable {
@@ -130,6 +133,27 @@ export class PostgresPair implements AsyncDisposable {
     const sinceMs = Date.now();
     await this.sql(`${query}; SELECT pg_sleep(${forMs / 1000})`);
     return this.#logged("lock timeout", sinceMs);
+  }
+
+  /**
+   * One statement that changes the table takes longer than `statement_timeout`: a trigger makes it sleep. Others go on, as far as they do not
+   * need its locks. Returns how many lines of the log say that a statement has timed out.
+   */
+  async stallStatement(table: string): Promise<number> {
+    const sinceMs = Date.now();
+    const body = "BEGIN IF nextval('public.stall') = 1 THEN PERFORM pg_sleep(60); END IF; RETURN NULL; END";
+    await this.sql(
+      `CREATE SEQUENCE IF NOT EXISTS public.stall; ALTER SEQUENCE public.stall RESTART;
+        CREATE OR REPLACE FUNCTION public.stall() RETURNS trigger LANGUAGE plpgsql AS $$${body}$$;
+        CREATE TRIGGER stall BEFORE UPDATE ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION public.stall()`,
+    );
+    try {
+      const hits = () => this.#logged("statement timeout", sinceMs);
+      for (let leftMs = stallMsMax; leftMs > 0 && hits() === 0; leftMs -= 100) await sleep(systemClock(), 100);
+      return hits();
+    } finally {
+      await this.sql(`DROP TRIGGER stall ON ${table}`);
+    }
   }
 
   /** Leaves no byte on the disk of the primary for this time. Returns how often the log says so. */

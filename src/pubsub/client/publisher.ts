@@ -6,6 +6,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable, anySignal, throwIfAborted } from "../../support/abort.ts";
 import { countWithNoun } from "../../support/text.ts";
+import { type LossCertainty, lossOf } from "./loss_sentence.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
@@ -84,7 +85,7 @@ export class Publisher {
   #waitsForInput = false;
   #hasReadAll = false;
   #withoutSubscribers = 0;
-  #loss: string | undefined;
+  #loss: LossCertainty | null = null;
   /** Aborts when nothing more may be sent. */
   readonly #stop = new AbortController();
 
@@ -100,12 +101,12 @@ export class Publisher {
     await this.#client.reportResolved(this.#topic, this.#counter);
   }
 
-  /** Number of messages that the topic accepted and did not store, because no client was subscribed. */
-  /** A fail-over of the topic's database has lost messages that were answered OK (`certain`), or may have (`possible`). */
-  get loss(): string | undefined {
+  /** A fail-over of the topic's database has lost earlier messages that were answered OK, or may have. */
+  get loss(): LossCertainty | null {
     return this.#loss;
   }
 
+  /** Number of messages that the topic accepted and did not store, because no client was subscribed. */
   get withoutSubscribers(): number {
     return this.#withoutSubscribers;
   }
@@ -331,7 +332,7 @@ export class Publisher {
       else this.#recordFailure(flight, why); // it is still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
-      this.#loss = outcome.response.headers?.loss ?? this.#loss;
+      this.#loss = lossOf(outcome.response.headers?.loss) ?? this.#loss;
       if (outcome.response.headers?.subscribers === 0) this.#withoutSubscribers += flight.count;
       onStored?.(flight.count, flight.bytes, flight.first);
     } else if (outcome.kind === "unknown" || isForgotten(outcome)) {

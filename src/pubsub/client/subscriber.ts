@@ -1,6 +1,7 @@
 /** Fetches messages of one topic after the client's position. The position moves when messages are acknowledged. */
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
+import { type LossCertainty, lossOf } from "./loss_sentence.ts";
 import { requireOk } from "./pubsub_client_session.ts";
 import { recoverOutFolder } from "./out_folder.ts";
 
@@ -19,10 +20,10 @@ export interface ReceivedMessage {
 
 export interface FetchResult {
   readonly messages: readonly ReceivedMessage[];
-  /** Number of messages before these that the retention of the topic, or damage, has removed. */
+  /** Number of messages before these that the retention of the topic, damage, or a fail-over of its database has removed. */
   readonly missed: number;
-  /** A fail-over of the topic's database has lost messages (`certain`), or may have (`possible`). */
-  readonly loss?: string | undefined;
+  /** A fail-over has lost messages before these, or may have. */
+  readonly loss: LossCertainty | null;
 }
 
 export class Subscriber {
@@ -51,7 +52,7 @@ export class Subscriber {
       leftMs -= holdMs;
       const fetched = await this.#fetchOnce({ max, holdMs, peek, signal });
       if (fetched !== null) return fetched;
-      if (leftMs <= 0) return { messages: [], missed: 0 };
+      if (leftMs <= 0) return { messages: [], missed: 0, loss: null };
     }
   }
 
@@ -95,7 +96,7 @@ export class Subscriber {
       const id = ids[place] ?? 0;
       return { id, body: content, redelivered: id <= intent, msgId: said.msgId ?? null };
     });
-    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0, loss: said.loss };
+    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0, loss: lossOf(said.loss) };
   }
 }
 

@@ -1,7 +1,7 @@
 /** Accepts a database that has lost commits, for an operator: its topics go on with what they have. */
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
 import { DatabaseLane } from "../../postgres/database_lane.ts";
-import { inSchema, requireSharedStore } from "../../postgres/database_schema.ts";
+import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../postgres/database_schema.ts";
 import { systemClock } from "../../support/clock.ts";
 import { decodeName } from "../store/topic_client.ts";
 import { noteLoss, setGeneration } from "./postgres_copy_rows.ts";
@@ -21,8 +21,9 @@ export class AcceptedDatabase implements AsyncDisposable {
     });
   }
 
-  /** Rejects as a server's start does. */
+  /** Accepts another cluster, too. Rejects as a server's start does. */
   static async open(address: DatabaseAddress): Promise<AcceptedDatabase> {
+    await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
     const database = new AcceptedDatabase(address);
     await database.#lane.connect();
     return database;
@@ -38,7 +39,9 @@ export class AcceptedDatabase implements AsyncDisposable {
    * Servers that have opened one lose it, and open it again.
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
-    const text = `${noteLoss(ofAll ? isServed : isSuspect, String(ofAll))} SELECT name FROM t`;
+    const text = `${
+      noteLoss(ofAll ? isServed : isSuspect, { certain: String(ofAll), lastLost: "NULL::bigint" })
+    } SELECT name FROM t`;
     const rows = await this.#run(`accept_loss_${ofAll}`, text, []);
     return rows.map((row) => decodeName(row["name"])).sort();
   }

@@ -11,18 +11,22 @@ import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 export async function openPostgresStore(
   address: DatabaseAddress,
   hooks: TopicStoreHooks,
-  { server, requiresSync = false, migrates = false, stopsOnLoss = false, ...options }: Partial<StoreOptions> & {
-    readonly server: string;
-    /** A database without a synchronous standby is refused. */
-    readonly requiresSync?: boolean;
-    /** Creates the tables first, or brings them to the format of this program. */
-    readonly migrates?: boolean;
-    /** A topic that has lost messages is not served before an operator accepts it. */
-    readonly stopsOnLoss?: boolean;
-  },
+  { server, requiresSync = false, migrates = false, wasMoved = false, stopsOnLoss = false, ...options }:
+    & Partial<StoreOptions>
+    & {
+      readonly server: string;
+      /** A database without a synchronous standby is refused. */
+      readonly requiresSync?: boolean;
+      /** Creates the tables first, or brings them to the format of this program. */
+      readonly migrates?: boolean;
+      /** The database may be in another cluster than the one in which its tables were made. */
+      readonly wasMoved?: boolean;
+      /** A topic that has lost messages is not served before an operator accepts it. */
+      readonly stopsOnLoss?: boolean;
+    },
 ): Promise<TopicStore> {
   const opening: PostgresStoreOpening = {
-    ...{ address, server, requiresSync, migrates, stopsOnLoss },
+    ...{ address, server, requiresSync, migrates, wasMoved, stopsOnLoss },
     options: { ...defaultStoreOptions, ...options },
   };
   const start = () => startStoreWorker(new URL("./postgres_store_worker.ts", import.meta.url));

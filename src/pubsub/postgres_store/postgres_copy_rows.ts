@@ -10,9 +10,10 @@ import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DroppedTopic, TopicCopy } from "../store/owned_store.ts";
 import { lostIds } from "../store/decide_read.ts";
 import type { TopicClient } from "../store/topic_client.ts";
-import type { MessageLoss, NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
+import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
-import { messageSum, type OpenFence } from "./batch_statement.ts";
+import { lossDaysKept, lossesKept } from "../store/topic_losses.ts";
+import { messageSum, type OpenFence, type TopicFence } from "./batch_statement.ts";
 import { committedState, synchronousNow, timelineNow, topicPlaces } from "./postgres_tables.ts";
 import { nameBytes, type RunStatement } from "./row_loader.ts";
 
@@ -21,16 +22,33 @@ const topic = "SCHEMA.topic";
 const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
 const raised = `revision = revision + 1, ${committedState}`;
 
-/** Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. */
-export function noteLoss(condition: string, certain: string): string {
-  return `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = last + ${lostIds},
-      last = last + ${lostIds} + 1, registration = last + ${lostIds} WHERE ${condition}
-      RETURNING id, name, epoch, revision, timeline, last, last - ${lostIds} - 1 AS before),
+/**
+ * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one leaves out more ids,
+ * so that none is used twice.
+ */
+const idsLeftOut = `${lostIds} * GREATEST(1, ${timelineNow} - timeline)`;
+
+/**
+ * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. `lastLost`: the
+ * last of the lost messages, or NULL. Executed again after a lost reply, it notes the same loss.
+ */
+export function noteLoss(
+  condition: string,
+  { certain, lastLost }: Readonly<Record<"certain" | "lastLost", string>>,
+): string {
+  return `WITH o AS (SELECT id, last AS before, last + ${idsLeftOut} AS base FROM ${topic} WHERE ${condition} FOR UPDATE),
+    t AS (UPDATE ${topic} t SET ${raised}, base_offset = o.base, last = o.base + 1,
+      registration = o.base FROM o WHERE t.id = o.id
+      RETURNING t.id, t.name, t.epoch, t.revision, t.timeline, t.last, t.base_offset, t.numbers, o.before),
     c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE c.topic = t.id AND c.position >= t.before),
-    l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, certain, last)
-      SELECT id, timeline, clock_timestamp(), ${certain}, before FROM t
+    d AS (DELETE FROM SCHEMA.topic_loss l USING t WHERE l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN (
+      SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${lossesKept - 1})),
+    l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, certain, last, last_lost, base_offset, last_client)
+      SELECT id, timeline, clock_timestamp(), ${certain}, before, ${lastLost}, base_offset, numbers FROM t
       ON CONFLICT (topic, timeline) DO UPDATE SET at = excluded.at, certain = topic_loss.certain OR excluded.certain,
-        last = LEAST(topic_loss.last, excluded.last) RETURNING topic, topic_loss.last AS before)`;
+        last = LEAST(topic_loss.last, excluded.last), base_offset = excluded.base_offset,
+        last_lost = CASE WHEN topic_loss.last_lost = excluded.last_lost THEN excluded.last_lost END,
+        last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
 }
 
 /** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
@@ -57,7 +75,8 @@ const changes = {
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
-  note_loss: `${noteLoss(fenced, "$4::bool")} SELECT t.epoch, t.revision, l.before FROM t JOIN l ON l.topic = t.id`,
+  note_loss: `${noteLoss(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
+    SELECT t.epoch, t.revision, t.last, l.before FROM t JOIN l ON l.topic = t.id`,
   /** The next server that opens the topic finds a possible loss. */
   suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
     RETURNING epoch, revision`,
@@ -69,14 +88,14 @@ export const setGeneration = `INSERT INTO SCHEMA.topic_mark (server, generation,
   VALUES ($1::text, $2::bigint, ${timelineNow}, ${synchronousNow})
   ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedState}`;
 
-const columns = "id, epoch, revision, numbers";
+const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
   /**
    * A fail-over that may have lost commits is reported by each topic itself; so the mark is then raised above all that were lost. A
    * mark that is behind for another reason is not.
    */
-  generation: `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${lostIds}, ${committedState}
+  generation: `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${idsLeftOut}, ${committedState}
       WHERE server = $1::text AND timeline <> ${timelineNow} AND NOT synchronous RETURNING generation)
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
     WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)`,
@@ -113,6 +132,8 @@ const statements = {
   rowBefore: `SELECT first, last, previous, records FROM SCHEMA.topic_message
     WHERE topic = $1::bigint AND first < $2::bigint AND last >= $2::bigint`,
   droppedIds: `SELECT id FROM ${topic} WHERE place = ${dropped}`,
+  deleteOldLosses:
+    `DELETE FROM SCHEMA.topic_loss WHERE at < clock_timestamp() - interval '${lossDaysKept} days' RETURNING topic`,
 } as const;
 
 const named = Object.fromEntries(
@@ -129,6 +150,7 @@ const garbageTables = [
   ["topic_resolved", "client, session, id"],
   ["topic_window", "client, session"],
   ["topic_client", "id"],
+  ["topic_loss", "timeline"],
 ] as const;
 const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
   name: `topic_garbage_${table}`,
@@ -141,13 +163,17 @@ const deleteTopic: SqlStatement = {
   text: `DELETE FROM ${topic} WHERE id = $1::bigint AND place = ${dropped} RETURNING id`,
 };
 
+/** The last state of a topic that this server was told is durable. */
+export interface ConfirmedState extends TopicFence {
+  /** The last message. */
+  readonly last: number;
+}
+
 /** The parts of the rows that the copies need. */
 interface FencedRows {
   readonly fences: Map<number, OpenFence>;
-  /** The revisions of topics that were durable here, also of those that are not open. */
-  readonly confirmed: Map<number, number>;
-  /** Losses of topics that are being opened, for their clients. */
-  readonly losses: Map<number, MessageLoss>;
+  /** The last durable state of topics, also of those that are not open. */
+  readonly confirmed: Map<number, ConfirmedState>;
   readonly write: RunStatement;
   readonly onLoss: (sentence: string) => void;
   /** A topic that has lost messages is not served before an operator accepts it. */
@@ -221,15 +247,18 @@ export class PostgresCopyRows implements TopicCopyRows {
   async takeOver(name: string, incarnation: string | null, epoch: number): Promise<number | null> {
     const [row] = await this.#run("open", [nameBytes(name), incarnation, epoch, this.#server]);
     if (row !== undefined) {
-      // Commits of this server that were durable are gone.
-      const isCertain = Number(row["revision"]) <= (this.#rows.confirmed.get(Number(row["id"])) ?? 0);
+      const before = this.#rows.confirmed.get(Number(row["id"]));
       const id = this.#open(row);
-      // Certain until it is written down: a reply may be lost.
-      if (isCertain) this.#rows.confirmed.set(id, Number.MAX_SAFE_INTEGER);
-      if (isCertain) await this.#noteLoss(name, id, { isCertain });
-      else if (row["timeline"] === row["timeline_now"]) return id;
+      // Commits of this server that were durable are gone.
+      if (before !== undefined && Number(row["revision"]) <= before.revision) {
+        // Certain until it is written down: a reply may be lost.
+        this.#rows.confirmed.set(id, { ...before, revision: Number.MAX_SAFE_INTEGER });
+        // Another server may have put more in an epoch between.
+        const lastLost = before.epoch === epoch ? before.last : null;
+        await this.#noteLoss(name, id, { isCertain: true, lastLost });
+      } else if (row["timeline"] === row["timeline_now"]) return id;
       else if (row["synchronous"] === true) await this.#change("note_timeline", id, []);
-      else await this.#noteLoss(name, id, { isCertain });
+      else await this.#noteLoss(name, id, { isCertain: false, lastLost: null });
       return id;
     }
     const [found] = await this.#run("find", [nameBytes(name)]);
@@ -320,11 +349,12 @@ export class PostgresCopyRows implements TopicCopyRows {
     this.#rows.fences.delete(id);
   }
 
-  /** Finds topics that were dropped, and whose rows an earlier process did not delete. */
+  /** Finds topics that were dropped, and whose rows an earlier process did not delete, and deletes old losses. */
   async findGarbage(): Promise<void> {
     const found = new Set((await this.#run("droppedIds", [])).map((row) => Number(row["id"])));
     for (const id of this.#garbage) found.delete(id);
     this.#garbage.push(...found);
+    await this.#run("deleteOldLosses", []);
   }
 
   get hasGarbage(): boolean {
@@ -359,7 +389,11 @@ export class PostgresCopyRows implements TopicCopyRows {
    * a standby was promoted that may not have had all of them. Their ids are not used again, and the loss is written down before
    * anything is answered.
    */
-  async #noteLoss(name: string, id: number, { isCertain }: { readonly isCertain: boolean }): Promise<void> {
+  async #noteLoss(
+    name: string,
+    id: number,
+    { isCertain, lastLost }: { readonly isCertain: boolean; readonly lastLost: number | null },
+  ): Promise<void> {
     const why = isCertain
       ? "The database has lost commits that it had confirmed"
       : "The database has failed over without a synchronous standby";
@@ -372,8 +406,7 @@ export class PostgresCopyRows implements TopicCopyRows {
           "baton pubsub server restore --store URL --accept-loss",
       );
     }
-    const [row] = await this.#change("note_loss", id, [isCertain]);
-    this.#rows.losses.set(id, isCertain ? "certain" : "possible");
+    const [row] = await this.#change("note_loss", id, [isCertain, lastLost]);
     this.#rows.onLoss(
       `${why}: messages of topic ${JSON.stringify(name)} after message ${row?.["before"]} that were answered OK ` +
         `${isCertain ? "are" : "may be"} lost`,
@@ -382,14 +415,10 @@ export class PostgresCopyRows implements TopicCopyRows {
 
   /** Notes a row whose revision this server has raised. */
   #open(row: PostgresRow): number {
-    const [id, epoch, revision, numbers] = ["id", "epoch", "revision", "numbers"].map((name) => Number(row[name])) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    this.#rows.fences.set(id, { epoch, revision, numbers });
-    this.#rows.confirmed.set(id, revision);
+    const of = (column: string) => Number(row[column]);
+    const [id, fence] = [of("id"), { epoch: of("epoch"), revision: of("revision") }];
+    this.#rows.fences.set(id, { ...fence, numbers: of("numbers") });
+    this.#rows.confirmed.set(id, { ...fence, last: of("last") });
     return id;
   }
 
@@ -405,7 +434,8 @@ export class PostgresCopyRows implements TopicCopyRows {
     const { numbers } = fence;
     const [epoch, revision] = [Number(row["epoch"]), Number(row["revision"])];
     this.#rows.fences.set(id, { epoch, revision, numbers });
-    this.#rows.confirmed.set(id, revision);
+    const last = Number(row["last"] ?? this.#rows.confirmed.get(id)?.last ?? 0);
+    this.#rows.confirmed.set(id, { epoch, revision, last });
     return rows;
   }
 

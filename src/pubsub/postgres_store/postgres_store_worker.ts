@@ -7,7 +7,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../postgres/database_checks.ts";
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
 import { DatabaseLane } from "../../postgres/database_lane.ts";
-import { migrateDatabase, requireSharedStore } from "../../postgres/database_schema.ts";
+import { acceptMovedDatabase, migrateDatabase, requireSharedStore } from "../../postgres/database_schema.ts";
 import type { PrimaryConnection } from "../../postgres/primary_connection.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { systemClock } from "../../support/clock.ts";
@@ -30,6 +30,8 @@ export interface PostgresStoreOpening {
   readonly options: StoreOptions;
   readonly requiresSync: boolean;
   readonly migrates: boolean;
+  /** The database may be in another cluster than before. */
+  readonly wasMoved: boolean;
   readonly stopsOnLoss: boolean;
 }
 
@@ -173,8 +175,9 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 async function run(call: StoreCall): Promise<unknown> {
   if (call.method === "open") {
     const opening = call.values[0] as PostgresStoreOpening;
-    const { address, migrates } = opening;
+    const { address, migrates, wasMoved } = opening;
     if (migrates) await migrateDatabase(address, { tables: topicTables, clock: systemClock(), name: "migration" });
+    if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
     store = new PostgresStore(opening);
     return await store.open();
   }

@@ -50,9 +50,10 @@ export const topicTables: readonly string[] = [
     message bigint NOT NULL, fingerprint bigint NOT NULL, PRIMARY KEY (topic, client, id))`,
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_dropped (name bytea PRIMARY KEY, incarnation text NOT NULL,
     epoch bigint NOT NULL)`,
-  // Messages after `last` are missing (`certain`), or may be.
+  // Messages from after `last` to `last_lost` (null: unknown) are missing (`certain`), or may be.
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_loss (topic bigint, timeline int, at timestamptz NOT NULL,
-    certain bool NOT NULL, last bigint NOT NULL, PRIMARY KEY (topic, timeline))`,
+    certain bool NOT NULL, last bigint NOT NULL, last_lost bigint, base_offset bigint NOT NULL,
+    last_client bigint NOT NULL, PRIMARY KEY (topic, timeline))`,
   `CREATE TABLE IF NOT EXISTS SCHEMA.topic_mark (server text PRIMARY KEY, generation bigint NOT NULL,
     timeline int NOT NULL, synchronous bool NOT NULL)`,
 ];

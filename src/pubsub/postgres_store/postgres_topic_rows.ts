@@ -15,12 +15,12 @@ import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { RowsUnavailable } from "../store/store_steps.ts";
 import { decodeName } from "../store/topic_client.ts";
+import { lossDaysKept, type MessageLoss } from "../store/topic_losses.ts";
 import type {
   ClientReader,
   Lack,
   LoadedClients,
   LostTopic,
-  MessageLoss,
   OpenedTopic,
   RowNumbers,
   TopicChange,
@@ -29,7 +29,7 @@ import type {
 } from "../store/topic_rows.ts";
 import { batchStatement, type FencedChange, type OpenFence } from "./batch_statement.ts";
 import { LoadedRows } from "./loaded_rows.ts";
-import { PostgresCopyRows } from "./postgres_copy_rows.ts";
+import { type ConfirmedState, PostgresCopyRows } from "./postgres_copy_rows.ts";
 import { clientOf, readSubscribers, RowLoader } from "./row_loader.ts";
 
 /** Clients wait about this long for a server anyway. */
@@ -38,7 +38,10 @@ const refusedMsDefault = 5_000;
 const readTopic: SqlStatement = {
   name: "topic_read",
   text: `SELECT t.*, (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id) AS found,
-    (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id AND c.session = 0) AS plain
+    (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id AND c.session = 0) AS plain,
+    (SELECT json_agg(json_build_array(l.certain, l.last, l.last_lost, l.base_offset, l.last_client,
+        extract(epoch FROM clock_timestamp() - l.at))) FROM SCHEMA.topic_loss l WHERE l.topic = t.id
+      AND l.at > clock_timestamp() - interval '${lossDaysKept} days')::text AS losses
     FROM SCHEMA.topic t WHERE t.id = $1::bigint`,
 };
 
@@ -66,8 +69,7 @@ export class PostgresTopicRows implements TopicRows {
   readonly #loader: RowLoader;
   /** Topics that this server may write. */
   readonly fences = new Map<number, OpenFence>();
-  readonly confirmed = new Map<number, number>();
-  readonly losses = new Map<number, MessageLoss>();
+  readonly confirmed = new Map<number, ConfirmedState>();
   readonly damage = new DamageLog();
   readonly copies: PostgresCopyRows;
   readonly numbers: RowNumbers;
@@ -109,8 +111,6 @@ export class PostgresTopicRows implements TopicRows {
     }
     fence.numbers = Number(stored["numbers"]);
     const row = topicOf(stored);
-    const loss = this.losses.get(id);
-    this.losses.delete(id);
     const subscribers = (await this.read(readSubscribers, [id])).map(clientOf);
     const [count, plain] = [Number(stored["found"]), Number(stored["plain"])];
     const where = `of topic ${JSON.stringify(row.name)}`;
@@ -122,7 +122,7 @@ export class PostgresTopicRows implements TopicRows {
       ...{ count: Math.max(count, row.clients), plain, damaged, names: new Set<number>() },
       subscribers: new Map(subscribers.map((client) => [client.name, client])),
     };
-    return { row, clients, loss, messages: this.#loaded.messagesOf(id, row.name) };
+    return { row, clients, losses: lossesOf(stored["losses"]), messages: this.#loaded.messagesOf(id, row.name) };
   }
 
   /** Rows that cannot be brought are refused: the method that needs them throws RowsUnavailable. */
@@ -210,15 +210,27 @@ export class PostgresTopicRows implements TopicRows {
     }
     this.commits++;
     const lost: LostTopic[] = [];
-    for (const topicId of topics) {
+    for (const { change } of fenced) {
+      const { topicId } = change;
       const fence = this.fences.get(topicId);
       if (fence !== undefined && written.has(topicId)) {
-        this.fences.set(topicId, { ...fence, revision: fence.revision + 1 });
-        this.confirmed.set(topicId, fence.revision + 1);
+        const revision = fence.revision + 1;
+        this.fences.set(topicId, { ...fence, revision });
+        const last = change.row?.last ?? this.confirmed.get(topicId)?.last ?? 0;
+        this.confirmed.set(topicId, { epoch: fence.epoch, revision, last });
       } else lost.push({ topicId, outcome: "not_owner", reason: "another server has opened the topic" });
     }
     return lost;
   }
+}
+
+/** Losses as `readTopic` returns them. */
+function lossesOf(column: PostgresRow[string] | undefined): MessageLoss[] {
+  type Columns = [boolean, number, number | null, number, number, number];
+  return (JSON.parse(String(column ?? "[]")) as Columns[]).map((columns) => {
+    const [isCertain, last, lastLost, baseOffset, lastClient, ageSeconds] = columns;
+    return { isCertain, last, lastLost, baseOffset, lastClient, atMs: Date.now() - ageSeconds * 1000 };
+  });
 }
 
 export function topicOf(row: PostgresRow): TopicRow {

@@ -21,17 +21,19 @@ export interface PendingRead {
 
 /** The response to a get, with up to as many messages as requested. Throws Damaged. */
 export function readResponse(reading: PendingRead): StoreResponse {
-  const { get: { ticket, peek }, subscriber, topic } = reading;
+  const { get: { ticket, peek, last: received }, subscriber, topic } = reading;
   const { messages, missed } = readMessages(reading);
-  if (messages.length === 0) {
+  const [oldest] = messages;
+  if (oldest === undefined) {
     // Only a gap: these messages were put while there was no subscriber.
     return { ticket, code: "NO_MESSAGE", reason: "there is no undelivered message", missed };
   }
   let redelivered = 0;
   for (const { id } of messages) if (id <= subscriber.deliveredUpTo) redelivered++;
   if (!peek) subscriber.deliveredUpTo = Math.max(subscriber.deliveredUpTo, messages.at(-1)?.id ?? 0);
-  const loss = topic.lossFor(subscriber.name);
-  return { ticket, code: "OK", reason: "", messages, missed, redelivered, ...loss };
+  const { position, id: client } = subscriber;
+  const lost = topic.losses.forMessages({ first: oldest.id, client, position: position ?? -1, received });
+  return { ticket, code: "OK", reason: "", messages, redelivered, ...lost, missed: missed + lost.missed };
 }
 
 /**

@@ -272,7 +272,7 @@ export class StoreEngine {
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     const isDropped = topic.subscribers.size === 0 && decision.newIndexes.length > 0;
-    const more = { ...(isDropped ? { subscribers: 0 } : {}), ...topic.lossFor(put.client) };
+    const more = { ...(isDropped ? { subscribers: 0 } : {}), ...topic.losses.forPut(client.id, put, nowMs) };
     this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: idRangesOf(decision.ids), ...more });
   }
 

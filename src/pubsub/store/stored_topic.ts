@@ -4,7 +4,8 @@ import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { TopicLog } from "./topic_log.ts";
-import type { MessageLoss, OpenedTopic, TopicRow } from "./topic_rows.ts";
+import { TopicLosses } from "./topic_losses.ts";
+import type { OpenedTopic, TopicRow } from "./topic_rows.ts";
 
 export class StoredTopic {
   readonly id: number;
@@ -25,14 +26,12 @@ export class StoredTopic {
   registration: number;
   /** Describes damaged or missing clients, whose positions are unknown; null: none. */
   readonly damagedClients: string | null;
-  readonly #loss: MessageLoss | undefined;
-  /** Clients that know of the loss. */
-  readonly #informed = new Set<string>();
+  readonly losses: TopicLosses;
   /** The position of the slowest subscriber; null: to be computed. */
   #slowest: number | null = null;
 
-  constructor({ row, clients, messages, loss }: OpenedTopic, nextRowId: (first: number) => number) {
-    this.#loss = loss;
+  constructor({ row, clients, messages, losses }: OpenedTopic, nextRowId: (first: number) => number) {
+    this.losses = new TopicLosses(losses);
     this.id = row.id;
     this.name = row.name;
     this.epoch = row.epoch;
@@ -46,13 +45,6 @@ export class StoredTopic {
     this.damagedClients = clients.damaged;
     this.log = new TopicLog(messages, row, { nextRowId, subscribers: () => this.subscribers.size });
     this.log.countSubscribersOfOldestRow(this.subscriberPositions());
-  }
-
-  /** The header of a response that tells a client of lost messages; once for each client. */
-  lossFor(client: string): { readonly loss?: MessageLoss } {
-    if (this.#loss === undefined || this.#informed.has(client)) return {};
-    this.#informed.add(client);
-    return { loss: this.#loss };
   }
 
   /** The topic's row with the current values. */

@@ -12,6 +12,7 @@ import type { DamageError } from "../../storage/damage.ts";
 import type { DroppedTopic, TopicCopy } from "./owned_store.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import type { StoredKey, TopicClient } from "./topic_client.ts";
+import type { MessageLoss } from "./topic_losses.ts";
 
 /** A result, or the promise of one. */
 export type Answer<Value> = Value | Promise<Value>;
@@ -152,13 +153,10 @@ export interface LoadedClients {
 }
 
 /** A topic as it is opened, to be served. */
-/** Whether messages that were answered OK are missing, or may be. */
-export type MessageLoss = "certain" | "possible";
-
 export interface OpenedTopic {
   readonly row: TopicRow;
-  /** A loss that was found when the topic was opened; only of a shared store. Default: none. */
-  readonly loss?: MessageLoss | undefined;
+  /** Only of a shared store. Default: none. */
+  readonly losses?: readonly MessageLoss[];
   readonly clients: LoadedClients;
   readonly messages: MessageReader;
 }

@@ -9,6 +9,7 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { countWithNoun } from "../../support/text.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
+import { lossSentence } from "../../pubsub/client/loss_sentence.ts";
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
@@ -87,8 +88,9 @@ export class TopicIngest {
     const { subscriber, onFailure } = this.#options;
     if (!this.#isSubscribed) await this.#subscribe(signal);
     try {
-      const { messages, missed } = await subscriber.fetch({ max: fetchMax, waitMs, signal });
-      if (missed > 0) {
+      const { messages, missed, loss } = await subscriber.fetch({ max: fetchMax, waitMs, signal });
+      if (loss !== null) onFailure(lossSentence(subscriber.topic, loss, missed));
+      else if (missed > 0) {
         onFailure(`${missed} messages of "${subscriber.topic}" were removed by its retention before they were read`);
       }
       await this.#ingest(messages, signal);
@@ -102,9 +104,11 @@ export class TopicIngest {
   async #subscribe(signal: AbortSignal): Promise<void> {
     const { client, subscriber: { topic }, store } = this.#options;
     await client.subscribe(topic, { signal });
-    // A topic that was created again starts at the first id: the recorded id is of the old one.
+    // A topic that was created again starts at the first id: the recorded id is of the old one. It is read first, as another processor
+    // may have stored newer messages meanwhile.
+    const last = await store.call("lastIngestedId", topic);
     const { end = 0 } = await client.info(topic, { signal });
-    await store.call("startIngest", topic, end);
+    if (last > end) await store.call("forgetIngested", topic, last);
     this.#isSubscribed = true;
   }
 

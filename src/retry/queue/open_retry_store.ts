@@ -13,6 +13,8 @@ export interface StoreDatabase {
   readonly requiresSync: boolean;
   /** The tables are created, or brought to the format of this program, before the store is opened. */
   readonly migrates: boolean;
+  /** The database may be in another cluster than the one in which its tables were made. */
+  readonly wasMoved: boolean;
 }
 
 export type StoreLocation =

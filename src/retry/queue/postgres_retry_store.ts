@@ -7,7 +7,8 @@ import { hostname } from "node:os";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
-import { migrateDatabase } from "../../postgres/database_schema.ts";
+import { acceptMovedDatabase, migrateDatabase } from "../../postgres/database_schema.ts";
+import type { SqlParameter } from "../../postgres/primary_connection.ts";
 import { systemClock } from "../../support/clock.ts";
 import { Gather } from "../../support/gather.ts";
 import type { WorkProgress } from "../../support/work_progress.ts";
@@ -19,10 +20,11 @@ import { SharedAdmin } from "./shared_admin.ts";
 import { SharedClaims } from "./shared_claims.ts";
 import { SharedLetters } from "./shared_letters.ts";
 import { contentCrc, errorBytes, SharedQueue } from "./shared_queue.ts";
+import { forgetIngested, ingestMessages, lastIngestedId } from "./shared_topics.ts";
 import { sharedQueueTables } from "./shared_queue_tables.ts";
 import { verifySharedQueue } from "./verify_shared_queue.ts";
 import type { RetryVerifyReport } from "./verify_retry_store.ts";
-import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
+import type { IngestMessage, StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
 import type { NewMessage, StateTotals } from "./stored_message.ts";
 
 export interface PostgresStoreOptions {
@@ -33,6 +35,8 @@ export interface PostgresStoreOptions {
   readonly mustExist: boolean;
   /** Creates the tables first, or brings them to the format of this program. */
   readonly migrates?: boolean;
+  /** The database may be in another cluster than the one in which its tables were made. */
+  readonly wasMoved?: boolean;
   readonly requiresSync?: boolean;
   /** Duration of the lease of this process on messages, in milliseconds. Left out: it claims none. */
   readonly leaseMs?: number;
@@ -95,12 +99,20 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     this.#methods = this.#methodsOf(claims);
   }
 
-  /** Rejects with CONFIG if there is no such queue or the database cannot be used, UNREACHABLE, and REFUSED. */
-  static async open(options: PostgresStoreOptions): Promise<PostgresRetryStore> {
-    const { address, mustExist, migrates = false } = options;
+  /** Makes the tables, and accepts another cluster, if the options say so. Rejects with StatementError. */
+  static async prepare(
+    { address, migrates = false, wasMoved = false }: Pick<PostgresStoreOptions, "address" | "migrates" | "wasMoved">,
+  ): Promise<void> {
     if (migrates) {
       await migrateDatabase(address, { tables: sharedQueueTables, clock: systemClock(), name: "migration" });
     }
+    if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
+  }
+
+  /** Rejects with CONFIG if there is no such queue or the database cannot be used, UNREACHABLE, and REFUSED. */
+  static async open(options: PostgresStoreOptions): Promise<PostgresRetryStore> {
+    const { mustExist } = options;
+    await PostgresRetryStore.prepare(options);
     const store = new PostgresRetryStore(options);
     try {
       await store.#queue.open({ mustExist });
@@ -158,14 +170,11 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
 
   #methodsOf(claims: SharedClaims): SharedMethods {
     const [admin, letters, queue] = [this.#admin, this.#letters, this.#queue];
-    const refuseTopics = () => {
-      const why = "messages of a topic need a store in a folder, which belongs to one machine as the subscriber does";
-      return Promise.reject(new BatonError("USAGE", why));
-    };
     return {
       accept: (messages) => this.#accept(messages),
-      ingest: refuseTopics,
-      startIngest: refuseTopics,
+      ingest: (topic, messages) => this.#ingest(topic, messages),
+      lastIngestedId: (topic) => lastIngestedId(queue, topic),
+      forgetIngested: (topic, id) => forgetIngested(queue, topic, id),
       register: () => claims.register(),
       renew: (owner) => claims.renew(owner),
       leave: (owner) => claims.leave(owner),
@@ -216,15 +225,40 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   /** Stores the messages of several calls in one statement: all of them or none. */
   async #acceptGroups(groups: readonly (readonly NewMessage[])[]): Promise<Accepted[][]> {
     const queue = this.#queue;
+    const { values, lives: newLives } = this.#acceptValues(groups.flat());
+    const [row] = await queue.run("queue_accept", acceptText, [queue.id, ...values], { lane: "accepts" });
+    let seq = Number(row?.["seq"]);
+    const lives = newLives.map((life) => ({ ...life, nextAtMs: queue.toLocalMs(life.nextAtMs) }));
+    let at = 0;
+    return groups.map((group) => group.map(() => ({ id: queue.idOf(seq++), life: lives[at++] as MessageLife })));
+  }
+
+  /** Stores the messages of a topic that are new, all of them or none. Returns their number. Rejects with STORE_FULL and BAD_DATA. */
+  async #ingest(topic: string, messages: readonly IngestMessage[]): Promise<number> {
+    const head = { kind: "command", argv: null, cwd: null } as const;
+    const accepted = (bodies: readonly Uint8Array[]) => bodies.map((body) => ({ head, body, key: null, tried: null }));
+    let bytes = 0;
+    for (const message of accepted(messages.map(({ body }) => body))) {
+      checkSizes(message, sharedBodyBytesMax);
+      bytes += message.body.byteLength;
+    }
+    await this.#requireRoom(messages.length, bytes);
+    const acceptValues = (bodies: readonly Uint8Array[]) => this.#acceptValues(accepted(bodies)).values;
+    const count = await ingestMessages(this.#queue, { topic, messages, acceptValues });
+    this.#added = { count: this.#added.count + count, bytes: this.#added.bytes + bytes };
+    return count;
+  }
+
+  /** The values of `queue_accept` after the queue. With the same token in every repetition, the messages are stored once. */
+  #acceptValues(messages: readonly NewMessage[]): { readonly values: SqlParameter[]; readonly lives: MessageLife[] } {
+    const queue = this.#queue;
     const nowMs = queue.nowMs();
-    const all = groups.flat().map((message) => {
+    const all = messages.map((message) => {
       const head = Buffer.from(JSON.stringify(message.head));
       return { message, head, life: newLife(message.tried, this.#options.rules, nowMs, this.#random) };
     });
     const each = <T>(of: (one: (typeof all)[number]) => T) => all.map(of);
-    // The same token in every repetition: the messages are stored once.
-    const [row] = await queue.run("queue_accept", acceptText, [
-      queue.id,
+    const values = [
       randomUUID(),
       each(({ message: { key } }) => key === null ? null : Buffer.from(key)),
       each(({ life }) => stateNumbers[life.state]),
@@ -237,11 +271,8 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       each(({ head }) => head.byteLength),
       each(({ message: { body } }) => body.byteLength),
       Buffer.concat(all.flatMap(({ head, message: { body } }) => [head, body])),
-    ], { lane: "accepts" });
-    let seq = Number(row?.["seq"]);
-    const lives = all.map(({ life }) => ({ ...life, nextAtMs: queue.toLocalMs(life.nextAtMs) }));
-    let at = 0;
-    return groups.map((group) => group.map(() => ({ id: queue.idOf(seq++), life: lives[at++] as MessageLife })));
+    ];
+    return { values, lives: each(({ life }) => life) };
   }
 
   /** Returns the last count unless it is old for the time that it took: counting reads all messages of the queue. */

@@ -41,6 +41,11 @@ const tables = [
   // A batch of accepted messages; a repetition after a lost reply finds its numbers here.
   `CREATE TABLE IF NOT EXISTS SCHEMA.retry_batch (queue int, token uuid, first_seq bigint NOT NULL, at_ms bigint NOT NULL,
     PRIMARY KEY (queue, token))`,
+  // The last message that was moved from a topic into the queue.
+  "CREATE TABLE IF NOT EXISTS SCHEMA.retry_ingest (queue int, topic bytea, last_id bigint NOT NULL, PRIMARY KEY (queue, topic))",
+  // The process that uses a client of topics, until `role_end`, and the session of the client.
+  `CREATE TABLE IF NOT EXISTS SCHEMA.retry_client (queue int, client text COLLATE "C", holder uuid NOT NULL, role_end bigint NOT NULL,
+    session bigint NOT NULL, PRIMARY KEY (queue, client))`,
   // Messages that ended and were removed, for the totals.
   "CREATE TABLE IF NOT EXISTS SCHEMA.retry_removed (queue int, state smallint, count bigint NOT NULL, PRIMARY KEY (queue, state))",
 ];
@@ -85,6 +90,20 @@ DECLARE start bigint; at_ms bigint; n int := cardinality(states); BEGIN
     FROM (SELECT i, (1 + sum(heads[i] + bodies[i]) OVER (ORDER BY i) - heads[i] - bodies[i])::int AS place FROM generate_series(1, n) i) c
     WHERE states[c.i] < 2 OR states[c.i] = 3;
   RETURN start;
+END $$`;
+
+/** Stores messages of a topic, if the last one before them is still this one. Returns whether it has. */
+const ingest =
+  `CREATE OR REPLACE FUNCTION SCHEMA.queue_ingest(q int, of_topic bytea, after_id bigint, newest bigint, batch uuid, keys bytea[],
+  states smallint[], tried int[], delays bigint[], reasons text[], errors bytea[], forwards smallint[], crcs bigint[], heads int[], bodies int[],
+  content bytea) RETURNS bool LANGUAGE plpgsql AS $$
+DECLARE last bigint; BEGIN
+  INSERT INTO SCHEMA.retry_ingest VALUES (q, of_topic, -1) ON CONFLICT DO NOTHING;
+  SELECT i.last_id INTO STRICT last FROM SCHEMA.retry_ingest i WHERE i.queue = q AND i.topic = of_topic FOR UPDATE;
+  IF last <> after_id THEN RETURN false; END IF;
+  PERFORM SCHEMA.queue_accept(q, batch, keys, states, tried, delays, reasons, errors, forwards, crcs, heads, bodies, content);
+  UPDATE SCHEMA.retry_ingest i SET last_id = newest WHERE i.queue = q AND i.topic = of_topic;
+  RETURN true;
 END $$`;
 
 /**
@@ -164,4 +183,4 @@ DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_
 END $$`;
 
 /** Statements for `migrateDatabase`. */
-export const sharedQueueTables: readonly string[] = [...tables, lockKeys, accept, claim, write];
+export const sharedQueueTables: readonly string[] = [...tables, lockKeys, accept, ingest, claim, write];

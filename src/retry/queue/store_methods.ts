@@ -16,7 +16,8 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
   return {
     accept: engine.accept.bind(engine),
     ingest: topics.ingest.bind(topics),
-    startIngest: topics.startIngest.bind(topics),
+    lastIngestedId: topics.lastIngestedId.bind(topics),
+    forgetIngested: topics.forgetIngested.bind(topics),
     register: engine.registerProcessor.bind(engine),
     renew: engine.renewProcessor.bind(engine),
     leave: engine.removeProcessor.bind(engine),
@@ -68,7 +69,7 @@ export interface StoreClient {
   ): Promise<ReturnType<StoreMethods[Name]>>;
 }
 
-interface IngestMessage {
+export interface IngestMessage {
   /** Increases from message to message of a topic. */
   readonly id: number;
   readonly body: Uint8Array;
@@ -87,7 +88,7 @@ class IngestOffsets {
    * Stores the messages that are new, all or none of them, in the order of their ids. Returns their number. Throws STORE_FULL, BAD_DATA.
    */
   ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number {
-    const last = this.#lastIngestedId(topic);
+    const last = this.lastIngestedId(topic);
     const fresh = messages.filter(({ id }) => id > last);
     const newest = fresh.at(-1);
     if (newest === undefined) return 0;
@@ -97,12 +98,13 @@ class IngestOffsets {
     return fresh.length;
   }
 
-  /** `end`: the newest id of the topic. A larger recorded id belongs to an earlier topic of this name and is removed. */
-  startIngest(topic: string, end: number): void {
-    if (this.#lastIngestedId(topic) > end) this.#database.run("DELETE FROM ingest_offsets WHERE topic = ?", topic);
+  /** Forgets the last message, if it is this one: it belongs to an earlier topic of this name. */
+  forgetIngested(topic: string, id: number): void {
+    if (this.lastIngestedId(topic) === id) this.#database.run("DELETE FROM ingest_offsets WHERE topic = ?", topic);
   }
 
-  #lastIngestedId(topic: string): number {
+  /** The last message of the topic that was stored; -1: none. */
+  lastIngestedId(topic: string): number {
     const row = this.#database.get(
       `SELECT ${tables.ingest_offsets.allColumns} FROM ingest_offsets WHERE topic = ?`,
       topic,

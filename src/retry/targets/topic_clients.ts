@@ -1,6 +1,7 @@
 /**
  * The publish/subscribe clients of a processor: one client for each role, over one connection to the proxies. Loaded only where a topic is
- * used. The state of each client is in the folder of the message store, as it is as valuable as the messages.
+ * used. The state of each client is in the folder of the message store, as it is as valuable as the messages; `shared_client_states.ts` has those
+ * of a store in a database.
  */
 import { join } from "node:path";
 import { BatonError } from "../../errors.ts";
@@ -25,41 +26,66 @@ export interface ClientWait {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The states of the clients of one message store. */
+export interface ClientStates extends AsyncDisposable {
+  /** The random name of the store. */
+  readonly storeName: string;
+  /** Rejects with LOCK_BUSY while another process of the store uses this client. The disposal of the result closes the state. */
+  open(id: string, wait: ClientWait): Promise<{ readonly state: ClientState } & Disposable>;
+}
+
 export interface TopicClientsOptions extends Omit<RequesterOptions, "clock"> {
-  /** The folder of the message store. */
-  readonly folder: string;
+  readonly states: ClientStates;
   /** Undefined: made from the random name of the store. */
   readonly clientId: string | undefined;
 }
 
 export class TopicClients implements AsyncDisposable {
   readonly #requester: Requester;
-  readonly #folder: string;
+  readonly #states: ClientStates;
   readonly #clientId: string;
 
-  /** Creates the store if it does not exist, as its random name is part of the client ID. Throws as DirectStore does, and USAGE. */
-  constructor({ folder, clientId, ...options }: TopicClientsOptions) {
+  /** Throws USAGE. */
+  constructor({ states, clientId, ...options }: TopicClientsOptions) {
     this.#requester = new Requester({ ...options, clock: systemClock() });
-    this.#folder = join(folder, "topics");
-    this.#clientId = clientId ?? `retry-${storeNameIn(folder)}`;
+    this.#states = states;
+    this.#clientId = clientId ?? `retry-${states.storeName}`;
     checkName("client id", `${this.#clientId}.dead-letters`);
   }
 
   /** Rejects with LOCK_BUSY while another process of the store uses this client. */
-  async open(role: TopicRole, { waitMs, signal }: ClientWait): Promise<OpenTopicClient> {
-    const id = `${this.#clientId}${role}`;
-    const state = await ClientState.open(this.#folder, id, { waitMs, clock: systemClock(), signal });
-    return { client: new PubsubClientSession(state, this.#requester), [Symbol.dispose]: () => state[Symbol.dispose]() };
+  async open(role: TopicRole, wait: ClientWait): Promise<OpenTopicClient> {
+    const open = await this.#states.open(`${this.#clientId}${role}`, wait);
+    return {
+      client: new PubsubClientSession(open.state, this.#requester),
+      [Symbol.dispose]: () => open[Symbol.dispose](),
+    };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#requester[Symbol.asyncDispose]();
+    await this.#states[Symbol.asyncDispose]();
   }
 }
 
-function storeNameIn(folder: string): string {
-  using store = new DirectStore(folder, readOnlyRules, { mustExist: false });
-  return store.read("storeName");
+/** The states in the folder of a store. */
+export class FolderClientStates implements ClientStates {
+  readonly storeName: string;
+  readonly #folder: string;
+
+  /** Creates the store if it does not exist, as its random name is part of the client ID. Throws as DirectStore does. */
+  constructor(folder: string) {
+    this.#folder = join(folder, "topics");
+    using store = new DirectStore(folder, readOnlyRules, { mustExist: false });
+    this.storeName = store.read("storeName");
+  }
+
+  async open(id: string, { waitMs, signal }: ClientWait): Promise<{ readonly state: ClientState } & Disposable> {
+    const state = await ClientState.open(this.#folder, id, { waitMs, clock: systemClock(), signal });
+    return { state, [Symbol.dispose]: () => state[Symbol.dispose]() };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
 }
 
 /** Whether another process of the store uses the client. */

@@ -81,6 +81,12 @@ const connections: readonly PubsubFault[] = [
     isSlow: true,
     apply: onDatabase((_world, database) => database.lockRows("SELECT 1 FROM baton.topic FOR UPDATE", lockMs)),
   },
+  {
+    name: "a statement takes too long",
+    weight: 1,
+    isSlow: true,
+    apply: onDatabase((_world, database) => database.stallStatement("baton.topic")),
+  },
 ];
 
 const servers: readonly PubsubFault[] = [

@@ -120,7 +120,7 @@ export function verdictText(verdict: Verdict): string {
     `${puts.all} messages put (${puts.ok} OK, ${puts.fail} failed, ${puts.unknown} unknown), ${verdict.deliveries} delivered ` +
     `to ${verdict.readers} readers of ${verdict.topics} topics, ${verdict.redelivered} again as is allowed; ${verdict.faults} faults`,
     `lost ${lost}, duplicated ${duplicated}, unexpected ${unexpected}, recovered ${recovered}` +
-    (missed === 0 ? "" : `; ${missed} given up by retention, and told`) +
+    (missed === 0 ? "" : `; ${missed} given up by retention or lost by the database, and told`) +
     (named === 0 ? "" : `; ${named} lost by the database, and named`),
     ...violations.map(({ invariant, count, first }) => `VIOLATED ${count} times: ${invariants[invariant]}: ${first}`),
   ].join("\n");

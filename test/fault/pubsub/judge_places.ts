@@ -18,7 +18,7 @@ export function judgePlaces(
     if (operation.do === "seek" && operation.result.outcome !== "fail") next.clear();
     if (operation.do !== "get") continue;
     const { session, last = -1, result, invokedAt, returnedAt } = operation;
-    if (result.missed !== undefined && !retains) {
+    if (result.missed !== undefined && !retains && !log.lost.hasBetween(last, result.got?.[0]?.[0] ?? -1)) {
       findings.add("lost", () => `${client} was told that ${result.missed} messages of "${log.topic}" are gone`);
     }
     if (result.status === "NOT_SUBSCRIBED") {

@@ -44,6 +44,11 @@ export class NamedIds {
   has(id: number | null): boolean {
     return id !== null && this.#lasts.some((last) => id > last && id <= last + lostIds);
   }
+
+  /** Whether one of them is between these. */
+  hasBetween(after: number, before: number): boolean {
+    return this.#lasts.some((last) => last + 1 < before && after < last + lostIds);
+  }
 }
 
 export function logsOf(

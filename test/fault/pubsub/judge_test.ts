@@ -333,6 +333,17 @@ test("what a fail-over has lost and servers have named need not come, nor come u
   const beyond = told().loss(2).put("bob", "a3", { ids: [lost + 2] }).put("bob", "a4", { ids: [lost + 3] });
   beyond.get("alice", ["a1:1", `a4:${lost + 3}`]);
   expect(broken(beyond, { mayLose: true })).toEqual(["lost"]);
+  // A subscriber may be told how many of them it has not had, and of no others.
+  const counted = told().put("bob", "a3", { ids: [3] }).loss(2).put("bob", "a3", { ids: [lost + 2] }, {
+    resumed: true,
+  });
+  counted.get("alice", ["a1:1", "a2:2"]);
+  counted.passedOver("alice", 2, [`a3:${lost + 2}`], 1);
+  expect(broken(counted, { mayLose: true })).toEqual([]);
+  const other = told().put("bob", "a3", { ids: [3] }).loss(3);
+  other.get("alice", ["a1:1"]);
+  other.passedOver("alice", 1, ["a3:3"], 1);
+  expect(broken(other, { mayLose: true })).toContain("lost");
 });
 
 test("what retention has given up is not lost to who was told so, and is to everybody else", () => {

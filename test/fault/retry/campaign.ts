@@ -53,6 +53,7 @@ export function planDatabaseRounds(seed: number, rounds: number, messages: numbe
         failsOver: number % 2 === 1,
         isOnSmallDisk: number % 4 === 2 && canMountDisk("rounds whose database has a full disk are left out"),
         locks: number % 5 === 3,
+        stalls: number % 10 === 4,
       },
     };
   });

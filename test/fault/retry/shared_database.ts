@@ -1,6 +1,6 @@
 /**
  * The database of a round: killed and started again, cut off in the middle of statements, failed over to a synchronous standby; its statements are
- * cancelled and time out behind locks, and its disk is full.
+ * cancelled, time out behind locks and by themselves, and its disk is full.
  */
 import { parseDatabaseUrl } from "../../../src/postgres/database_address.ts";
 import { readOnlyRules } from "../../../src/retry/queue/direct_store.ts";
@@ -19,6 +19,8 @@ export interface DatabasePlan {
   readonly isOnSmallDisk: boolean;
   /** A client holds locks for longer than statements wait. */
   readonly locks: boolean;
+  /** A statement takes longer than it may. */
+  readonly stalls: boolean;
 }
 
 const cuts: readonly StatementCut[] = ["before", "sent", "after"];
@@ -60,15 +62,18 @@ export class SharedDatabase implements AsyncDisposable {
   }
 
   async disturb(): Promise<void> {
-    const { disturbances, failsOver, locks } = this.#plan;
+    const { disturbances, failsOver, locks, stalls } = this.#plan;
     const failOverAt = failsOver ? Math.floor(this.#random() * disturbances) : -1;
     const lockAt = locks ? (failOverAt + 1) % disturbances : -1;
+    const stallAt = stalls ? (failOverAt + 2) % disturbances : -1;
     for (let event = 0; event < disturbances; event++) {
       await sleep(systemClock(), 100 + this.#random() * 1200);
       const [name, count] = event === failOverAt
         ? await this.#failOver()
         : event === lockAt
         ? await this.#lock()
+        : event === stallAt
+        ? ["statement timeouts", await this.#pair?.stallStatement("baton.retry") ?? 0] as const
         : await this.#disturbOnce();
       if (count > 0) this.effects.set(name, (this.effects.get(name) ?? 0) + count);
     }

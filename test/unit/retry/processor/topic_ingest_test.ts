@@ -62,6 +62,7 @@ class World implements Disposable {
               redelivered: false,
               msgId: null,
             })).filter(({ id }) => id > this.cursor).slice(0, Math.min(max, 2)),
+            loss: null,
             missed: 0,
           })),
       },

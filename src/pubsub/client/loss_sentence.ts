@@ -1,0 +1,20 @@
+/** The sentence that tells a client of lost messages. */
+import { countWithNoun } from "../../support/text.ts";
+
+/** `certain`: messages that were answered OK are lost; `possible`: they may be. */
+export type LossCertainty = "certain" | "possible";
+
+/** The value of the header `loss`; null for none. */
+export function lossOf(header: string | undefined): LossCertainty | null {
+  if (header === undefined) return null;
+  return header === "certain" ? "certain" : "possible";
+}
+
+/** `missed`: how many of them, and others, this client has not received, if that is known. */
+export function lossSentence(topic: string, loss: LossCertainty, missed = 0): string {
+  const what = loss === "certain" ? "has lost" : "may have lost";
+  const count = missed > 0
+    ? `; ${countWithNoun(missed, "message")} before the next one ${missed === 1 ? "is" : "are"} missing`
+    : "";
+  return `a fail-over of the database ${what} messages of topic "${topic}" that were answered OK${count}; doctor and the servers' log name them`;
+}

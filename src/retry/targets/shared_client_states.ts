@@ -1,0 +1,115 @@
+/**
+ * The states of a shared queue's topic clients. The processors of all machines have the same clients, and one process at a time uses each: the
+ * database says which, and gives it a session that is higher than all before. So a process that was replaced can put nothing more. What
+ * else a state has, topics know: a process begins with an empty one, in a folder that it removes.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { BatonError } from "../../errors.ts";
+import { ClientState } from "../../pubsub/client/client_state.ts";
+import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
+import type { StoreDatabase } from "../queue/open_retry_store.ts";
+import { SharedQueue } from "../queue/shared_queue.ts";
+import { roleMs, TopicClientRole } from "../queue/shared_topics.ts";
+import type { ClientStates, ClientWait } from "./topic_clients.ts";
+
+/** Interval of the looks at the role of another process. Milliseconds. */
+const lookMs = 500;
+
+export class SharedClientStates implements ClientStates {
+  readonly #queue: SharedQueue;
+  readonly #clock: Clock;
+  /** Releases of roles that have not ended. */
+  readonly #leaving = new Set<Promise<void>>();
+
+  private constructor(queue: SharedQueue, clock: Clock) {
+    this.#queue = queue;
+    this.#clock = clock;
+  }
+
+  /** Rejects as PostgresRetryStore.open does for a queue whose tables exist. */
+  static async open(
+    { address, requiresSync }: Pick<StoreDatabase, "address" | "requiresSync">,
+    { name, clock }: { readonly name: string; readonly clock: Clock },
+  ): Promise<SharedClientStates> {
+    const queue = new SharedQueue({ address, name, clock, forwards: false, requiresSync });
+    try {
+      await queue.open({ mustExist: false });
+      return new SharedClientStates(queue, clock);
+    } catch (error) {
+      await queue.close();
+      throw error;
+    }
+  }
+
+  get storeName(): string {
+    return this.#queue.key;
+  }
+
+  async open(id: string, { waitMs, signal }: ClientWait): Promise<{ readonly state: ClientState } & Disposable> {
+    const role = new TopicClientRole(this.#queue, id);
+    const session = await this.#take(role, id, { waitMs, signal });
+    const folder = mkdtempSync(join(tmpdir(), "baton-topic-client-"));
+    let isOpen = true;
+    let cancel = () => {};
+    // If another process has the role, it has a higher session: the next request is fenced. A failure is tried again.
+    const renew = async () => {
+      if (await role.take().catch(() => session) !== null && isOpen) renewLater();
+    };
+    const renewLater = () => {
+      cancel = this.#clock.startTimer(roleMs / 3, () => void renew());
+    };
+    const close = () => {
+      isOpen = false;
+      cancel();
+      rmSync(folder, { recursive: true, force: true });
+      const left = role.leave().catch(() => {}); // it ends by itself
+      this.#leaving.add(left);
+      void left.then(() => this.#leaving.delete(left));
+    };
+    try {
+      const state = await ClientState.open(folder, id, { waitMs: 0, clock: this.#clock, signal });
+      state.observeSession(session - 1); // its session is the next one
+      renewLater();
+      return {
+        state,
+        [Symbol.dispose]: () => {
+          if (!isOpen) return;
+          state[Symbol.dispose]();
+          close();
+        },
+      };
+    } catch (error) {
+      close();
+      throw error;
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#leaving);
+    await this.#queue.close();
+  }
+
+  async #take(role: TopicClientRole, id: string, { waitMs, signal }: ClientWait): Promise<number> {
+    const endMs = this.#clock.now() + waitMs;
+    for (;;) {
+      const session = await role.take().catch((error) => {
+        if (waitMs === Infinity && isTemporary(error)) return null;
+        throw error;
+      });
+      if (session !== null) return session;
+      const leftMs = endMs - this.#clock.now();
+      if (leftMs <= 0) {
+        throw new BatonError("LOCK_BUSY", `Cannot use client "${id}": another processor of this store uses it`);
+      }
+      await sleep(this.#clock, Math.min(lookMs, leftMs), signal);
+    }
+  }
+}
+
+/** A process that waits for the end of another one also waits for the database. */
+function isTemporary(error: unknown): boolean {
+  return error instanceof BatonError && ["UNREACHABLE", "LOCK_BUSY", "OUTCOME_UNKNOWN"].includes(error.code);
+}
