@@ -1,7 +1,7 @@
 /**
  * The states of a shared queue's topic clients. The processors of all machines have the same clients, and one process at a time uses each: the
  * database says which, and gives it a session that is higher than all before. So a process that was replaced can put nothing more. What
- * else a state has, topics know: a process begins with an empty one, in a folder that it removes.
+ * else a state has, topics know: a process begins with an empty one. Its files have no name, so that nothing is left when the process ends.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -64,14 +64,13 @@ export class SharedClientStates implements ClientStates {
     const close = () => {
       isOpen = false;
       cancel();
-      rmSync(folder, { recursive: true, force: true });
       const left = role.leave().catch(() => {}); // it ends by itself
       this.#leaving.add(left);
       void left.then(() => this.#leaving.delete(left));
     };
     try {
       const state = await ClientState.open(folder, id, { waitMs: 0, clock: this.#clock, signal });
-      state.observeSession(session - 1); // its session is the next one
+      state.observeSession(session - 1); // its session is the next one, and all its files are open now
       renewLater();
       return {
         state,
@@ -84,6 +83,8 @@ export class SharedClientStates implements ClientStates {
     } catch (error) {
       close();
       throw error;
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
     }
   }
 
