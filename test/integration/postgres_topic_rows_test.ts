@@ -400,6 +400,22 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     expect(await stored(schema)).toBe("1");
   });
 
+  test("a row that was written a short time ago is read from memory, also from its middle", async () => {
+    const { s1 } = await topics();
+    await using _s1 = s1;
+    const bodies = (...texts: string[]) => ({ bodies: texts.map((text) => new TextEncoder().encode(text)) });
+    await s1.execute({ ...put(1, ""), ...bodies("a", "b", "c") });
+    for (const counter of [4, 5, 6]) await s1.execute(put(counter, `row ${counter}`));
+    const first = await s1.execute({ ...get, max: 1 });
+    expect(texts(first)).toEqual(["a"]);
+    let lacks = 0;
+    const load = s1.rows.load.bind(s1.rows);
+    s1.rows.load = (wanted) => load(wanted).finally(() => lacks += wanted.length);
+    const [{ messages = [] } = {}] = first;
+    const read = await s1.execute({ ...get, max: 4, last: messages[0]?.id ?? -1 });
+    expect([texts(read), lacks]).toEqual([["b", "c", "row 4", "row 5"], 0]);
+  });
+
   test("a row that was changed is named, and never delivered", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;

@@ -151,6 +151,8 @@ export class TopicLog {
     if (ahead !== undefined) return ahead;
     const unwritten = this.#unwritten.find(({ head }) => head.last >= id);
     if (unwritten !== undefined && unwritten.head.first <= id) return unwritten.row;
+    const written = this.#written.findLast(({ first, last }) => first <= id && last >= id);
+    if (written !== undefined) return this.messages.load(written);
     const at = this.messages.findRowUpTo(id);
     if (at !== null && at.last >= id) return this.messages.load(at);
     const next = this.messages.findRowAfter(id) ?? unwritten?.head ?? null;
