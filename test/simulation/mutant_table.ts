@@ -309,7 +309,7 @@ export const mutants: readonly Mutant[] = [
     seeds: 20,
   },
   {
-    name: "a participant whose leave has no response in time leaves no more",
+    name: "a participant whose leave has no response in time gives up leaving",
     world: "barrier",
     changes: [{
       file: "src/coordination/barrier/enter_barrier.ts",

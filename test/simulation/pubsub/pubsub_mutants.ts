@@ -152,7 +152,7 @@ export const pubsubMutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
-    name: "a client puts what had no response again, under a new number",
+    name: "a client puts what had no response again, under a number of its new session",
     world: "pubsub",
     changes: [{
       file: "src/pubsub/client/publisher.ts",
