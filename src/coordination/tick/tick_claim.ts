@@ -11,7 +11,7 @@ import { formatDuration } from "../../support/duration.ts";
 import { zonePrint } from "../../schedule/zone_print.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import type { HolderInfo } from "../holder_info.ts";
-import type { ClaimedLock, GrantClaim } from "../lock/lock_contender.ts";
+import type { ClaimedLock, GrantClaim } from "../lock/grant_claim.ts";
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import {
   isRefusal,
@@ -208,10 +208,26 @@ export class TickClaim implements GrantClaim {
       case "claim":
         return await this.#claimRequests(decision, lock, nowMs);
       case "settle":
-        await this.#write({ ...(state as TickState), open: null }, this.#recordsOf(decision.settled, nowMs));
+        await this.#write(
+          { ...(state as TickState), open: null, retry: null },
+          this.#recordsOf(decision.settled, nowMs),
+        );
         return "again";
       case "skip":
         return await this.#skip(decision, lock);
+    }
+  }
+
+  /** The command of the tick never starts: the same try is left to another call. Another call may have taken it for lost before. */
+  async giveBack({ guid, holderPath }: { readonly guid: string; readonly holderPath: string }): Promise<void> {
+    for (let tries = 0; tries < refusalsMax; tries++) {
+      await readAfterOwnWrites(this.#zk, this.#path, () => this.read());
+      const state = this.#read?.state ?? null;
+      if (state === null || state.open?.guid !== guid) return;
+      const { tickMs, attempt } = state.open;
+      const requests = this.#requests({ ...state, open: null, retry: { tickMs, attempt } }, []);
+      const writing = this.#zk.multi([{ type: "delete", path: holderPath, version: -1 }, ...requests]);
+      if (await nullIfRefused(writing, "BADVERSION", "NONODE") !== null) return;
     }
   }
 
