@@ -49,8 +49,11 @@ export async function runCommand<S extends SettingTable>(
   const sources = { flags, env: io.env, files, section };
   refuseUnreadableVariables(settings, sources);
   const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonSettings>;
-  if (command.isService === true) (await import("../src/process/spawn/compile_as_usual.ts")).compileAsUsual();
-  return await command.run({ values, names, command: childCommand, sources, io, mistakes });
+  const call = { values, names, command: childCommand, sources, mistakes };
+  return await command.run({
+    ...call,
+    io: command.isService === true ? await (await import("./service_io.ts")).serviceIo(io) : io,
+  });
 }
 
 /** Whether a variable `BATON_…` sets none of these settings. Only then the list of all variables is loaded. */

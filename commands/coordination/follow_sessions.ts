@@ -15,18 +15,20 @@ export interface FollowSessionsOptions {
   readonly signal: AbortSignal;
   /** True: wait for the servers until the signal aborts, also for the first session. */
   readonly waitsForServer?: boolean;
+  /** Changes are reported at most once in this time, in milliseconds. */
+  readonly gatherEventsMs?: number;
 }
 
 /** Yields what `follow` yields, with a new session when one has ended. Rejects with the signal's reason. */
 export async function* followSessions<T>(
   { values, sources, io }: ConnectedCall,
   follow: (zk: ZooKeeper, place: Coordination) => AsyncIterable<T>,
-  { what, signal, waitsForServer = false }: FollowSessionsOptions,
+  { what, signal, waitsForServer = false, gatherEventsMs = 0 }: FollowSessionsOptions,
 ): AsyncGenerator<T, never, void> {
   const clock = systemClock();
   const { quiet, verbose } = values;
   const place = announceCoordination({ values, sources, quiet, verbose }, io, {});
-  const open = (options: ConnectOptions) => connect({ ...options, clock });
+  const open = (options: ConnectOptions) => connect({ ...options, clock, gatherEventsMs });
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
   const session = new CandidateSession({
     connect: (options) => openSession(open, options, opening),

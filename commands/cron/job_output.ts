@@ -3,12 +3,9 @@ import { closeSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
-import type { Libc } from "../../src/process/libc.ts";
-import type { Clock } from "../../src/support/clock.ts";
-import { sleep } from "../../src/support/deadline.ts";
 import { printable } from "../../src/support/text.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
-import type { Io } from "../../src/terminal/io.ts";
+import { type LogSink, pieceBytesMax } from "../../src/terminal/service_stderr.ts";
 
 /** A longer line is divided, because it is kept in memory until its end. UTF-16 units, of which each may be three bytes. */
 const lineLengthMax = 1200;
@@ -18,46 +15,6 @@ export interface OutputRun {
   readonly tickMs: number;
   readonly attempt: number;
   readonly pid: number;
-}
-
-/** Writes at most this much together, in bytes: a pipe or a socket that accepts anything accepts it without blocking (PIPE_BUF of Linux). */
-const pieceBytesMax = 4096;
-
-/** Where output is printed. */
-export interface LogSink {
-  err(text: string): void;
-  /** Resolves when the next piece does not block, after other work of this process. Rejects with the signal's reason. */
-  ready(signal: AbortSignal): Promise<void>;
-}
-
-/** How long a message of the service itself may wait for a reader of stderr that has stopped reading, in milliseconds. Then it is dropped. */
-const messageMsMax = 100;
-/** Time between two looks at a full stderr, in milliseconds. */
-const fullMs = 20;
-
-/**
- * The stderr of the service. A reader that has stopped reading delays the output of commands, and may lose messages of the service, but
- * never blocks the service: the locks of all jobs would be lost. `libc` null: it blocks.
- */
-export function serviceStderr({ err }: Pick<Io, "err">, { libc, clock }: {
-  readonly libc: Pick<Libc, "waitWritable"> | null;
-  readonly clock: Clock;
-}): LogSink {
-  return {
-    err(text) {
-      if (libc === null || libc.waitWritable(2, messageMsMax)) err(text);
-    },
-    async ready(signal) {
-      await nextTurn();
-      signal.throwIfAborted();
-      while (libc !== null && !libc.waitWritable(2, 0)) await sleep(clock, fullMs, signal);
-    },
-  };
-}
-
-/** Resolves after what the event loop has to do now. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /**

@@ -68,7 +68,13 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
     );
   }
   const facts = new ReportFacts();
-  const about = { verb: "hold", conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"], io: call.io, facts } as const;
+  const about = {
+    verb: "hold",
+    conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
+    io: call.io,
+    facts,
+    sendsSpans: false,
+  } as const;
   return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 

@@ -22,7 +22,8 @@ import type { Io } from "../../src/terminal/io.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable, onAbort, TaskScope } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { wantsTraces } from "../../src/config/coordination_settings.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
 import { ReportFacts } from "../job/reported.ts";
@@ -42,27 +43,30 @@ export async function runHolder(io: Io): Promise<ExitCode> {
   using signals = new HolderSignals(processSignals(), stop.signal);
   const line = await abortable(pipe.request, pipe.abandoned).catch(() => null);
   if (line === null) return exitCodes.SUCCESS;
+  const facts = new ReportFacts();
   try {
-    const ending = await acquireAndSupervise(JSON.parse(line) as HolderRequest<PackedLockOptions>, io, {
-      pipe,
-      stop,
-      signals,
-    });
+    const request = JSON.parse(line) as HolderRequest<PackedLockOptions>;
+    const ending = await acquireAndSupervise(request, io, { pipe, stop, signals, facts });
+    facts.trace?.end({ exit_code: ending.exitCode, message: ending.message });
     if (!pipe.isConfirmed) pipe.send({ kind: "ended", ending });
     else if (ending.message !== null) io.err(`baton: ${ending.message}\n`);
     return ending.exitCode;
   } catch (thrown) {
     const { code, message } = failureOf(thrown);
+    facts.trace?.end({ exit_code: exitCodeOf(code), message });
     if (!pipe.isConfirmed) pipe.send({ kind: "failed", code, message });
     else io.err(`baton: ${message}\n`);
     return exitCodes.INTERNAL;
+  } finally {
+    await facts.trace?.source.close();
   }
 }
 
 async function acquireAndSupervise(
   request: HolderRequest<PackedLockOptions>,
   io: Io,
-  { pipe, stop, signals }: {
+  { pipe, stop, signals, facts }: {
+    readonly facts: ReportFacts;
     readonly pipe: LockHolderPipe;
     readonly stop: AbortController;
     readonly signals: HolderSignals;
@@ -72,13 +76,18 @@ async function acquireAndSupervise(
   const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
   const env = { ...process.env, BATON_LOCK_COOKIE: removeCookiesOf(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackOptions(request.options, env);
-  const facts = new ReportFacts();
+  const ownIo = holderIo(io, env, { pipe, columns: request.columns });
+  if (wantsTraces(env, options.values)) {
+    const { openJobTrace } = await import("../job/job_trace.ts");
+    const { names, quiet } = options;
+    facts.trace = await openJobTrace({ io: ownIo, verb: "hold", names, quiet, values: { passAuth: true } });
+  }
   // The end of the script ends the wait for the lock.
   using watch = new ScriptWatch(script, systemClock());
   const dependencies = lockDependencies(startGuard());
   let isHeld = false;
   watch.ended.then(() => isHeld || stop.abort());
-  return await lockAndRun(options, holderIo(io, env, { pipe, columns: request.columns }), {
+  return await lockAndRun(options, ownIo, {
     facts,
     deps: {
       ...dependencies,
@@ -96,7 +105,8 @@ async function acquireAndSupervise(
           ids: [first.holderId, ...others.map((lease) => lease.holderId)],
           otherHolds: held,
           abandoned: pipe.abandoned,
-          onHeld(variables) {
+          // The script outlives the hold, whose span must not become the parent of what it does later.
+          onHeld({ TRACEPARENT: _parent, TRACESTATE: _state, ...variables }) {
             isHeld = true;
             watch[Symbol.dispose]();
             pipe.send({

@@ -130,7 +130,7 @@ export class JobTrace {
     const error = isGood ? null : message ?? endText(exitCode, signal);
     const [startMs, heldMs] = [this.#startMs, this.#heldMs];
     const name = this.#isTick ? "tick" : this.#name;
-    const kind = this.#isTick ? "lock" : this.#name;
+    const kind = this.#isTick || name === "hold" ? "lock" : this.#name;
     const attributes = { ...this.#attributes, ...this.#found };
     const inside = { parentId: this.#call.spanId, attributes };
     const exit = { ...attributes, "baton.exit_code": exitCode, "baton.signal": signal };

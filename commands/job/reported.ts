@@ -47,6 +47,8 @@ export interface ReportedOptions {
   readonly conflicts: readonly ErrorCode[];
   /** True: an expected failure is a success, and its message is printed only with --verbose. */
   readonly skips?: boolean;
+  /** False: another process sends the spans of this call. */
+  readonly sendsSpans?: boolean;
   /** True: --quiet also suppresses the message of an ending. */
   readonly hasQuietEndings?: boolean;
   readonly facts: ReportFacts;
@@ -54,13 +56,16 @@ export interface ReportedOptions {
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
-  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, facts } = options;
+  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
+    options;
   using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
   const report = async (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
     for (const problem of status.write(statusReportOf(options, end))) io.err(`baton: ${problem}\n`);
     await facts.trace?.sendEnd(end);
   };
-  if (wantsTraces(io.env, values)) facts.trace = await (await import("./job_trace.ts")).openJobTrace(options);
+  if (sendsSpans && wantsTraces(io.env, values)) {
+    facts.trace = await (await import("./job_trace.ts")).openJobTrace(options);
+  }
   try {
     const { exitCode, reason, message } = await run();
     if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);

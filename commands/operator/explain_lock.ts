@@ -151,9 +151,14 @@ function livenessOf({ revoke, sessionTimeoutMs }: ExplainedHolder): string {
 }
 
 function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
-  return schedules.map(({ schedule, nextMs, open }) => {
+  return schedules.map(({ schedule, nextMs, open, zone, isZoneKnown }) => {
     if (open !== null && !open.isHeld) {
       return `The tick ${minuteOf(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
+    }
+    if (!isZoneKnown) {
+      return `The next tick of ${schedule} is not known: this machine does not know the time zone "${
+        printable(zone)
+      }".`;
     }
     if (nextMs === null) return `${schedule} has no next tick.`;
     if (nextMs > nowMs) {

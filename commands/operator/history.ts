@@ -14,7 +14,7 @@ import { type Call, defineCommand } from "../command.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { HistoryJson } from "../json_shapes/lock_shapes.ts";
-import { historyJson, historyLines, historyRows, type ShownHistory } from "./history_view.ts";
+import { historyJson, historyLines, historyRows, type ShownHistory, zoneSentence } from "./history_view.ts";
 import { onlyName } from "./name_arguments.ts";
 
 const settings = {
@@ -78,6 +78,10 @@ async function show(call: Call<typeof settings>): Promise<ExitCode> {
   const shown: ShownHistory = { ...report, name, kind, schedules, records };
   const { running, refusals } = shown;
   const isEmpty = records.length + schedules.length + running.length === 0 && refusals === null;
+  for (const schedule of values.json && !values.quiet ? schedules : []) {
+    const sentence = zoneSentence(schedule);
+    if (sentence !== null) io.err(`baton: warning: ${sentence}\n`);
+  }
   if (values.json) printJson<HistoryJson>(io, historyJson(shown, Date.now()));
   else {
     printTable(io, historyRows(records));

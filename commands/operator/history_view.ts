@@ -59,8 +59,19 @@ export function historyLines({ running, refusals, schedules, name }: ShownHistor
   return [...lines, ...schedules.flatMap((schedule) => scheduleLines(schedule, nowMs))];
 }
 
-function scheduleLines({ schedule, zone, nextMs, open }: ScheduleReport, nowMs: number): string[] {
-  const when = nextMs === null
+/** Null: this machine knows the zone. */
+export function zoneSentence({ schedule, zone, isZoneKnown }: ScheduleReport): string | null {
+  if (isZoneKnown) return null;
+  return `this machine does not know the time zone ${
+    JSON.stringify(zone)
+  } of ${schedule}, and so not its next tick: its tz database ` +
+    "is older than that of the host which wrote it";
+}
+
+function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: ScheduleReport, nowMs: number): string[] {
+  const when = !isZoneKnown
+    ? "next tick not known: this machine does not know the time zone"
+    : nextMs === null
     ? "no next tick"
     : nextMs > nowMs
     ? `next ${minuteOf(nextMs)} (in ${formatDuration(nextMs - nowMs)})`

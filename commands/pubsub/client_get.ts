@@ -12,9 +12,10 @@ import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { secretVariables } from "../../src/config/coordination_settings.ts";
+import { secretVariables, wantsTraces } from "../../src/config/coordination_settings.ts";
 import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
 import { MessageCommand } from "./message_command.ts";
+import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { ClientArguments, ClientRun } from "./client_options.ts";
 import { fstatSync, write, writeSync } from "node:fs";
@@ -32,7 +33,7 @@ type Sink = (fetched: FetchResult) => Promise<ExitCode | null>;
 
 type GetValue =
   | ("count" | "wait" | "follow" | "untilEmpty" | "outDir" | "exec" | "ack" | "lines" | "null" | "json")
-  | ("progress" | "quiet" | "verbose" | "pubsubTimeout");
+  | ("progress" | "quiet" | "verbose" | "pubsubTimeout" | "traceOtlp");
 
 /** A get while it runs: by `get`, `peek` or `baton subscribe`. */
 export interface GetRun extends Pick<ClientRun, "client" | "signal"> {
@@ -51,7 +52,8 @@ export async function runClientGet(run: GetRun): Promise<ExitCode> {
   const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
   const subscriber = new Subscriber(client, target.topic);
   using children = values.exec === undefined ? null : makeMessageCommand(run, values.exec);
-  const sink = sinkOf(run, subscriber, children, { single: max === 1, peek: peek || manual });
+  await using trace = await openTrace(run);
+  const sink = sinkOf(run, subscriber, { children, trace }, { single: max === 1, peek: peek || manual });
   using progress = await makeProgressLine(run, max);
   let had = 0;
   for (;;) {
@@ -88,6 +90,13 @@ export async function runClientGet(run: GetRun): Promise<ExitCode> {
     );
   }
   return exitCodes.FALSE;
+}
+
+/** Null: no spans are sent. Only deliveries to a command have spans. */
+async function openTrace({ call: { values, io }, target: { topic } }: GetRun): Promise<MessageTrace | null> {
+  if (values.exec === undefined || !wantsTraces(io.env, values)) return null;
+  const { MessageTrace } = await import("./message_trace.ts");
+  return await MessageTrace.open(io, { topic, quiet: values.quiet });
 }
 
 /** A user may watch the terminal while messages go to a folder or a file. */
@@ -149,7 +158,7 @@ export function checkGetOptions({ call: { values }, target: { operation } }: Pic
 function sinkOf(
   run: GetRun,
   subscriber: Subscriber,
-  children: MessageCommand | null,
+  { children, trace }: { readonly children: MessageCommand | null; readonly trace: MessageTrace | null },
   { single, peek }: { single: boolean; peek: boolean },
 ): Sink {
   const { call: { values }, target, client } = run;
@@ -161,7 +170,7 @@ function sinkOf(
       return Promise.resolve(null);
     };
   }
-  if (children !== null) return execSink(run, subscriber, children);
+  if (children !== null) return execSink(run, subscriber, { children, trace });
   if (stdoutWasClosed()) {
     const why = "it was closed when baton was started; redirect it to a file, or to /dev/null to discard messages";
     throw new BatonError("IO", `Cannot write messages to stdout: ${why}`);
@@ -198,7 +207,7 @@ function makeMessageCommand({ call, target, client, signal }: GetRun, line: stri
 function execSink(
   { call, target: { topic }, signal, failureAdvice }: GetRun,
   subscriber: Subscriber,
-  children: MessageCommand,
+  { children, trace }: { readonly children: MessageCommand; readonly trace: MessageTrace | null },
 ): Sink {
   const end = new TextEncoder().encode(separatorOf(call.values));
   return async ({ messages }) => {
@@ -206,11 +215,14 @@ function execSink(
       if (signal.aborted) throw signal.reason;
       subscriber.recordDelivery(message.id);
       const body = end.byteLength === 0 ? message.body : Buffer.concat([message.body, end]);
+      const span = trace?.begin(message.id);
       const code = await children.run({ ...message, body }, {
+        ...span?.environment,
         BATON_TOPIC: topic,
         BATON_MESSAGE_ID: String(message.id),
         BATON_REDELIVERED: message.redelivered ? "1" : "0",
       });
+      span?.end(code);
       if (code !== 0) {
         if (signal.aborted) throw signal.reason;
         if (!call.values.quiet) {

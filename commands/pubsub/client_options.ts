@@ -1,4 +1,5 @@
 /** Settings and arguments of `baton pubsub client`. The ID stands before the operation, or is given by --id. */
+import { traceSettings } from "../../src/config/coordination_settings.ts";
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { choiceType, durationType, integerType, textType } from "../../src/config/value_types.ts";
@@ -53,6 +54,7 @@ export const clientCommandSettings = {
     help: "print the result as JSON; get: one line for each message; put: also whether the topic has subscribers",
   }),
   ...progressSettings,
+  ...traceSettings,
   ...clientConnectionSettings,
 } satisfies SettingTable;
 

@@ -63,7 +63,7 @@ export class MessageCommand implements Disposable {
    * second one kills it. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run cannot
    * be killed, IO if there is no room for the message, and the signal's reason before the command has started.
    */
-  async run(message: CommandMessage, env: Readonly<Record<string, string>>): Promise<ExitCode> {
+  async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<ExitCode> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);

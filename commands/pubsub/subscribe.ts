@@ -1,4 +1,5 @@
 /** `baton subscribe`: delivers the messages of a topic as they arrive, with a client ID that needs no thought. */
+import { traceSettings } from "../../src/config/coordination_settings.ts";
 import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -41,6 +42,7 @@ const subscribeSettings = {
     help: "end the subscription; messages that wait are lost for it",
   }),
   ...progressSettings,
+  ...traceSettings,
   ...connectionSettingsWithDefaultId("USER@HOST"),
 } satisfies SettingTable;
 

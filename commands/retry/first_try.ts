@@ -10,6 +10,7 @@ import type { TryEnd } from "../../src/retry/queue/message_life.ts";
 import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
 import { outcomeOfExit, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
+import { spanVariablesOf } from "../../src/trace/trace_context.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
@@ -49,10 +50,11 @@ export async function tryCommand(
   },
 ): Promise<FirstTryResult> {
   const end = await runCommandOnce(call, command, { body, env: trace?.environment ?? {} });
+  const parent = spanVariablesOf({ ...call.io.env, ...trace?.environment });
   const { code: endCode, how } = describeCommandEnd(end, call.values.retryAttemptTimeout);
   const code = typeof endCode === "number" ? endCode : exitCodeOf(endCode);
   return {
-    head: { kind: "command", argv: command, cwd: process.cwd() },
+    head: { kind: "command", argv: command, cwd: process.cwd(), ...(parent === null ? {} : { trace: parent }) },
     what: command[0] ?? "",
     how,
     outcome: outcomeOfExit(code, rules),

@@ -14,6 +14,7 @@ import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
 import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/support/text.ts";
+import { spanVariablesOf } from "../../src/trace/trace_context.ts";
 import { throwIfAborted } from "../../src/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { readBody, readChunks } from "./read_body.ts";
@@ -76,7 +77,11 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   if (path === null && io.stdinIsTerminal && !values.quiet) {
     io.err("baton: reading the message from the terminal; end it with ^D\n");
   }
-  const head: MessageHead = { kind: "command", argv: command, cwd: command === null ? null : process.cwd() };
+  const trace = spanVariablesOf(io.env);
+  const head: MessageHead = {
+    ...{ kind: "command", argv: command, cwd: command === null ? null : process.cwd() },
+    ...(trace === null ? {} : { trace }),
+  };
   using stop = new StopRequest(processSignals());
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
   await using store = await openServiceStore(location, { rules: { ...readOnlyRules, maxBytes, maxMessages } });

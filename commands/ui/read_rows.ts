@@ -11,16 +11,14 @@ import type { NodeInfo } from "../../src/coordination/holder_info.ts";
 import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
 import { electionPath, folderOf, lockPath, objectPath } from "../../src/coordination/lock/lock_path.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
-import { RequestGate, WatchedReads } from "../../src/coordination/admin/watched_reads.ts";
 import { CompletionLog } from "../../src/coordination/pool/completion_log.ts";
 import { poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { childNames, hiddenIfNoAuth, nullIfNoNode } from "../../src/coordination/request_errors.ts";
 import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
 import { ticksFolder } from "../../src/coordination/tick/tick_state.ts";
 import { BatonError } from "../../src/errors.ts";
-import type { Clock } from "../../src/support/clock.ts";
 import type { PersonRow, PoolRow, TickRow, UseRow } from "../../src/ui/ui_rows.ts";
-import type { WatchEvent, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { Watcher, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 
 /** The rows of one object, by key. */
 export type ObjectRows =
@@ -28,33 +26,24 @@ export type ObjectRows =
   | { readonly table: "pools"; readonly rows: ReadonlyMap<string, PoolRow> }
   | { readonly table: "ticks"; readonly rows: ReadonlyMap<string, TickRow> };
 
-type Watch = (event: WatchEvent) => void;
-
 /** Maximum number of holders, waiters, failed items and runs in a row. */
 const peopleMax = 20;
 const failuresMax = 100;
 const runsMax = 60;
 
 /** Every folder that the page shows. */
-export function followedFolders(root: string, clock: Clock): readonly FollowedFolder<ObjectRows>[] {
+export function followedFolders(root: string): readonly FollowedFolder<ObjectRows>[] {
   const folder = (
     kind: string,
-    read: (zk: ZooKeeper, name: string, watch: Watch, isWhole: boolean) => Promise<ObjectRows | null>,
+    read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<ObjectRows | null>,
   ): FollowedFolder<ObjectRows> => ({
     path: folderOf(kind, root),
-    read: (zk, name, watch, isWhole) => nullIfUnknown(read(zk, name, watch, isWhole)),
+    read: (zk, name, watch) => nullIfUnknown(read(zk, name, watch)),
   });
-  // The reads of an object end with its watch function, which is the same as long as it is followed.
-  const gate = new RequestGate(clock);
-  const known = new WeakMap<Watch, WatchedReads>();
-  const clientOf = (zk: ZooKeeper, watch: Watch, isWhole: boolean): ZooKeeper => {
-    const reads = known.get(watch) ?? new WatchedReads(zk, watch, { watchesData: false, gate });
-    known.set(watch, reads);
-    if (isWhole) reads.forget();
-    return reads.client;
-  };
-  const queues = (kind: "lock" | "election") =>
-    folder(`${kind}s`, (zk, name, watch, isWhole) => readQueue(clientOf(zk, watch, isWhole), { kind, name, root }));
+  const queues = (kind: "lock" | "election") => ({
+    ...folder(`${kind}s`, (zk, name) => readQueue(zk, { kind, name, root })),
+    keepsReads: true,
+  });
   return [
     queues("lock"),
     queues("election"),
@@ -79,7 +68,7 @@ interface RowRequest<Kind extends UseRow["kind"] = UseRow["kind"]> {
   readonly kind: Kind;
   readonly name: string;
   readonly root: string;
-  readonly watch: Watch;
+  readonly watch: Watcher;
 }
 
 const tables = { lock: "locks", election: "elections", barrier: "barriers", gate: "barriers" } as const;

@@ -24,8 +24,8 @@ import type { UiCall } from "./ui_options.ts";
 
 /** The session is closed this long after the last page. Milliseconds. */
 const idleMsMax = 60_000;
-/** Changes of this time are sent together. Milliseconds. */
-const gatherMs = 1000;
+/** Reports of changes are read once in this time: a process that wakes up for each one takes twice the processor time. Milliseconds. */
+const gatherMs = 900;
 /** Time between two readings of topics, stores and processes. Milliseconds. */
 const servicesEveryMs = 2000;
 /** Each reading with a number that this divides reads all topics and servers; the others read those whose change was reported. */
@@ -137,7 +137,7 @@ export class UiFeed implements AsyncDisposable {
       isFirst = false;
       try {
         const follow = (zk: ZooKeeper, place: Coordination) => this.#follow(zk, place, active.signal);
-        const options = { what: "the page", signal: active.signal, waitsForServer: true };
+        const options = { what: "the page", signal: active.signal, waitsForServer: true, gatherEventsMs: gatherMs };
         for await (const _ of followSessions({ ...this.#call, values }, follow, options));
       } catch (thrown) {
         if (!active.signal.aborted) {
@@ -197,7 +197,7 @@ export class UiFeed implements AsyncDisposable {
     const polling = this.#pollServices(zk, end.signal);
     polling.catch((thrown) => end.abort(thrown));
     try {
-      const folders = followedFolders(this.#about.root, this.#clock);
+      const folders = followedFolders(this.#about.root);
       for await (const round of followFolders(zk, folders, { signal: end.signal, clock: this.#clock, gatherMs })) {
         this.#applyRound(round);
         yield;

@@ -95,8 +95,11 @@ export class AttemptWaits {
   }
 }
 
-/** Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response. */
-const leaveMsMax = { stopped: 600, late: 300, responded: 1000 } as const;
+/**
+ * Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response; and to give back a
+ * claim that may have been granted, which would be lost otherwise.
+ */
+const leaveMsMax = { stopped: 600, late: 300, responded: 1000, claimed: 3000 } as const;
 
 export type LeaveReason = keyof typeof leaveMsMax;
 

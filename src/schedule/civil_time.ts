@@ -16,6 +16,11 @@ export function localZone(): string {
   return new Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
+/** IANA names differ by more than the case of their letters. */
+export function isSameZone(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase();
+}
+
 const known = new Map<string, CivilTimes>();
 
 /** Returns the times of a zone, an IANA name: one object for all schedules, because a format takes 200 KB. Throws USAGE for an unknown zone. */
@@ -25,8 +30,20 @@ export function civilTimesOf(zone: string): CivilTimes {
   return times;
 }
 
+/** Whether this machine has the rules of a zone. */
+export function isKnownZone(zone: string): boolean {
+  try {
+    civilTimesOf(zone);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 export class CivilTimes {
   readonly #format: Intl.DateTimeFormat;
+  /** The name as the runtime writes it; a name that the runtime replaces by another one is as it was given. */
+  readonly zone: string;
 
   /** `zone` is an IANA name. Throws USAGE for an unknown one. */
   constructor(zone: string) {
@@ -45,6 +62,8 @@ export class CivilTimes {
       const what = `${JSON.stringify(zone)} is not a time zone of this machine`;
       throw new BatonError("USAGE", `${what}: use an IANA name such as Europe/Berlin, or UTC`, { cause });
     }
+    const written = this.#format.resolvedOptions().timeZone;
+    this.zone = isSameZone(written, zone) ? written : zone;
   }
 
   /** Returns the civil time of an instant, in whole seconds. */

@@ -30,12 +30,12 @@ export class Schedule {
   constructor(written: string, zone: string = localZone()) {
     this.text = canonicalSchedule(written);
     this.id = scheduleId(this.text);
-    this.zone = zone;
     const [minute = "", hour = "", day = "", , weekday = ""] = this.text.split(" ");
     const starts = (field: string) => field.startsWith("*");
     this.#follows = starts(minute) || starts(hour);
     this.#cron = new Cron(this.text, { timezone: "UTC", paused: true, domAndDow: starts(day) || starts(weekday) });
     this.#civil = civilTimesOf(zone);
+    this.zone = this.#civil.zone;
     if (this.next(Date.now()) === null) {
       throw new BatonError("USAGE", `${JSON.stringify(written)} is not a schedule: there is no such day in any year`);
     }

@@ -12,8 +12,8 @@ const replyBytesMax = 64 << 20;
 export interface FrameListener {
   /** Receives a frame, a view that is valid during the call. An exception ends the connection. */
   onFrame(frame: Uint8Array): void;
-  /** All frames of a chunk were delivered. */
-  onChunkEnd(): void;
+  /** All frames of a chunk were delivered. `bytes`: its size. */
+  onChunkEnd(bytes: number): void;
   /** The connection has ended. Called once; not after `destroy`. */
   onClosed(error: Error | null): void;
 }
@@ -44,6 +44,15 @@ export class FrameStream implements ConnectionHandlers {
     this.#connection?.write(bytes);
   }
 
+  /** Stops reading until `resume`. */
+  pause(): void {
+    this.#connection?.pause();
+  }
+
+  resume(): void {
+    this.#connection?.resume();
+  }
+
   /** Closes immediately, without notice to the listener. */
   destroy(): void {
     this.#over = true;
@@ -57,7 +66,7 @@ export class FrameStream implements ConnectionHandlers {
         this.#listener.onFrame(frame);
         if (this.#over) return;
       }
-      this.#listener.onChunkEnd();
+      this.#listener.onChunkEnd(chunk.byteLength);
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error));
       this.#connection?.destroy();

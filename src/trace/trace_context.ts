@@ -24,6 +24,21 @@ export function parseTraceparent(text: string | undefined, state = ""): TraceCon
   return { traceId, spanId, isSampled: (parseInt(flags, 16) & 1) === 1, state };
 }
 
+/** A span as the variables TRACEPARENT and TRACESTATE have it. */
+export interface SpanVariables {
+  readonly traceparent: string;
+  readonly tracestate?: string;
+}
+
+/** Returns null if the variables name no span. */
+export function spanVariablesOf(
+  { TRACEPARENT, TRACESTATE }: Readonly<Record<string, string | undefined>>,
+): SpanVariables | null {
+  const context = parseTraceparent(TRACEPARENT, TRACESTATE);
+  if (context === null) return null;
+  return { traceparent: formatTraceparent(context), ...(context.state === "" ? {} : { tracestate: context.state }) };
+}
+
 export function formatTraceparent({ traceId, spanId, isSampled }: TraceContext): string {
   return `00-${traceId}-${spanId}-${isSampled ? "01" : "00"}`;
 }

@@ -44,6 +44,8 @@ export class SessionWatches {
     exist: new Map(),
     child: new Map(),
   };
+  /** Persistent recursive watches of the current connection. */
+  readonly #recursive = new Map<string, Set<Watcher>>();
   readonly #rearmBytesMax: number;
 
   /** `frameBytesMax` is the longest request that the servers accept. */
@@ -64,7 +66,14 @@ export class SessionWatches {
     else entry.watchers.add(watcher);
   }
 
-  /** Removes and returns the watchers of an event at `path`, each once. */
+  /** Adds a watcher of all events at and below `path`, until the connection is lost. */
+  addRecursive(path: string, watcher: Watcher): void {
+    const watchers = this.#recursive.get(path);
+    if (watchers === undefined) this.#recursive.set(path, new Set([watcher]));
+    else watchers.add(watcher);
+  }
+
+  /** Returns the watchers of an event at `path`, each once. Those of one-shot watches are removed. */
   takeWatchers(type: EventTypeName, path: string): Set<Watcher> {
     const taken = new Set<Watcher>();
     for (const kind of kindsOf[type]) {
@@ -73,18 +82,23 @@ export class SessionWatches {
       for (const watcher of entry.watchers) taken.add(watcher);
       this.#tables[kind].delete(path);
     }
+    for (const [top, watchers] of this.#recursive) {
+      if (isAtOrBelow(path, top)) { for (const watcher of watchers) taken.add(watcher); }
+    }
     return taken;
   }
 
   clear(): void {
+    this.#recursive.clear();
     for (const kind of watchKinds) this.#tables[kind].clear();
   }
 
   /**
    * The SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire immediately. For watches
-   * that the previous connection had not confirmed, changes since the connection before that fire.
+   * that the previous connection had not confirmed, changes since the connection before that fire. Recursive watches are not set again.
    */
   rearm(lastZxid: bigint): RearmBatch[] {
+    this.#recursive.clear();
     const paths = new Map<bigint, WatchedPath[]>();
     for (const kind of watchKinds) {
       for (const [path, entry] of this.#tables[kind]) {
@@ -115,6 +129,10 @@ export class SessionWatches {
     batches.push(batchOf(sinceZxid, batch));
     return batches;
   }
+}
+
+function isAtOrBelow(path: string, top: string): boolean {
+  return top === "/" || path.startsWith(top) && (path.length === top.length || path[top.length] === "/");
 }
 
 interface WatchedPath {

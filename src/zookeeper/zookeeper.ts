@@ -5,6 +5,7 @@
 import type { EventTypeName } from "../wire/jute/zookeeper_operations.ts";
 import type { MultiRequest, MultiResult } from "../wire/jute/multi_request.ts";
 import type { Acl, Stat } from "../wire/jute/zookeeper_records.ts";
+import type { ZooKeeperError } from "./zookeeper_error.ts";
 
 export type { Acl, MultiRequest, MultiResult, Stat };
 
@@ -24,6 +25,10 @@ export interface OperationOptions {
 }
 export interface ReadOptions extends OperationOptions {
   readonly watch?: Watcher;
+}
+export interface NodeData {
+  readonly data: Uint8Array;
+  readonly stat: Stat;
 }
 export interface CreateOptions extends OperationOptions {
   /** "persistent" when left out. */
@@ -76,13 +81,21 @@ export interface ZooKeeper extends AsyncDisposable {
   create(path: string, data: Uint8Array, options?: CreateOptions): Promise<{ path: string; stat: Stat | null }>;
   delete(path: string, version: number, options?: OperationOptions): Promise<void>;
   exists(path: string, options?: ReadOptions): Promise<Stat | null>;
-  getData(path: string, options?: ReadOptions): Promise<{ data: Uint8Array; stat: Stat }>;
+  getData(path: string, options?: ReadOptions): Promise<NodeData>;
   setData(path: string, data: Uint8Array, version: number, options?: OperationOptions): Promise<Stat>;
   getChildren(path: string, options?: ReadOptions): Promise<{ children: string[]; stat: Stat }>;
   getAcl(path: string, options?: OperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
   setAcl(path: string, acl: Acl[], version: number, options?: OperationOptions): Promise<Stat>;
   /** Executes all operations or none. Rejects with the error of the first failed one and its `index`. Paths are without the chroot. */
   multi(requests: MultiRequest[], options?: OperationOptions): Promise<MultiResult[]>;
+  /**
+   * Calls `watcher` for each node at or below `path` that is created, deleted or written, until the connection is lost: add the watch
+   * again when `session.connections` has changed. There are no events of the kind childrenChanged. Rejects with UNIMPLEMENTED on
+   * servers before ZooKeeper 3.6.
+   */
+  addRecursiveWatch?(path: string, watcher: Watcher, options?: OperationOptions): Promise<void>;
+  /** `getData` of several nodes in one request, for the same servers. A node that cannot be read has its error as its result. */
+  getDataOfAll?(paths: readonly string[], options?: OperationOptions): Promise<(NodeData | ZooKeeperError)[]>;
   /**
    * Tells the client that this session uses the node at `path` as a container. On a server without containers, the client
    * deletes the node when it is empty: after a deletion in it, and at `close`.

@@ -30,8 +30,9 @@ import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
 import { isResumable } from "./handshake.ts";
 import { validatePath } from "./node_path_names.ts";
 import type { PlainContainers } from "./plain_containers.ts";
+import type { TreeReads } from "./tree_reads.ts";
 import { SessionWatches } from "./watches.ts";
-import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper } from "./zookeeper.ts";
+import type { CreateOptions, NodeData, OperationOptions, ReadOptions, Watcher, ZooKeeper } from "./zookeeper.ts";
 import { isUnknownOperation, type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
 
 export interface ConnectOptions extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "signal"> {
@@ -48,6 +49,11 @@ export interface ConnectOptions extends Pick<NewSessionOptions, "retries" | "del
   /** The servers' jute.maxbuffer in bytes, the longest request. */
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
+  /**
+   * Events that come while no request is unanswered are read at most once in this time, in milliseconds, and are as late; so is the
+   * loss of the connection. Each is read immediately when left out.
+   */
+  readonly gatherEventsMs?: number;
   /** Called when no process listens at a `unix:` address; resolves when one does. */
   readonly startServer?: () => Promise<void>;
   readonly dial?: Dial;
@@ -82,7 +88,10 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   const { frameBytesMax = frameBytesMaxDefault } = options;
   const watches = new SessionWatches({ frameBytesMax });
   const toClientPath = (path: string) => chroot.toClient(path);
-  const session = new ZooKeeperClientSession(established, { clock, connector, timeoutMs, watches, toClientPath });
+  const { gatherEventsMs } = options;
+  const session = new ZooKeeperClientSession(established, {
+    ...{ clock, connector, timeoutMs, watches, toClientPath, gatherEventsMs },
+  });
   const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
   // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.
   if (!isResumable(session)) await client.avoidContainers();
@@ -212,7 +221,7 @@ class ZooKeeperClient implements ZooKeeper {
     return found.stat;
   }
 
-  async getData(path: string, { watch, signal }: ReadOptions = {}): Promise<{ data: Uint8Array; stat: Stat }> {
+  async getData(path: string, { watch, signal }: ReadOptions = {}): Promise<NodeData> {
     const serverPath = this.#chroot.toServer(path);
     const { data, stat } = await this.#request("getData", {
       label: { action: "read", path, reads: true },
@@ -241,6 +250,25 @@ class ZooKeeperClient implements ZooKeeper {
       },
     });
     return { children: children ?? [], stat };
+  }
+
+  async addRecursiveWatch(path: string, watcher: Watcher, options: OperationOptions = {}): Promise<void> {
+    await (await this.#treeReads()).addRecursiveWatch(path, watcher, options);
+  }
+
+  async getDataOfAll(paths: readonly string[], options: OperationOptions = {}): Promise<(NodeData | ZooKeeperError)[]> {
+    return await (await this.#treeReads()).getDataOfAll(paths, options);
+  }
+
+  async #treeReads(): Promise<TreeReads> {
+    const { TreeReads } = await import("./tree_reads.ts"); // few commands need it
+    const encode = (label: OperationLabel, write: (writer: ByteWriter) => void) => this.#encodeBody(label, write);
+    return new TreeReads({
+      session: this.session,
+      watches: this.#watches,
+      chroot: { toServer: (path) => this.#chroot.toServer(path) },
+      encode,
+    });
   }
 
   async getAcl(path: string, { signal }: OperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {

@@ -39,6 +39,8 @@ interface ZooKeeperLinkOptions {
   /** See LeaderProof. */
   readonly relayMs: number;
   readonly lastZxid: bigint;
+  /** While no request is unanswered, input is read at most once in this time, in milliseconds. Immediately when left out. */
+  readonly gatherMs?: number | undefined;
 }
 
 interface PendingRequest {
@@ -49,6 +51,9 @@ interface PendingRequest {
   readonly provesMs: number;
   readonly reply: ReplyHandler;
 }
+
+/** A chunk of this size may be followed by more: reading continues, so that the server is never faster. */
+const gatheredBytesMax = 64 << 10;
 
 const xidMax = 0x7fffffff;
 const emptyBody = new Uint8Array(0);
@@ -73,6 +78,9 @@ export class ZooKeeperLink implements FrameListener {
   lastZxid: bigint;
   #hasNewReplies = false;
   #over = false;
+  readonly #gatherMs: number;
+  /** Ends the time without reading; null: input is read. */
+  #endGathering: (() => void) | null = null;
 
   constructor(stream: FrameStream, owner: ZooKeeperLinkOwner, options: ZooKeeperLinkOptions) {
     this.#stream = stream;
@@ -83,6 +91,7 @@ export class ZooKeeperLink implements FrameListener {
     this.#lastLeaderRequestMs = options.connectSentMs;
     this.#proof = new LeaderProof(options.relayMs, options.connectSentMs);
     this.lastZxid = options.lastZxid;
+    this.#gatherMs = options.gatherMs ?? 0;
     stream.listen(this);
   }
 
@@ -170,7 +179,8 @@ export class ZooKeeperLink implements FrameListener {
     pending.reply.received(err, reader);
   }
 
-  onChunkEnd(): void {
+  onChunkEnd(bytes: number): void {
+    if (bytes < gatheredBytesMax) this.#gather();
     if (!this.#hasNewReplies) return;
     this.#hasNewReplies = false;
     this.#owner.repliesReceived();
@@ -179,6 +189,18 @@ export class ZooKeeperLink implements FrameListener {
   onClosed(error: Error | null): void {
     this.#fail(error);
     this.#owner.connectionLost(error);
+  }
+
+  /** Each wake-up costs more than the events that it delivers. */
+  #gather(): void {
+    if (this.#gatherMs === 0 || this.#pending.length > 0 || this.#over || this.#endGathering !== null) return;
+    const cancel = this.#clock.startTimer(this.#gatherMs, () => this.#endGathering?.());
+    this.#stream.pause();
+    this.#endGathering = () => {
+      cancel();
+      this.#endGathering = null;
+      this.#stream.resume();
+    };
   }
 
   /** Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for a lease. */
@@ -206,6 +228,7 @@ export class ZooKeeperLink implements FrameListener {
       this.#lastLeaderRequestMs = this.#batchMs;
       this.#leaderRequestsPending++;
     }
+    this.#endGathering?.();
     this.#pending.push({ xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply });
   }
 
@@ -218,6 +241,7 @@ export class ZooKeeperLink implements FrameListener {
 
   #fail(cause: Error | null): void {
     this.#over = true;
+    this.#endGathering?.();
     for (const { reply } of this.#pending.drain()) reply.connectionLost(cause);
   }
 }

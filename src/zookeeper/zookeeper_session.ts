@@ -42,6 +42,8 @@ export interface ZooKeeperClientSessionOptions {
   readonly watches: SessionWatches;
   /** Converts the server's path in an event into the caller's. */
   readonly toClientPath: (path: string) => string;
+  /** See ConnectOptions. */
+  readonly gatherEventsMs?: number | undefined;
 }
 
 type SessionChange = "state" | "renewed";
@@ -190,6 +192,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       // The server at a unix socket is standalone, and its own leader.
       relayMs: this.#isStandalone ? 0 : relayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
       lastZxid: this.#lastZxid,
+      gatherMs: this.#options.gatherEventsMs,
     });
     this.#provenMs = Math.max(this.#provenMs, connectSentMs);
     this.connections++;

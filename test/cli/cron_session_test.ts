@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
-import { BatonSession } from "../support/baton_session.ts";
+import { BatonSession, killKeeper } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { canMountDisk, SmallDisk } from "../support/small_disk.ts";
 import { createParents } from "../../src/coordination/lock/create_nodes.ts";
 import { formatTickState, ticksFolder } from "../../src/coordination/tick/tick_state.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
@@ -14,6 +15,31 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 
 setDefaultTimeout(60_000);
+
+const hasDisks = canMountDisk("a full disk of --output-dir is not tried");
+
+test("a keeper that is killed while a job runs: the job runs to its end, once, and its result is recorded", async () => {
+  await using session = new BatonSession({ TZ: "UTC", BATON_SESSION_TIMEOUT: "10s" });
+  const job = `echo began >>${session.path("runs")}; until test -e ${session.path("go")}; do sleep 0.05; done`;
+  await session.run(`"$baton" lock kept --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
+  writeFileSync(session.path("kept.cron"), `#baton name=kept catch-up=1h retry=1\n* * * * * ${job}\n`);
+  const service = session.start('exec "$baton" cron "$dir/kept.cron" --splay 0');
+  await session.made("runs");
+  await killKeeper(session.keeperFolder);
+  writeFileSync(session.path("go"), "");
+  const records = async () => {
+    const { stdout } = await session.run('"$baton" history kept --json');
+    return (JSON.parse(stdout) as { readonly records: readonly { readonly result: string }[] }).records;
+  };
+  await eventually(async () => (await records()).some(({ result }) => result === "done"), {
+    ...{ what: "the record of the end", withinMs: 20_000 },
+  });
+  service.child.kill("SIGTERM");
+  expect((await service.ended).code).toBe(0);
+  expect((await records()).map(({ result }) => result)).not.toContain("lost");
+  const runs = session.read("runs").trim().split("\n").length;
+  expect(runs).toBe((await records()).filter(({ result }) => result === "done").length);
+});
 
 describe("without a server", () => {
   let session: BatonSession;
@@ -176,6 +202,25 @@ for (const kind of backends) {
       expect(session.read("limited")).toBe("begin\nend\n".repeat(3));
       expect((await session.run("cat out/*/*Z-1.log")).stdout).toBe("said\n".repeat(3));
     });
+
+    test.skipIf(!hasDisks)(
+      "a full disk of --output-dir: the job ends, its result is recorded, and the log says what is lost",
+      async () => {
+        using _disk = new SmallDisk(session.path("small"), 1);
+        const lines = [
+          "#baton name=full catch-up=1h",
+          `${await due("full")} head -c 3000000 /dev/zero; touch ${session.path("wrote")}`,
+        ];
+        const service = serve("full.cron", lines, `--output-dir ${session.path("small")}`);
+        await session.made("wrote");
+        await eventually(async () => (await results("full")).length > 0);
+        expect(await results("full")).toEqual(["done "]);
+        service.child.kill("SIGTERM");
+        const { code, stderr } = await service.ended;
+        expect(code).toBe(0);
+        expect(stderr).toMatch(/error: full: the output of tick \S+Z is incomplete: .*(ENOSPC|no space)/i);
+      },
+    );
 
     test("a job that waits for its lock has no place of -j: other jobs run meanwhile", async () => {
       const lines = [`dir=${session.folder}`];

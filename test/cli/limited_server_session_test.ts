@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { servePage } from "../support/ui_page.ts";
 import { type LimitedKind, LimitedServer } from "../support/limited_server.ts";
 
 setDefaultTimeout(60_000);
@@ -48,6 +49,33 @@ describe.each(kinds)("%s", (kind) => {
     expect(tokens.length).toBe(9);
     expect(tokens).toEqual([...new Set(tokens)].sort((left, right) => (left < right ? -1 : 1)));
     expect(await nodesOf("nightly")).toEqual([]);
+  });
+
+  test("the page shows a lock, its end, and stays connected", async () => {
+    const { running, link } = await servePage(session);
+    const end = new AbortController();
+    const { origin, hash } = new URL(link);
+    const headers = { authorization: `Bearer ${hash.slice("#token=".length)}` };
+    const response = await fetch(`${origin}/stream`, { headers, signal: end.signal });
+    let text = "";
+    const reading = response.body?.pipeThrough(new TextDecoderStream()).pipeTo(
+      new WritableStream({ write: (piece) => void (text += piece) }),
+      { signal: end.signal },
+    ).catch(() => {});
+    await eventually(() => text.includes('"isComplete":true'), {
+      what: `all rows; there is ${text}`,
+      withinMs: 20_000,
+    });
+    const held = session.start('exec "$baton" lock --reason "for the page" shown -- sleep 60');
+    await eventually(() => text.includes('"reason":"for the page"'), { what: "the lock", withinMs: 20_000 });
+    held.child.kill("SIGTERM");
+    await held.ended;
+    await eventually(() => text.includes('"shown":null'), { what: "its end", withinMs: 20_000 });
+    expect(server.refused.filter((name) => name === "multiRead")).toEqual([]);
+    end.abort();
+    await reading;
+    running.child.kill("SIGTERM");
+    await running.ended;
   });
 
   test("-n, who, ls, permits, readers and hold", async () => {

@@ -1,5 +1,6 @@
 /** `baton lock --tick` as the crontabs of several hosts call it, on the keeper and on ZooKeeper. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { connect, parseServers } from "../../src/baton.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 
@@ -145,6 +146,41 @@ for (const kind of backends) {
       expect(ended.stderr).toMatch(
         /has the time zone UTC, written by host .*, and this call has Asia\/Kolkata: use --timezone UTC/,
       );
+    });
+
+    test("a zone in other letters is the same zone, and is shown as the tz database writes it", async () => {
+      expect(await call("letters", "--timezone africa/abidjan", "true")).toMatchObject({ code: 0 });
+      expect(await call("letters", "--timezone AFRICA/Abidjan", "true")).toMatchObject({ code: 81 });
+      expect((await session.run('"$baton" history letters')).stdout).toContain("(Africa/Abidjan): next ");
+    });
+
+    test("history and explain show a schedule whose time zone this machine does not know, and say so", async () => {
+      expect(await call("mars", "", "true")).toMatchObject({ code: 0 });
+      await using zk = await connect({ servers: parseServers(backend.servers) });
+      const folder = "/baton/ticks/mars";
+      const [id = ""] = (await zk.getChildren(folder)).children;
+      const { data } = await zk.getData(`${folder}/${id}`);
+      const state = JSON.parse(new TextDecoder().decode(data)) as object;
+      await zk.setData(
+        `${folder}/${id}`,
+        new TextEncoder().encode(JSON.stringify({ ...state, zone: "Mars/Base" })),
+        -1,
+      );
+      const shown = await session.run('"$baton" history mars');
+      expect(shown).toMatchObject({ code: 0, stderr: "" });
+      expect(shown.stdout).toContain("(Mars/Base): next tick not known: this machine does not know the time zone");
+      const json = await session.run('"$baton" history mars --json');
+      expect(JSON.parse(json.stdout)).toMatchObject({
+        schedules: [{ time_zone: "Mars/Base", next: null, overdue: false }],
+      });
+      expect(json.stderr).toContain('warning: this machine does not know the time zone "Mars/Base"');
+      const explained = await session.run('"$baton" explain mars');
+      expect(explained.code).toBe(0);
+      expect(explained.stdout).toContain('is not known: this machine does not know the time zone "Mars/Base"');
+      const refused = await call("mars", "", "true");
+      expect(refused.code).toBe(78);
+      expect(refused.stderr).toContain("has the time zone Mars/Base");
+      await zk.delete(`${folder}/${id}`, -1);
     });
 
     test("who, ls and doctor are not confused by the nodes of ticks", async () => {

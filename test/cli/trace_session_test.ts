@@ -124,6 +124,37 @@ for (const kind of backends) {
       expect(collector.problems).toEqual([]);
     });
 
+    test("hold: wait and hold are below TRACEPARENT, which the script keeps; a busy lock is a wait that failed", async () => {
+      const around = {
+        ...env,
+        TRACEPARENT: `00-${trace}-00f067aa0ba902b7-01`,
+        OTEL_EXPORTER_OTLP_HEADERS: "api-key=a",
+      };
+      const script = 'held=$("$baton" hold held --pid $$) || exit; eval "$held"; ' +
+        'echo "$TRACEPARENT $OTEL_EXPORTER_OTLP_HEADERS $BATON_FENCING_TOKEN"; "$baton" release held';
+      const { code, stdout } = await session.run(script, around);
+      await eventually(() => collector.named("hold").length === 1, { what: "the spans of the hold" });
+      const [call, wait, hold] = ["hold", "lock.wait", "lock.hold"].map((name) => collector.named(name)[0]);
+      expect({ code, stdout }).toEqual({
+        code: 0,
+        stdout: `${around.TRACEPARENT} api-key=a ${String(hold?.attributes["baton.token"])}\n`,
+      });
+      expect(collector.spans).toHaveLength(3);
+      expect(call).toMatchObject({ traceId: trace, parentSpanId: "00f067aa0ba902b7", error: null });
+      for (const part of [wait, hold]) expect(part).toMatchObject({ parentSpanId: call?.spanId, error: null });
+      expect(hold?.attributes).toMatchObject({ "baton.name": "held", "baton.exit_code": "0" });
+      expect(wait?.endNs).toBe(hold?.startNs);
+      const busy = await session.run(
+        `"$baton" lock held -- env -u BATON_LOCK_COOKIE -u TRACEPARENT sh -c '"$baton" hold -n held --pid $$'`,
+        env,
+      );
+      expect(busy.code).toBe(75);
+      const failed = () => collector.spans.filter(({ error }) => error?.includes("is busy")).map(({ name }) => name);
+      await eventually(() => failed().length === 2, { what: "the spans of the busy lock" });
+      expect(failed().sort()).toEqual(["hold", "lock.wait"]);
+      expect(collector.problems).toEqual([]);
+    });
+
     test("cron: each tick has a trace of its own, and its job the id of the hold", async () => {
       writeFileSync(
         join(session.folder, "jobs.cron"),
@@ -163,6 +194,15 @@ test("retry-processor: the tries of a message are in one trace, also over HTTP b
   ]);
   expect(session.read("tries")).toBe(tries.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01\n`).join(""));
   expect(new Set(tries.map(({ traceId }) => traceId)).size).toBe(1);
+  const own = tries[0]?.traceId ?? "";
+  await session.run(`echo hello | "$baton" retry-processor submit --store "$dir/q"`, {
+    ...{ TRACEPARENT: around, TRACESTATE: "vendor=x" }, // stored also where no spans are sent
+  });
+  await run(`--exec 'echo "$TRACEPARENT $TRACESTATE" >>"$dir/traced"; test "$BATON_MESSAGE_TRY" = 2'`);
+  const traced = collector.named("retry.attempt").filter(({ traceId }) => traceId !== own);
+  expect(traced).toHaveLength(2);
+  for (const span of traced) expect(span).toMatchObject({ traceId: trace, parentSpanId: "00f067aa0ba902b7" });
+  expect(session.read("traced")).toBe(traced.map(({ spanId }) => `00-${trace}-${spanId}-01 vendor=x\n`).join(""));
   target.answer = (_, response, count) => response.writeHead(count === 1 ? 503 : 200).end();
   const call = `echo hi | "$baton" retry-processor call --store "$dir/q" --interval 10ms --url ${target.url}/x`;
   await session.run(`${call} -H 'traceparent: ${around}'`);
@@ -191,10 +231,14 @@ test("retry-processor call: the first try has a span in the caller's trace, and 
   expect(first?.error).toContain("65");
   expect(first?.attributes).toMatchObject({ "baton.attempt": "1", "baton.exit_code": "65" });
   expect(ran.stdout).toBe(`00-${trace}-${first?.spanId}-01\n`);
+  await session.run(`${call} --no-stdin -- sh -c 'test -n "$BATON_MESSAGE_TRY"'`, { ...env, TRACEPARENT: around });
+  await session.run(`"$baton" retry-processor run --store "$dir/q" --until-empty`, env);
+  const [, tried, again] = collector.named("retry.attempt");
+  expect(again).toMatchObject({ traceId: trace, parentSpanId: tried?.spanId, error: null });
   target.answer = (_, response, count) => response.writeHead(count === 1 ? 503 : 200).end();
   await session.run(`echo hi | ${call} --url ${target.url}/x`, env);
   await session.run(`"$baton" retry-processor run --store "$dir/q" --until-empty`, env);
-  const [, request, later] = collector.named("retry.attempt");
+  const [, , , request, later] = collector.named("retry.attempt");
   expect(later).toMatchObject({ traceId: request?.traceId, parentSpanId: request?.spanId, error: null });
   expect(target.received.map(({ headers }) => headers["traceparent"])).toEqual(
     [request, later].map((span) => `00-${span?.traceId}-${span?.spanId}-01`),
@@ -226,4 +270,33 @@ test("retry-processor serve: the first try of a request has a span below the cli
     both.map(({ spanId }) => `00-${trace}-${spanId}-01`),
   );
   expect(collector.problems).toEqual([]);
+});
+
+test("subscribe --exec: each message has a span, in a trace of its own or in that of the call, and its command the id", async () => {
+  await using session = new BatonSession();
+  await using collector = await new TraceCollector().up();
+  const env = { OTEL_TRACES_EXPORTER: "otlp", OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+  const serve = session.start('exec "$baton" pubsub serve');
+  const subscribe = `"$baton" subscribe news --until-empty`;
+  await session.run(`${subscribe} --wait 0 >&2; for text in a b; do echo $text | "$baton" publish news -; done`);
+  const own = await session.run(`${subscribe} --exec 'echo "$TRACEPARENT \${OTEL_EXPORTER_OTLP_HEADERS-none}"'`, {
+    ...{ ...env, OTEL_EXPORTER_OTLP_HEADERS: "api-key=a" },
+  });
+  const spans = collector.named("subscribe.message");
+  expect(spans.map(({ parentSpanId, error, attributes }) => [parentSpanId, error, attributes["baton.name"]])).toEqual([
+    [null, null, "news"],
+    [null, null, "news"],
+  ]);
+  expect(own.stdout).toBe(spans.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01 none\n`).join(""));
+  expect(new Set(spans.map(({ traceId }) => traceId)).size).toBe(2);
+  await session.run('echo c | "$baton" publish news -');
+  const failed = await session.run(`${subscribe} --exec 'exit 3'`, { ...env, TRACEPARENT: around });
+  expect(failed.code).toBe(3);
+  expect(collector.named("subscribe.message").at(-1)).toMatchObject({
+    ...{ traceId: trace, parentSpanId: "00f067aa0ba902b7", error: "exit code 3" },
+    attributes: { "baton.exit_code": "3" },
+  });
+  expect(collector.problems).toEqual([]);
+  serve.child.kill("SIGTERM");
+  await serve.ended;
 });

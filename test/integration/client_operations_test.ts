@@ -3,6 +3,7 @@ import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_clie
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
 import { eventually } from "../support/eventually.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -33,6 +34,53 @@ for (const kind of backends) {
       await zk.sync(root);
       await zk.delete(`${root}/a`, 1);
       expect(await zk.exists(`${root}/a`)).toBeNull();
+    });
+
+    test("a recursive watch reports every change below its path, also inside a chroot, up to the next connection", async () => {
+      await using other = await open();
+      const root = await newRoot(other);
+      await using zk = await open({ servers: parseServers(`${backend.servers}${root}`) });
+      const events: string[] = [];
+      const watch = ({ type, path }: WatchEvent) => void events.push(`${type} ${path}`);
+      const seen = async (...expected: string[]) => {
+        await zk.sync("/");
+        await eventually(() => events.length >= expected.length, { what: `${expected}; there are ${events}` });
+        expect(events.splice(0)).toEqual(expected);
+      };
+      await zk.addRecursiveWatch?.("/a", watch); // before the node exists
+      for (const name of ["a", "b", "a/x"]) await other.create(`${root}/${name}`, nothing);
+      await other.setData(`${root}/a/x`, bytes("1"), -1);
+      await seen("created /a", "created /a/x", "dataChanged /a/x");
+      await other.multi([
+        { type: "delete", path: `${root}/a/x`, version: -1 },
+        { type: "create", path: `${root}/a/y`, data: nothing, acl: other.acl, flags: 0 },
+      ]);
+      await seen("deleted /a/x", "created /a/y");
+    });
+
+    test("data of several nodes is read by one request, each node by itself", async () => {
+      await using other = await open();
+      const root = await newRoot(other);
+      await using zk = await open({ servers: parseServers(`${backend.servers}${root}`) });
+      await zk.create("/a", bytes("one"));
+      await zk.create("/b", nothing);
+      const found = await zk.getDataOfAll?.(["/a", "/none", "/b"]) ?? [];
+      expect(found.map((one) => one instanceof ZooKeeperError ? `${one.reason} ${one.path}` : one.data)).toEqual([
+        ...[bytes("one"), "NONODE /none", nothing],
+      ]);
+      const [first] = found;
+      expect(first instanceof ZooKeeperError ? null : first?.stat).toEqual((await zk.getData("/a")).stat);
+    });
+
+    test("with gathered events, requests are answered immediately, and events come after the time", async () => {
+      await using other = await open();
+      const root = await newRoot(other);
+      await using zk = await open({ gatherEventsMs: 300 });
+      const events: string[] = [];
+      await zk.addRecursiveWatch?.(root, ({ path }) => void events.push(path));
+      for (let index = 0; index < 20; index++) await other.create(`${root}/${index}`, nothing);
+      await eventually(() => events.length === 20, { what: "all events" });
+      expect((await zk.getChildren(root)).children.length).toBe(20);
     });
 
     test("sequential names count up, and ephemeral nodes go with their session", async () => {

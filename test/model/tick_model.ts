@@ -166,11 +166,22 @@ export class TickModel implements Model<TickWorld> {
         return;
       case "claim":
       case "grant":
+        this.#addStops(from, index, add);
         return write("asks for the lock and the tick", {
           apply: (s, x) => this.#grant(s, x),
           ok: (s, x) => this.#has("lateClaim") ? void (x.at = "late claim") : this.#begin(s, x),
           refused: readAgain,
           lost: (_, x) => void (x.at = this.#has("noLookAfterLost") ? "read tick" : "recover claim"),
+        });
+      case "give back":
+        return add("step", `host ${index} gives back what it has claimed`, (s) => {
+          const { guid } = me(s);
+          if (s.tick !== null && s.tick.open?.guid === guid && s.lock.holder === guid) {
+            const { tickMs, attempt } = s.tick.open;
+            s.tick = { ...s.tick, v: s.tick.v + 1, open: null, retry: { tickMs, attempt } };
+          }
+          if (s.lock.holder === guid) s.lock = { ...s.lock, holder: null };
+          this.#goIdle(me(s));
         });
       case "late claim":
         return write("writes the claim", {
@@ -185,6 +196,9 @@ export class TickModel implements Model<TickWorld> {
           else readAgain(s);
         });
       case "run":
+        if (this.#has("givesBackStarted")) {
+          add("fault", `host ${index} is stopped while its command runs`, (s) => void (me(s).at = "give back"));
+        }
         for (const result of ["done", "failed"] as const) {
           add("step", `the command of host ${index} ends: ${result}`, (s) => {
             Object.assign(me(s), { result, at: this.#has("endAfterRelease") ? "release" : "end" });
@@ -227,6 +241,23 @@ export class TickModel implements Model<TickWorld> {
           apply: (s, x) => this.#writeSettled(s, x),
           ...{ ok: readAgain, refused: readAgain, lost: readAgain },
         });
+    }
+  }
+
+  /** A call is stopped while its request is on its way, which may be executed or not. */
+  #addStops(from: TickWorld, index: number, add: Add): void {
+    if (this.#options.stops !== true || from.faults === 0 || index === from.callers.length - 1) return;
+    for (const isDone of [true, false]) {
+      add(
+        "fault",
+        `host ${index} is stopped while it asks for the lock and the tick, ${isDone ? "" : "not "}done`,
+        (s) => {
+          const caller = s.callers[index] as Caller;
+          s.faults--;
+          if (isDone) this.#grant(s, caller);
+          caller.at = "give back";
+        },
+      );
     }
   }
 
@@ -285,6 +316,12 @@ export class TickModel implements Model<TickWorld> {
       }
     }
     const decision = decideTick(facts);
+    if (this.#has("forgetsGivenBack") && decision.do === "claim" && retry !== null) {
+      return {
+        ...decision,
+        settled: decision.settled.filter((one) => one.result === "lost" || one.tickMs !== retry.tickMs),
+      };
+    }
     if (this.#has("noGap") && decision.do === "claim") {
       return { ...decision, settled: decision.settled.filter(({ result }) => result !== "missed") };
     }
@@ -343,7 +380,7 @@ export class TickModel implements Model<TickWorld> {
     addRecords(s, want.settled);
     const v = (s.tick?.v ?? 0) + 1;
     const before = (isBlind ? x.tick : s.tick) ?? { uptoMs: 0, open: null, retry: null };
-    s.tick = want.do === "skip" ? { ...before, v, uptoMs: want.uptoMs } : { ...before, v, open: null };
+    s.tick = want.do === "skip" ? { ...before, v, uptoMs: want.uptoMs } : { ...before, v, open: null, retry: null };
     return true;
   }
 

@@ -7,6 +7,7 @@ import { type TickMistake, tickMistakes, type TickModelOptions } from "./tick_wo
 const configurations: Record<string, TickModelOptions> = {
   "2 hosts with skewed clocks, 3 ticks": { calls: [1, 1], ticks: 3, faultsMax: 1, skew: [0, 1] },
   "2 hosts, a late limit, 3 ticks": { calls: [1, 1], ticks: 3, faultsMax: 1, lateMax: 1, retriesMax: 1 },
+  "2 hosts, one is stopped while it claims, 3 ticks": { calls: [1, 1], ticks: 3, faultsMax: 1, stops: true },
   "2 hosts that wait, 3 ticks": { calls: [1, 1], ticks: 3, faultsMax: 1, waits: true },
   "2 hosts, 2 calls and 1 call, --retry 1, 2 faults": { calls: [2, 1], ticks: 2, faultsMax: 2, retriesMax: 1 },
   "2 hosts, 2 calls each, 2 ticks": { calls: [2, 2], ticks: 2, faultsMax: 1 },
@@ -21,7 +22,7 @@ const configurations: Record<string, TickModelOptions> = {
   "3 hosts, 2 ticks": { calls: [1, 1, 1], ticks: 2, faultsMax: 1 },
 };
 /** The others take more than some seconds. */
-const gate = 3;
+const gate = 4;
 
 describe("no tick runs twice, at the same time as another, or is missed silently", () => {
   for (const [name, options] of Object.entries(configurations).slice(0, isFullDose ? undefined : gate)) {
@@ -41,6 +42,8 @@ describe("the checker finds a call that", () => {
     retryFirst: { calls: [1, 1], ticks: 3, faultsMax: 1, retriesMax: 1 },
     sweepBlind: { calls: [1, 1], ticks: 4, faultsMax: 0, sweeps: 1 },
     claimIsDone: { calls: [1], ticks: 2, faultsMax: 1 },
+    givesBackStarted: { calls: [1, 1], ticks: 2, faultsMax: 1 },
+    forgetsGivenBack: { calls: [1, 1], ticks: 3, faultsMax: 1, stops: true },
   };
   for (const [mistake, what] of Object.entries(tickMistakes) as [TickMistake, string][]) {
     test(what, () => {

@@ -16,6 +16,8 @@ export const tickMistakes = {
   blindSkip: "records a skip without the version",
   skipsBehind: "skips a tick because another contender is ahead, although no command runs",
   retryFirst: "tries an old tick again before the newer one that is due",
+  givesBackStarted: "gives back a tick whose command has started",
+  forgetsGivenBack: "takes a newer tick without recording that one that was given back did not run",
 } as const;
 export type TickMistake = keyof typeof tickMistakes;
 
@@ -25,6 +27,8 @@ export interface TickModelOptions {
   /** Number of calls of each host. */
   readonly calls: readonly number[];
   readonly faultsMax: number;
+  /** True: one of the faults is a call that is stopped while its claim is on its way. */
+  readonly stops?: boolean;
   /** How often the leader's clock steps back. */
   readonly stepsBack?: number;
   readonly retriesMax?: number;
@@ -57,6 +61,7 @@ export interface Caller {
     | "grant"
     | "late claim"
     | "recover claim"
+    | "give back"
     | "run"
     | "release"
     | "end"

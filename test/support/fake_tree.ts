@@ -53,6 +53,8 @@ export class FakeTree {
   events = 0;
   readonly #watches: Record<WatchKind, Map<string, Set<Watcher>>> = { node: new Map(), children: new Map() };
 
+  readonly #recursive = new Set<{ readonly path: string; readonly watcher: Watcher }>();
+
   create(path: string, data: Uint8Array, flags: number, owner: bigint): { path: string; stat: Stat } {
     this.zxid++;
     return this.#create(path, data, flags, owner);
@@ -98,6 +100,13 @@ export class FakeTree {
     const watchers = this.#watches[kind].get(path) ?? new Set();
     watchers.add(watcher);
     this.#watches[kind].set(path, watchers);
+  }
+
+  /** Every change at or below `path`; ends when the function is called that it returns. */
+  watchAll(path: string, watcher: Watcher): () => void {
+    const entry = { path, watcher };
+    this.#recursive.add(entry);
+    return () => void this.#recursive.delete(entry);
   }
 
   expire(owner: bigint): void {
@@ -201,6 +210,11 @@ export class FakeTree {
 
   #fire(kind: WatchKind, event: WatchEvent): void {
     if (this.#collect !== null) return void this.#collect.push([kind, event]);
+    for (const { path, watcher } of kind === "node" ? this.#recursive : []) {
+      if (event.path !== path && !event.path.startsWith(`${path}/`)) continue;
+      this.events++;
+      watcher(event);
+    }
     const watchers = this.#watches[kind].get(event.path);
     if (watchers === undefined) return;
     this.#watches[kind].delete(event.path);

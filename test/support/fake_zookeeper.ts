@@ -5,6 +5,7 @@
  */
 import type * as api from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
+import { ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
 import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
 import type { Clock } from "../../src/support/clock.ts";
@@ -85,6 +86,33 @@ export class FakeZooKeeper implements api.ZooKeeper {
       const stat = statIn(nodes, path);
       return { children: childrenIn(nodes, path), stat };
     });
+  }
+
+  addRecursiveWatch?: (path: string, watcher: api.Watcher) => Promise<void>;
+  getDataOfAll?: (paths: readonly string[]) => Promise<(api.NodeData | ZooKeeperError)[]>;
+
+  /** From now on its server knows recursive watches, and reads of several nodes. */
+  knowRecursiveWatches(): this {
+    this.addRecursiveWatch = (path, watcher) =>
+      this.#send("addWatch", () => {
+        const { connections } = this.session;
+        const end = this.#tree.watchAll(path, (event) => {
+          if (this.session.connections !== connections) end();
+          else queueMicrotask(() => watcher(event));
+        });
+      });
+    this.getDataOfAll = (paths) =>
+      this.#send("multiRead", () =>
+        paths.map((path) => {
+          try {
+            const stat = statIn(this.#tree.nodes, path);
+            return { data: this.#tree.nodes.get(path)?.data ?? new Uint8Array(), stat };
+          } catch (thrown) {
+            if (thrown instanceof ZooKeeperError) return thrown;
+            throw thrown;
+          }
+        }));
+    return this;
   }
 
   sync(): Promise<void> {

@@ -1,25 +1,25 @@
 /** Follows all objects in some folders: reads an object again after a change of it, and all of them from time to time. */
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { resultWithin, sleep } from "../../support/deadline.ts";
-import type { WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { decodeLockName } from "../lock/lock_path.ts";
 import { readAgain } from "../read_again.ts";
+import { isUnknownOperation } from "../../zookeeper/zookeeper_error.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { restMsAfter } from "./follow_reads.ts";
+import { ReadBatch } from "./read_batch.ts";
+import { replaceCalls } from "./replaced_calls.ts";
+import { WatchedReads } from "./watched_reads.ts";
 
 export interface FollowedFolder<Value> {
   readonly path: string;
+  /** True: what was read of an object is kept, and only nodes that changed are requested again. Its reader sets no watches. */
+  readonly keepsReads?: boolean;
   /**
    * Reads one object; null: there is nothing to show. `watch` is for existing nodes only: a watch on a missing node of a deleted
-   * object would never end. It is the same function as long as the object is followed. `isWhole` false: the object was read before, and
-   * only its watches have reported a change.
+   * object would never end. It is the same function as long as the object is followed.
    */
-  readonly read: (
-    zk: ZooKeeper,
-    name: string,
-    watch: (event: WatchEvent) => void,
-    isWhole: boolean,
-  ) => Promise<Value | null>;
+  readonly read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<Value | null>;
 }
 
 export interface FolderChange<Value> {
@@ -45,20 +45,26 @@ interface FollowFoldersOptions {
   readonly clock?: Clock;
   /** Maximum number of objects of a folder. */
   readonly objectsMax?: number;
-  /** Milliseconds from a change to its reading: changes that come together are read together. */
+  /** Minimum time between the starts of two rounds, in milliseconds: changes of this time are read together. */
   readonly gatherMs?: number;
 }
 
 /** Number of objects that are read in one round, and at the same time. */
 const roundMax = 200;
-const batchSize = 50;
+const batchSize = 200;
 const objectsMaxDefault = 10_000;
 const gatherMsDefault = 500;
-/** Every object is read again within this time in case a watch was lost, in equal parts. Milliseconds. */
-const sweepMs = 120_000;
+/**
+ * Every object is read again within this time in case a report was lost, in equal parts. Without a recursive watch, changes of data
+ * are found by it. Milliseconds.
+ */
+const sweepMs = { recursive: 600_000, oneShot: 120_000 } as const;
 const sweepEveryMs = 5000;
 
-/** Yields what has changed after each round. Ends with the signal; throws when the session ends, and a refusal of the server. */
+/**
+ * Yields what has changed after each round. Ends with the signal; throws when the session ends, and a refusal of the server. A folder
+ * has one recursive watch, or on servers without these a one-shot watch on each list of an object.
+ */
 export function followFolders<Value>(
   zk: ZooKeeper,
   folders: readonly FollowedFolder<Value>[],
@@ -69,8 +75,9 @@ export function followFolders<Value>(
     signal,
     clock,
     pause: async (event, tookMs) => {
-      if (!follower.hasUnread) await resultWithin(clock, sweepEveryMs, event.wait());
-      await sleep(clock, Math.max(follower.hasUnread ? 0 : gatherMs, restMsAfter(tookMs)), signal).catch(() => {});
+      const restMs = Math.max(follower.isFull ? 0 : gatherMs - tookMs, restMsAfter(tookMs));
+      await sleep(clock, restMs, signal).catch(() => {});
+      if (!follower.hasUnread && !signal.aborted) await resultWithin(clock, sweepEveryMs, event.wait());
     },
   });
 }
@@ -78,13 +85,14 @@ export function followFolders<Value>(
 interface FollowedObject {
   readonly name: string;
   /** The same function for every read: the client keeps a set of watchers. */
-  readonly watch: (event: WatchEvent) => void;
-  /** False: it was read, and only watches have reported a change since. */
-  isWholeUnread: boolean;
+  readonly watch: Watcher;
+  /** Reads of the object up to now; null: there are none. */
+  reads: WatchedReads | null;
 }
 
 class FolderObjects<Value> {
   readonly folder: FollowedFolder<Value>;
+  /** Key: the name of the object's node. */
   readonly objects = new Map<string, FollowedObject>();
   readonly unread = new Set<FollowedObject>();
   isListUnread = true;
@@ -97,16 +105,21 @@ class FolderObjects<Value> {
 }
 
 function markWhole<Value>({ unread }: FolderObjects<Value>, object: FollowedObject): void {
-  object.isWholeUnread = true;
+  object.reads?.forget();
   unread.add(object);
 }
 
 class FolderFollower<Value> {
   readonly #zk: ZooKeeper;
+  readonly #batch: ReadBatch;
   readonly #clock: Clock;
   readonly #objectsMax: number;
   readonly #folders: readonly FolderObjects<Value>[];
   #connections = 0;
+  /** Whether the folders have recursive watches. */
+  #isCovered = false;
+  #isRefused = false;
+  #isFull = false;
   #wake = () => {};
   #nextSweepMs: number;
   #sweep: FollowedObject[] = [];
@@ -119,6 +132,7 @@ class FolderFollower<Value> {
     { clock, objectsMax }: { readonly clock: Clock; readonly objectsMax: number },
   ) {
     this.#zk = zk;
+    this.#batch = new ReadBatch(zk, clock);
     this.#clock = clock;
     this.#objectsMax = objectsMax;
     this.#folders = folders.map((folder) => new FolderObjects(folder));
@@ -129,12 +143,19 @@ class FolderFollower<Value> {
     return this.#folders.some(({ isListUnread, unread }) => isListUnread || unread.size > 0);
   }
 
+  /** Whether the last round had no room for all that was unread. */
+  get isFull(): boolean {
+    return this.#isFull;
+  }
+
   /** Rejects with the failure of a request; what was not read is read in the next round. */
   async readRound(wake: () => void): Promise<FolderRound<Value>> {
     this.#wake = wake;
-    this.#markAfterReconnect();
+    await this.#coverAfterReconnect();
     this.#markForSweep();
     for (const one of this.#folders) if (one.isListUnread) await this.#readList(one);
+    const wanted = this.#folders.reduce((sum, { unread }) => sum + unread.size, 0);
+    this.#isFull = wanted > roundMax;
     let room = roundMax;
     for (const one of this.#folders) {
       const read = [...one.unread].slice(0, room);
@@ -148,15 +169,51 @@ class FolderFollower<Value> {
     return { changes, unread: sum(({ unread }) => unread.size), omitted: sum(({ omitted }) => omitted) };
   }
 
-  /** A watch that the client has set again after a reconnect is not reliable. */
-  #markAfterReconnect(): void {
+  /** Recursive watches end with a connection, and a watch that the client has set again is not reliable. */
+  async #coverAfterReconnect(): Promise<void> {
     const { connections } = this.#zk.session;
     if (connections === this.#connections) return;
+    const isCovered = await this.#cover();
+    const isOther = isCovered !== this.#isCovered;
+    this.#isCovered = isCovered;
+    this.#batch.join(isCovered);
     this.#connections = connections;
     for (const one of this.#folders) {
       one.isListUnread = true;
-      for (const object of one.objects.values()) markWhole(one, object);
+      for (const object of one.objects.values()) {
+        if (isOther) object.reads = null;
+        markWhole(one, object);
+      }
     }
+  }
+
+  /** Returns false if the servers do not know recursive watches. */
+  async #cover(): Promise<boolean> {
+    if (this.#isRefused || this.#zk.addRecursiveWatch === undefined) return false;
+    try {
+      for (const one of this.#folders) {
+        await this.#zk.addRecursiveWatch(one.folder.path, (event) => this.#report(one, event));
+      }
+      return true;
+    } catch (thrown) {
+      if (!isUnknownOperation(thrown)) throw thrown;
+      this.#isRefused = true;
+      return false;
+    }
+  }
+
+  /** A node at or below the folder was created, deleted or written. */
+  #report(one: FolderObjects<Value>, event: WatchEvent): void {
+    const { path } = one.folder;
+    const end = event.path.indexOf("/", path.length + 1);
+    const object = one.objects.get(event.path.slice(path.length + 1, end < 0 ? undefined : end));
+    if (end < 0 && event.type !== "dataChanged") one.isListUnread = true;
+    else if (object === undefined) return; // the list is unread, or it has too many objects
+    if (object !== undefined) {
+      object.reads?.report(event);
+      one.unread.add(object);
+    }
+    this.#wake();
   }
 
   #markForSweep(): void {
@@ -167,9 +224,10 @@ class FolderFollower<Value> {
       this.#sweep = this.#folders.flatMap(({ objects }) => [...objects.values()]);
     }
     const all = this.#folders.reduce((sum, { objects }) => sum + objects.size, 0);
-    const part = new Set(this.#sweep.splice(0, Math.ceil(all * sweepEveryMs / sweepMs)));
+    const wholeMs = this.#isCovered ? sweepMs.recursive : sweepMs.oneShot;
+    const part = new Set(this.#sweep.splice(0, Math.ceil(all * sweepEveryMs / wholeMs)));
     for (const one of this.#folders) {
-      for (const object of part) if (one.objects.get(object.name) === object) markWhole(one, object);
+      for (const object of one.objects.values()) if (part.has(object)) markWhole(one, object);
     }
   }
 
@@ -183,33 +241,31 @@ class FolderFollower<Value> {
       one.isListUnread = true;
       throw thrown;
     }
-    const listed = names.map(decodeLockName);
-    const known = new Set(listed);
-    const gone = [...objects.keys()].filter((name) => !known.has(name));
-    for (const name of gone) {
-      const object = objects.get(name);
-      if (object !== undefined) unread.delete(object);
-      objects.delete(name);
+    const listed = new Set(names);
+    for (const [node, object] of objects) {
+      if (listed.has(node)) continue;
+      unread.delete(object);
+      objects.delete(node);
+      this.#changes.push({ folder: folder.path, name: object.name, value: null });
     }
-    const added = listed.filter((name) => !objects.has(name)).slice(0, Math.max(0, this.#objectsMax - objects.size));
-    for (const name of added) {
+    const added = names.filter((node) => !objects.has(node)).slice(0, Math.max(0, this.#objectsMax - objects.size));
+    for (const node of added) {
       const object: FollowedObject = {
-        name,
+        name: decodeLockName(node),
         watch: () => {
-          if (objects.get(name) !== object) return;
+          if (objects.get(node) !== object) return;
           unread.add(object);
           this.#wake();
         },
-        isWholeUnread: true,
+        reads: null,
       };
-      objects.set(name, object);
+      objects.set(node, object);
       unread.add(object);
     }
-    one.omitted = listed.length - objects.size;
-    this.#changes.push(...gone.map((name) => ({ folder: folder.path, name, value: null })));
+    one.omitted = names.length - objects.size;
   }
 
-  /** Watches the folder, or its creation. */
+  /** Watches the folder, or its creation, unless the recursive watch does. */
   async #childrenOf(one: FolderObjects<Value>): Promise<readonly string[]> {
     const { path } = one.folder;
     const watch = () => {
@@ -217,41 +273,56 @@ class FolderFollower<Value> {
       one.isListUnread = true;
       this.#wake();
     };
-    const options = one.isWatched ? {} : { watch };
+    const options = one.isWatched || this.#isCovered ? {} : { watch };
     for (;;) {
       const found = await hiddenIfNoAuth(nullIfNoNode(this.#zk.getChildren(path, options)));
       if (found === "hidden") return [];
       if (found !== null) {
-        one.isWatched = true;
+        one.isWatched = !this.#isCovered;
         return found.children;
       }
       const created = await this.#zk.exists(path, options);
-      one.isWatched = true;
+      one.isWatched = !this.#isCovered;
       if (created === null) return [];
       one.isWatched = false; // created meanwhile: the watch above is for its data
     }
   }
 
   async #readObjects(
-    { folder, objects, unread }: FolderObjects<Value>,
+    { folder, unread }: FolderObjects<Value>,
     wanted: readonly FollowedObject[],
   ): Promise<void> {
+    const covered = this.#isCovered ? withoutWatches(this.#zk, folder.path) : this.#zk;
     await mapInBatches(wanted, batchSize, async (object) => {
       const { name } = object;
       unread.delete(object);
-      const { isWholeUnread } = object;
-      object.isWholeUnread = false;
       try {
-        const value = await hiddenIfNoAuth(nullIfNoNode(folder.read(this.#zk, name, object.watch, isWholeUnread)));
-        if (!objects.has(name)) return;
+        const client = folder.keepsReads === true ? (object.reads ??= this.#readsOf(object)).client : covered;
+        const value = await hiddenIfNoAuth(nullIfNoNode(folder.read(client, name, object.watch)));
         this.#changes.push({ folder: folder.path, name, value: value === "hidden" ? null : value });
       } catch (thrown) {
-        object.isWholeUnread = true;
+        object.reads?.forget();
         unread.add(object);
         throw thrown;
       }
     });
   }
+
+  #readsOf({ watch }: FollowedObject): WatchedReads {
+    const options = this.#isCovered ? { isReported: true } : { watchesData: false };
+    return new WatchedReads(this.#batch.client, watch, options);
+  }
+}
+
+/** Returns a client that sets no watches on the nodes below `path`, because a recursive watch reports their changes. */
+function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
+  const optionsOf = (node: string, { watch, ...others }: ReadOptions = {}): ReadOptions =>
+    watch === undefined || node.startsWith(`${path}/`) ? others : { ...others, watch };
+  return replaceCalls(zk, {
+    exists: (node, options) => zk.exists(node, optionsOf(node, options)),
+    getData: (node, options) => zk.getData(node, optionsOf(node, options)),
+    getChildren: (node, options) => zk.getChildren(node, optionsOf(node, options)),
+  });
 }
 
 /**
@@ -259,14 +330,8 @@ class FolderFollower<Value> {
  * is reported by a watch later.
  */
 export function watchLists(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
-  const reads: Partial<ZooKeeper> = {
+  return replaceCalls(zk, {
     getChildren: (path, options) => zk.getChildren(path, { ...options, watch }),
     sync: () => Promise.resolve(),
-  };
-  return new Proxy(zk, {
-    get(client, name: keyof ZooKeeper) {
-      const value: unknown = reads[name] ?? client[name];
-      return typeof value === "function" ? value.bind(client) : value;
-    },
   });
 }

@@ -4,6 +4,7 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { resultWithin, sleep } from "../../support/deadline.ts";
 import { readAgain } from "../read_again.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { replaceCalls } from "./replaced_calls.ts";
 
 interface FollowReadsOptions {
   /** Ends the iteration. */
@@ -82,10 +83,5 @@ function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
     getData: (path, given) => watchMissing(path, zk.getData(path, options(path, given))),
     getChildren: (path, given) => watchMissing(path, zk.getChildren(path, options(path, given))),
   };
-  return new Proxy(zk, {
-    get(client, name: keyof ZooKeeper) {
-      const value: unknown = reads[name] ?? client[name];
-      return typeof value === "function" ? value.bind(client) : value;
-    },
-  });
+  return replaceCalls(zk, reads);
 }

@@ -1,28 +1,10 @@
 /**
- * A client that requests a node again only after a watch has reported a change of it. Owns what was read, and one watch for each node
- * that exists. A reader uses it for as long as it follows the same few nodes.
+ * A client that requests a node again only after a change of it was reported. Owns what was read and, unless its owner reports the
+ * changes, one watch for each node that exists. A reader uses it for as long as it follows the same few nodes.
  */
-import type { Watcher, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
+import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { isRefusal } from "../request_errors.ts";
-
-/** Starts the requests of a short time together, so that they share a packet, and mostly their responses, too. */
-export class RequestGate {
-  readonly #clock: Clock;
-  #opening: Promise<void> | null = null;
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  pass(): Promise<void> {
-    return this.#opening ??= sleep(this.#clock, gateMs).finally(() => this.#opening = null);
-  }
-}
-
-/** Milliseconds. */
-const gateMs = 10;
+import { replaceCalls } from "./replaced_calls.ts";
 
 interface WatchedReadsOptions {
   /**
@@ -30,8 +12,13 @@ interface WatchedReadsOptions {
    * hardly ever written.
    */
   readonly watchesData?: boolean;
-  /** Each request waits for it. */
-  readonly gate?: RequestGate;
+  /** True: the owner calls `report` for each change, and no watch is set. */
+  readonly isReported?: boolean;
+}
+
+interface ChildList {
+  readonly children: string[];
+  readonly stat: Stat;
 }
 
 export class WatchedReads {
@@ -39,52 +26,91 @@ export class WatchedReads {
   readonly client: ZooKeeper;
   readonly #zk: ZooKeeper;
   readonly #onChange: Watcher;
-  readonly #gate: RequestGate | undefined;
+  readonly #isReported: boolean;
   /** Answers by kind and path; a request that is in flight, too. */
   readonly #read = new Map<string, Promise<unknown>>();
-  /** Nodes that do not exist, while the list of their parent is watched. */
+  /** Lists that reports keep up to date. The stat is that of their reading. */
+  readonly #lists = new Map<string, { readonly names: Set<string>; readonly stat: Stat }>();
+  /** Nodes that do not exist, while the list of their parent is watched, or changes are reported. */
   readonly #missing = new Map<string, Promise<unknown>>();
   /** The same function for each read of a node: the client keeps a set of them. */
   readonly #watchers = new Map<string, Watcher>();
   #connections: number;
 
-  /** `onChange`: called for each change of a node that was read. */
-  constructor(zk: ZooKeeper, onChange: Watcher, { watchesData = true, gate }: WatchedReadsOptions = {}) {
-    this.#gate = gate;
+  /** `onChange`: called for each change of a node that was read, unless its owner reports the changes. */
+  constructor(zk: ZooKeeper, onChange: Watcher, { watchesData = true, isReported = false }: WatchedReadsOptions = {}) {
+    this.#isReported = isReported;
     this.#zk = zk;
     this.#onChange = onChange;
     this.#connections = zk.session.connections;
     const reads: Partial<ZooKeeper> = {
       getData: (path, options) =>
-        this.#answer("data", path, (watch) => zk.getData(path, watchesData ? { ...options, watch } : options)),
-      getChildren: (path, options) =>
-        this.#answer("children", path, (watch) => zk.getChildren(path, { ...options, watch })),
+        this.#answer<NodeData>(
+          `data ${path}`,
+          path,
+          (watch) => zk.getData(path, watchesData ? { ...options, ...watch } : options),
+        ),
+      getChildren: (path, options) => this.#children(path, (watch) => zk.getChildren(path, { ...options, ...watch })),
       sync: () => Promise.resolve(),
     };
-    this.client = new Proxy(zk, {
-      get(client, name: keyof ZooKeeper) {
-        const value: unknown = reads[name] ?? client[name];
-        return typeof value === "function" ? value.bind(client) : value;
-      },
-    });
+    this.client = replaceCalls(zk, reads);
   }
 
-  /** Reads everything again, in case a watch was lost. */
+  /** Reads everything again, in case a report was lost. */
   forget(): void {
     this.#read.clear();
+    this.#lists.clear();
     this.#missing.clear();
   }
 
-  #answer<T>(kind: "data" | "children", path: string, read: (watch: Watcher) => Promise<T>): Promise<T> {
+  /** A node was created, deleted or written. A request that is in flight may not have seen that: its answer is not kept. */
+  report({ type, path }: WatchEvent): void {
+    this.#forgetNode(`data ${path}`);
+    if (type === "dataChanged") return;
+    this.#forgetNode(`children ${path}`);
+    const slash = path.lastIndexOf("/");
+    const key = `children ${path.slice(0, slash)}`;
+    const list = this.#lists.get(key);
+    if (list === undefined) this.#forgetNode(key);
+    else if (type === "created") list.names.add(path.slice(slash + 1));
+    else list.names.delete(path.slice(slash + 1));
+  }
+
+  #forgetNode(key: string): void {
+    this.#read.delete(key);
+    this.#lists.delete(key);
+    this.#missing.delete(key);
+  }
+
+  #children(
+    path: string,
+    read: (options: { readonly watch?: Watcher }) => Promise<ChildList>,
+  ): Promise<ChildList> {
+    const key = `children ${path}`;
+    this.#forgetAfterReconnect();
+    const list = this.#lists.get(key);
+    if (list !== undefined) return Promise.resolve({ children: [...list.names], stat: list.stat });
+    const answer = this.#answer(key, path, read);
+    if (this.#isReported) {
+      answer.then(({ children, stat }) => {
+        if (this.#read.get(key) === answer) this.#lists.set(key, { names: new Set(children), stat });
+      }, () => {});
+    }
+    return answer;
+  }
+
+  #forgetAfterReconnect(): void {
     const { connections } = this.#zk.session;
     // A watch that the client has set again after a reconnect is not reliable.
     if (connections !== this.#connections) this.forget();
     this.#connections = connections;
-    const key = `${kind} ${path}`;
+  }
+
+  #answer<T>(key: string, path: string, read: (options: { readonly watch?: Watcher }) => Promise<T>): Promise<T> {
+    this.#forgetAfterReconnect();
     const known = (this.#read.get(key) ?? this.#missing.get(key)) as Promise<T> | undefined;
     if (known !== undefined) return known;
-    const start = () => read(this.#watcherOf(key));
-    const answer = this.#gate === undefined ? start() : this.#gate.pass().then(start);
+    const answer = read(this.#isReported ? {} : { watch: this.#watcherOf(key) });
     this.#read.set(key, answer);
     answer.catch((thrown) => this.#refused(key, path, answer, thrown));
     return answer;
@@ -95,7 +121,8 @@ export class WatchedReads {
     this.#drop(key);
     this.#watchers.delete(key);
     const parent = `children ${path.slice(0, path.lastIndexOf("/"))}`;
-    if (isRefusal(thrown, "NONODE") && this.#read.has(parent)) this.#missing.set(key, answer);
+    const isFollowed = this.#isReported || this.#read.has(parent);
+    if (isRefusal(thrown, "NONODE") && isFollowed) this.#missing.set(key, answer);
   }
 
   #watcherOf(key: string): Watcher {
@@ -113,6 +140,6 @@ export class WatchedReads {
   /** A missing node may exist when the list of its parent is no longer watched. */
   #drop(key: string): void {
     this.#read.delete(key);
-    if (key.startsWith("children ")) this.#missing.clear();
+    if (!this.#isReported && key.startsWith("children ")) this.#missing.clear();
   }
 }

@@ -8,11 +8,11 @@ import { abortable, onAbort, TaskScope, throwIfAborted } from "../../support/abo
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
+import type { GrantClaim } from "./grant_claim.ts";
 import {
   type CommonContenderOptions,
   Contender,
   type ContenderOutcome,
-  type GrantClaim,
   type Granted,
   type LimitPolicy,
 } from "./lock_contender.ts";
@@ -90,6 +90,8 @@ export interface LockContender {
   readonly guid: string;
   /** Whether other contenders were in the way in the last response. */
   readonly isBusy: boolean;
+  /** Whether a claim has to be given back. */
+  readonly hasClaimed?: boolean;
   run(): Promise<ContenderOutcome>;
   leave(): Promise<void>;
 }
@@ -286,7 +288,8 @@ class LockAcquisition {
   }
 
   async #leaveOnce(why: LeaveReason): Promise<string> {
-    const left = await this.#withinLeaveTime(why, this.#contender.leave().then(() => ""));
+    const { hasClaimed = false } = this.#contender;
+    const left = await this.#withinLeaveTime(hasClaimed ? "claimed" : why, this.#contender.leave().then(() => ""));
     const { session } = this.#zk;
     if (left !== null || session.ended.aborted) return left ?? "";
     return `; its session, with any node it has created, ends within ${formatDuration(session.timeoutMs)}`;

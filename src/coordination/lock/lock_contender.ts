@@ -9,6 +9,7 @@ import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
+import type { GrantClaim } from "./grant_claim.ts";
 import { containerRequest, createMember, createParents, type MissingNodes } from "./create_nodes.ts";
 import { limitStateCodec, type LockStateCodec, type LockView, readLock } from "./lock_state.ts";
 import { formatNewNode, type HolderInfo } from "../holder_info.ts";
@@ -39,29 +40,6 @@ export interface CommonContenderOptions {
   /** False: one decision, no waiting. */
   readonly waits: boolean;
   readonly onQueued: () => void;
-}
-
-/** A decision that is made with the lock's, such as which tick of a schedule to run, and the requests that record it. */
-export interface GrantClaim {
-  /** Called before a new node is queued. */
-  queue(): void;
-  /** Sends its reads. Called before each read of the lock, in the same packet. */
-  read(): Promise<void>;
-  /**
-   * Decides after both reads. Returns the requests that belong into the transaction of the grant, "wait" for a lock that is
-   * not free, or "again" after a write of its own. Throws if the call is to end without the lock.
-   */
-  decide(lock: ClaimedLock): Promise<readonly MultiRequest[] | "wait" | "again">;
-}
-
-export interface ClaimedLock {
-  /** True if this contender may request the grant. */
-  readonly isFree: boolean;
-  /** Ids of the grants. */
-  readonly holders: readonly string[];
-  readonly guid: string;
-  /** Path of the own node in the queue. */
-  readonly queueNode: string;
 }
 
 interface ContenderOptions extends CommonContenderOptions {
@@ -153,6 +131,11 @@ export class Contender {
     return this.#guid;
   }
 
+  /** Whether a grant with a claim was requested, so that `leave` has to give the claim back. */
+  get hasClaimed(): boolean {
+    return this.#options.claim !== undefined && this.#requestedGrant !== null;
+  }
+
   /** Whether other contenders were in the way in the last response; false as soon as the grant is requested. */
   get isBusy(): boolean {
     return this.#isBusy;
@@ -180,9 +163,12 @@ export class Contender {
     this.#waits.stop();
     if (this.#guid === "") return;
     await retryOnConnectionLoss(this.#zk, async () => {
+      const { path, claim } = this.#options;
+      if (claim !== undefined && this.#requestedGrant !== null) {
+        await claim.giveBack({ guid: this.#guid, holderPath: `${path.holders}/${this.#requestedGrant}` });
+      }
       this.#node ??= await this.#findNode();
       if (this.#node === null) return;
-      const { path } = this.#options;
       const leaving = [`${path.queue}/${this.#node}`];
       // The grant is a write of the same session: both deletions are executed after it.
       if (this.#requestedGrant !== null) leaving.push(`${path.holders}/${this.#requestedGrant}`);

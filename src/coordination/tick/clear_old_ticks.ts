@@ -1,5 +1,6 @@
 /** Clears the nodes of schedules that are no longer used, together with their histories. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { isKnownZone } from "../../schedule/civil_time.ts";
 import { Schedule } from "../../schedule/schedule.ts";
 import { folderOf } from "../lock/lock_path.ts";
 import { childNames, nullIfNoNode, nullIfRefused } from "../request_errors.ts";
@@ -23,7 +24,7 @@ async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Pro
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) continue;
     const { schedule, zone, uptoMs } = parseTickState(found.data, path);
-    const next = new Schedule(schedule, zone).next(uptoMs);
+    const next = isKnownZone(zone) ? new Schedule(schedule, zone).next(uptoMs) : null;
     if (next === null || next > nowMs - keptMs) return false;
     if (await nullIfRefused(zk.delete(path, found.stat.version), "BADVERSION", "NONODE") === null) return false;
   }

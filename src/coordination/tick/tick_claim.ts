@@ -1,17 +1,17 @@
 /**
- * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, and writes. Two facts carry the
- * protocol: no two runs at the same time is the lock's; no tick twice is the mark `uptoMs`, which only grows, and is moved in the
- * transaction of the grant under the version of the schedule's node. See docs/protocol/tick.md.
+ * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, and writes. No two runs at the same
+ * time is the lock's; no tick twice is the mark `uptoMs`, moved in the grant's transaction. See docs/protocol/tick.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { resultWithin } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
+import { isSameZone } from "../../schedule/civil_time.ts";
 import { zonePrint } from "../../schedule/zone_print.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import type { HolderInfo } from "../holder_info.ts";
-import type { ClaimedLock, GrantClaim } from "../lock/lock_contender.ts";
+import type { ClaimedLock, GrantClaim } from "../lock/grant_claim.ts";
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import {
   isRefusal,
@@ -188,7 +188,7 @@ export class TickClaim implements GrantClaim {
     const { state } = this.#read;
     const { schedule, skewMs, waits, retriesMax, lateMsMax } = this.#options;
     const isFuture = state !== null && state.uptoMs > nowMs + skewMs;
-    if (state !== null && this.#options.replaces && (isFuture || state.zone !== schedule.zone)) {
+    if (state !== null && this.#options.replaces && (isFuture || !isSameZone(state.zone, schedule.zone))) {
       await this.#write(this.#stateWith({ ...state, uptoMs: Math.min(state.uptoMs, nowMs) }), []);
       return "again";
     }
@@ -208,10 +208,26 @@ export class TickClaim implements GrantClaim {
       case "claim":
         return await this.#claimRequests(decision, lock, nowMs);
       case "settle":
-        await this.#write({ ...(state as TickState), open: null }, this.#recordsOf(decision.settled, nowMs));
+        await this.#write(
+          { ...(state as TickState), open: null, retry: null },
+          this.#recordsOf(decision.settled, nowMs),
+        );
         return "again";
       case "skip":
         return await this.#skip(decision, lock);
+    }
+  }
+
+  /** The command of the tick never starts: the same try is left to another call. Another call may have taken it for lost before. */
+  async giveBack({ guid, holderPath }: { readonly guid: string; readonly holderPath: string }): Promise<void> {
+    for (let tries = 0; tries < refusalsMax; tries++) {
+      await readAfterOwnWrites(this.#zk, this.#path, () => this.read());
+      const state = this.#read?.state;
+      if (!state || state.open?.guid !== guid) return;
+      const { tickMs, attempt } = state.open;
+      const requests = this.#requests({ ...state, open: null, retry: { tickMs, attempt } }, []);
+      const writing = this.#zk.multi([{ type: "delete", path: holderPath, version: -1 }, ...requests]);
+      if (await nullIfRefused(writing, "BADVERSION", "NONODE")) return;
     }
   }
 
@@ -349,7 +365,7 @@ export class TickClaim implements GrantClaim {
   #stateWith({ uptoMs, open, retry }: TickProgress): TickState {
     const { schedule, info } = this.#options;
     const before = this.#read?.state ?? null;
-    const isSame = before?.zone === schedule.zone;
+    const isSame = before !== null && isSameZone(before.zone, schedule.zone);
     return {
       schedule: schedule.text,
       zone: schedule.zone,
@@ -412,7 +428,7 @@ export class TickClaim implements GrantClaim {
 
   #checkZone({ zone, zoneHost }: TickState): void {
     const { schedule } = this.#options;
-    if (zone === schedule.zone) return;
+    if (isSameZone(zone, schedule.zone)) return;
     const by = zoneHost === "" ? "" : `, written by host ${zoneHost}`;
     throw new BatonError(
       "CONFIG",

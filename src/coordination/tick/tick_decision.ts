@@ -23,7 +23,7 @@ export interface TickProgress {
   /** Every tick up to this one is settled: it was claimed, skipped, or missed. */
   readonly uptoMs: number;
   readonly open: OpenAttempt | null;
-  /** The next try of a tick that failed. */
+  /** The next try of a tick that failed; its first try, if the call that had claimed it ended before it began. */
   readonly retry: TickAttempt | null;
 }
 
@@ -73,7 +73,7 @@ export type TickDecision =
     readonly uptoMs: number;
     readonly settled: readonly SettledTicks[];
   }
-  /** Record that a claimed try has ended without a record. */
+  /** Record that a claimed try has ended without a record, or that a tick was given back and not run in time. */
   | { readonly do: "settle"; readonly settled: readonly SettledTicks[] };
 
 export function decideTick(facts: TickFacts): TickDecision {
@@ -92,9 +92,12 @@ export function decideTick(facts: TickFacts): TickDecision {
   }
   // The lock is free, so that a command under it has ended; its end was not recorded.
   const lost: SettledTicks[] = open === null ? [] : [{ result: "lost", run: open }];
+  const unused: SettledTicks[] = retry?.attempt === 1
+    ? [{ result: "missed", tickMs: retry.tickMs, untilMs: retry.tickMs, count: 1 }]
+    : [];
   // A newer tick goes before another try of an older one, which would leave the newer one unaccounted for.
   if (due !== null) {
-    return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...missed] };
+    return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...unused, ...missed] };
   }
   const again = open === null ? retry : { tickMs: open.tickMs, attempt: open.attempt + 1 };
   // The servers' clock was set back since: neither another try nor the settlement may come before the tick.
@@ -102,7 +105,8 @@ export function decideTick(facts: TickFacts): TickDecision {
   if (again !== null && again.attempt <= retriesMax + 1 && isInTime(again.tickMs)) {
     return { do: "claim", run: again, uptoMs: Math.max(uptoMs, again.tickMs), settled: lost };
   }
-  return lost.length > 0 ? { do: "settle", settled: lost } : { do: "leave", isRunning: false };
+  const settled = [...lost, ...unused];
+  return settled.length > 0 ? { do: "settle", settled } : { do: "leave", isRunning: false };
 }
 
 /** The ticks between the last settled one and the one that is settled now: no host called in their time. */

@@ -1,5 +1,6 @@
 /** State of the schedules of a lock, for display. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { isKnownZone } from "../../schedule/civil_time.ts";
 import { Schedule } from "../../schedule/schedule.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
@@ -13,8 +14,10 @@ export interface ScheduleReport {
   readonly schedule: string;
   readonly zone: string;
   readonly uptoMs: number;
-  /** The first tick that is not settled. */
+  /** The first tick that is not settled. Null: there is none, or this machine cannot know it. */
   readonly nextMs: number | null;
+  /** False: this machine does not know the time zone. */
+  readonly isZoneKnown: boolean;
   /** The try that is claimed and whose end is not recorded; `isHeld`: its holder still has the lock. */
   readonly open: (OpenAttempt & { readonly isHeld: boolean }) | null;
 }
@@ -33,8 +36,14 @@ export async function readSchedules(zk: ZooKeeper, name: string, root?: string):
     const holders = grants.map((grant) => parseHolder(grant)?.guid);
     return found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
       ...{ id, schedule, zone, uptoMs },
-      nextMs: new Schedule(schedule, zone).next(uptoMs),
+      ...nextOf(schedule, zone, uptoMs),
       open: open === null ? null : { ...open, isHeld: holders.includes(open.guid) },
     }));
   });
+}
+
+/** A host with another tz database may have written the zone. */
+function nextOf(schedule: string, zone: string, uptoMs: number): Pick<ScheduleReport, "nextMs" | "isZoneKnown"> {
+  if (!isKnownZone(zone)) return { nextMs: null, isZoneKnown: false };
+  return { nextMs: new Schedule(schedule, zone).next(uptoMs), isZoneKnown: true };
 }

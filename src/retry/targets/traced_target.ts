@@ -1,5 +1,5 @@
 /** A target whose tries have spans: all tries of a message are in one trace. */
-import { type TraceContext, traceIdOf } from "../../trace/trace_context.ts";
+import { parseTraceparent, type TraceContext, traceIdOf } from "../../trace/trace_context.ts";
 import type { TraceSource } from "../../trace/trace_source.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { Target, TryResult } from "./target.ts";
@@ -9,7 +9,9 @@ export function tracedTarget(target: Target, source: TraceSource, storeName: str
   return {
     async deliver(message, lease) {
       const { head } = message;
-      const parent = head.kind === "http" ? parentIn(head.headers) : null;
+      const parent = head.kind === "http"
+        ? parentIn(head.headers)
+        : parseTraceparent(head.trace?.traceparent, head.trace?.tracestate);
       const span = new TrySpan(source, { storeName, parent, trace: traceOf(message) });
       const result = await target.deliver(message, lease, span);
       span.end({

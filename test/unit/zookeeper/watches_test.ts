@@ -24,6 +24,20 @@ describe("watches", () => {
     }
   });
 
+  test("a recursive watch stays, and gets every event at or below its path, up to the next connection", () => {
+    const watches = new SessionWatches();
+    const [all, part, once] = [() => {}, () => {}, () => {}];
+    watches.addRecursive("/", all);
+    watches.addRecursive("/a/b", part);
+    watches.add("data", "/a/b", once);
+    const taken = (path: string) => [...watches.takeWatchers("dataChanged", path)];
+    expect(taken("/a/b")).toEqual([once, all, part]);
+    expect([taken("/a/b"), taken("/a/b/c")]).toEqual([[all, part], [all, part]]);
+    expect([taken("/a"), taken("/a/bc"), taken("/")]).toEqual([[all], [all], [all]]);
+    expect(watches.rearm(1n)).toEqual([]);
+    expect(taken("/a/b")).toEqual([]);
+  });
+
   test("one watcher is told once of one event, however often it asked", () => {
     const watches = new SessionWatches();
     const watcher = () => {};

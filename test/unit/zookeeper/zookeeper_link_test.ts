@@ -5,7 +5,9 @@ import { ByteReader } from "../../../src/wire/bytes.ts";
 import { JuteFrameDecoder } from "../../../src/wire/jute/jute_frame.ts";
 import { FakeClock, settled } from "../../support/fake_clock.ts";
 
-function rig(nextXid: number) {
+function rig(nextXid: number, gatherMs = 0) {
+  const clock = new FakeClock();
+  const flow: string[] = [];
   const sent: number[] = [];
   const lost: (Error | null)[] = [];
   const stream = new FrameStream({ onFrame() {}, onChunkEnd() {}, onClosed() {} });
@@ -15,8 +17,8 @@ function rig(nextXid: number) {
     },
     bufferedBytes: 0,
     peer: "test",
-    pause() {},
-    resume() {},
+    pause: () => void flow.push("pause"),
+    resume: () => void flow.push("resume"),
     end() {},
     destroy() {},
   });
@@ -26,7 +28,8 @@ function rig(nextXid: number) {
     connectionLost: (error: Error | null) => void lost.push(error),
   };
   const link = new ZooKeeperLink(stream, owner, {
-    clock: new FakeClock(),
+    clock,
+    gatherMs,
     nextXid,
     connectSentMs: 0,
     relayMs: 0,
@@ -38,7 +41,19 @@ function rig(nextXid: number) {
     frame.setInt32(4, xid);
     stream.onData(new Uint8Array(frame.buffer));
   };
-  return { link, sent, lost, reply, stream };
+  /** An event at `/x`, with a body that is `more` bytes longer. */
+  const event = (more = 0) => {
+    const bytes = new Uint8Array(34 + more);
+    const frame = new DataView(bytes.buffer);
+    frame.setInt32(0, 30 + more);
+    frame.setInt32(4, -1);
+    frame.setInt32(20, 3);
+    frame.setInt32(24, 3);
+    frame.setInt32(28, 2);
+    bytes.set([0x2f, 0x78], 32);
+    stream.onData(bytes);
+  };
+  return { link, sent, lost, reply, stream, clock, flow, event };
 }
 
 describe("a link", () => {
@@ -83,5 +98,32 @@ describe("a link", () => {
     reply(1);
     stream.onClosed(null);
     expect([losses, lost]).toEqual([["lost"], []]);
+  });
+
+  test("reads events at most once in the time to gather them, but never delays a response", async () => {
+    const { link, reply, event, clock, flow, lost } = rig(1, 500);
+    const taken = () => flow.splice(0).join();
+    event();
+    expect(taken()).toBe("pause");
+    await clock.advance(499);
+    expect(taken()).toBe("");
+    await clock.advance(1);
+    expect(taken()).toBe("resume");
+    event();
+    expect(taken()).toBe("pause");
+    link.send(3, new Uint8Array(0), { received() {}, connectionLost() {} });
+    expect(taken()).toBe("resume");
+    event();
+    expect(taken()).toBe(""); // a request is unanswered
+    reply(1);
+    expect(taken()).toBe("pause");
+    await clock.advance(500);
+    event(1 << 20);
+    expect(taken()).toBe("resume"); // more may wait than one chunk holds
+    event();
+    link.destroy(null);
+    expect(taken()).toBe("pause,resume");
+    await clock.advance(1000);
+    expect([taken(), lost.length]).toEqual(["", 0]);
   });
 });

@@ -17,7 +17,7 @@ const holder = {
   ...{ host: "db1", pid: 812, reason: "bulk", sinceMs: nowMs - 130 * minuteMs, sessionTimeoutMs: 10_000, revoke: null },
 };
 const schedule = {
-  ...{ id: "0123456789ab", schedule: "0 * * * *", zone: "UTC", uptoMs: nowMs, open: null },
+  ...{ id: "0123456789ab", schedule: "0 * * * *", zone: "UTC", uptoMs: nowMs, isZoneKnown: true, open: null },
   nextMs: nowMs + 50 * minuteMs,
 };
 

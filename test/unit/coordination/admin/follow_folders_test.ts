@@ -1,11 +1,18 @@
-import { beforeEach, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { type FolderRound, followFolders, watchLists } from "../../../../src/coordination/admin/follow_folders.ts";
 import { childNames } from "../../../../src/coordination/request_errors.ts";
+import { refuse } from "../../../support/fake_tree.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
 let bench: LockBench;
 beforeEach(() => void (bench = new LockBench()));
+
+/** How the servers report changes. */
+const kinds = [
+  { kind: "one-shot watches", prepare: (zk: FakeZooKeeper) => zk },
+  { kind: "a recursive watch", prepare: (zk: FakeZooKeeper) => zk.knowRecursiveWatches() },
+];
 
 const folder = "/baton/locks";
 
@@ -48,36 +55,39 @@ async function makeFolder(): Promise<void> {
   await put(folder);
 }
 
-test("objects that come, change and go are reported without polling, from before the folder exists", async () => {
-  const { shown, end, ended } = follow();
-  await bench.clock.advance(1000);
-  expect([...shown]).toEqual([]);
-  await makeFolder();
-  await bench.clock.advance(1000);
-  await put3("a");
-  await bench.clock.advance(1000);
-  expect([...shown]).toEqual([["a", 0]]);
-  await put(`${folder}/a/h/x`);
-  await bench.clock.advance(1000);
-  expect([...shown]).toEqual([["a", 1]]);
-  await bench.client().delete(`${folder}/a/h/x`, -1);
-  await bench.clock.advance(1000);
-  expect([...shown]).toEqual([["a", 0]]);
-  await bench.client().delete(`${folder}/a/h`, -1);
-  await bench.client().delete(`${folder}/a`, -1);
-  await bench.clock.advance(1000);
-  expect([...shown]).toEqual([]);
-  await put3("a");
-  await bench.clock.advance(1000);
-  expect([...shown]).toEqual([["a", 0]]);
-  end();
-  await bench.clock.within(ended, { withinMs: 1000, state: () => "" });
-});
+test.each(kinds)(
+  "$kind: objects that come, change and go are reported without polling, from before the folder exists",
+  async ({ prepare }) => {
+    const { shown, end, ended } = follow(prepare(bench.client()));
+    await bench.clock.advance(1000);
+    expect([...shown]).toEqual([]);
+    await makeFolder();
+    await bench.clock.advance(1000);
+    await put3("a");
+    await bench.clock.advance(1000);
+    expect([...shown]).toEqual([["a", 0]]);
+    await put(`${folder}/a/h/x`);
+    await bench.clock.advance(1000);
+    expect([...shown]).toEqual([["a", 1]]);
+    await bench.client().delete(`${folder}/a/h/x`, -1);
+    await bench.clock.advance(1000);
+    expect([...shown]).toEqual([["a", 0]]);
+    await bench.client().delete(`${folder}/a/h`, -1);
+    await bench.client().delete(`${folder}/a`, -1);
+    await bench.clock.advance(1000);
+    expect([...shown]).toEqual([]);
+    await put3("a");
+    await bench.clock.advance(1000);
+    expect([...shown]).toEqual([["a", 0]]);
+    end();
+    await bench.clock.within(ended, { withinMs: 1000, state: () => "" });
+  },
+);
 
-test("a change of one object reads that object only", async () => {
+test.each(kinds)("$kind: a change of one object reads that object only", async ({ prepare }) => {
   await makeFolder();
   for (let index = 0; index < 20; index++) await put3(`lock${index}`);
-  const { zk, shown, end } = follow();
+  const { zk, shown, end } = follow(prepare(bench.client()));
   await bench.clock.advance(1000);
   expect(shown.size).toBe(20);
   const before = zk.sent.length;
@@ -118,34 +128,122 @@ test("many objects are read in rounds, and a folder with too many reports how ma
   few.end();
 });
 
-test("an object that goes while it is read is not reported, and leaves no watch on missing nodes", async () => {
-  await makeFolder();
-  await put3("a");
-  const { zk, shown, end } = follow();
-  await bench.clock.advance(1000);
-  for (let round = 0; round < 5; round++) {
-    await put3(`once${round}`);
+test.each(kinds)(
+  "$kind: an object that goes while it is read is not reported, and leaves no watch on missing nodes",
+  async ({ prepare }) => {
+    await makeFolder();
+    await put3("a");
+    const { zk, shown, end } = follow(prepare(bench.client()));
     await bench.clock.advance(1000);
-    await bench.client().delete(`${folder}/once${round}/h`, -1);
-    await bench.client().delete(`${folder}/once${round}`, -1);
+    for (let round = 0; round < 5; round++) {
+      await put3(`once${round}`);
+      await bench.clock.advance(1000);
+      await bench.client().delete(`${folder}/once${round}/h`, -1);
+      await bench.client().delete(`${folder}/once${round}`, -1);
+      await bench.clock.advance(1000);
+    }
+    expect([...shown]).toEqual([["a", 0]]);
+    const before = zk.sent.length;
+    await put3("once0");
     await bench.clock.advance(1000);
-  }
-  expect([...shown]).toEqual([["a", 0]]);
-  const before = zk.sent.length;
-  await put3("once0");
-  await bench.clock.advance(1000);
-  // The list of the folder, and the two of the object: a watch that was left over would read more.
-  expect(zk.sent.length - before).toBeLessThanOrEqual(5);
-  end();
-});
-
-test("a connection that is lost while many objects are read loses none of them", async () => {
-  await makeFolder();
-  for (let index = 0; index < 120; index++) await put3(`lock${index}`);
-  for (let cut = 1; cut <= 240; cut += 7) {
-    const { shown, end } = follow(bench.client({ answered: cut, executed: cut }), 1000);
-    await bench.clock.advance(10_000);
+    // The list of the folder, and the two of the object: a watch that was left over would read more.
+    expect(zk.sent.length - before).toBeLessThanOrEqual(5);
     end();
-    expect(shown.size).toBe(120);
+  },
+);
+
+test.each(kinds)(
+  "$kind: a connection that is lost while many objects are read loses none of them",
+  async ({ prepare }) => {
+    await makeFolder();
+    for (let index = 0; index < 120; index++) await put3(`lock${index}`);
+    for (let cut = 1; cut <= 240; cut += 7) {
+      const { shown, end } = follow(prepare(bench.client({ answered: cut, executed: cut })), 1000);
+      await bench.clock.advance(10_000);
+      end();
+      expect(shown.size).toBe(120);
+    }
+  },
+);
+
+describe("with a recursive watch", () => {
+  const text = (data: Uint8Array) => new TextDecoder().decode(data);
+  /** Follows the data of all nodes in `h` of each lock. */
+  function followData(zk = bench.client().knowRecursiveWatches()) {
+    const end = new AbortController();
+    const shown = new Map<string, string>();
+    const read = async (client: FakeZooKeeper, name: string) => {
+      const names = await childNames(client, `${folder}/${name}/h`);
+      const found = await Promise.all(names.map((child) => client.getData(`${folder}/${name}/h/${child}`)));
+      return found.map(({ data }) => text(data)).sort().join();
+    };
+    const folders = [{ path: folder, keepsReads: true, read }] as never;
+    const ended = (async () => {
+      for await (const { changes } of followFolders<string>(zk, folders, { signal: end.signal, clock: bench.clock })) {
+        for (const { name, value } of changes) shown.set(name, value ?? "gone");
+      }
+    })();
+    ended.catch(() => {});
+    return { zk, shown, end: () => end.abort(new Error("enough")) };
   }
+  const write = (path: string, data: string) => bench.client().setData(path, new TextEncoder().encode(data), -1);
+  const add = (path: string, data: string) => bench.client().create(path, new TextEncoder().encode(data));
+
+  test("changes of many objects within a second are read by two requests, and no list is read", async () => {
+    await makeFolder();
+    for (let index = 0; index < 20; index++) {
+      await put3(`lock${index}`);
+      await add(`${folder}/lock${index}/h/a`, "a");
+    }
+    const { zk, shown, end } = followData();
+    await bench.clock.advance(1000);
+    expect(new Set(shown.values())).toEqual(new Set(["a"]));
+    const before = zk.sent.length;
+    for (let index = 0; index < 20; index++) {
+      await bench.client().delete(`${folder}/lock${index}/h/a`, -1);
+      await add(`${folder}/lock${index}/h/b`, `b${index}`);
+    }
+    await bench.clock.advance(1000);
+    expect(shown.get("lock7")).toBe("b7");
+    expect(zk.sent.slice(before)).toEqual(["multiRead", "multiRead"]); // the first change alone, then all others
+    end();
+  });
+
+  test("a change of data alone is seen, and so is one while the objects are read", async () => {
+    await makeFolder();
+    await put3("a");
+    await add(`${folder}/a/h/x`, "1");
+    const zk = bench.client().knowRecursiveWatches();
+    let written = 1;
+    zk.onSent = () => {
+      if (zk.sent.at(-1) === "multiRead" && written < 4) void write(`${folder}/a/h/x`, `${++written}`);
+    };
+    const { shown, end } = followData(zk);
+    await bench.clock.advance(10_000);
+    expect(shown.get("a")).toBe("4");
+    await write(`${folder}/a/h/x`, "5");
+    await bench.clock.advance(1000);
+    expect(shown.get("a")).toBe("5");
+    end();
+  });
+
+  test("a server that does not know it gets one-shot watches, and is asked once", async () => {
+    await makeFolder();
+    await put3("a");
+    const zk = bench.client();
+    let asked = 0;
+    zk.addRecursiveWatch = (path) => {
+      asked++;
+      return Promise.reject(refuse("UNIMPLEMENTED", "watch", path));
+    };
+    const { shown, end } = followData(zk);
+    await bench.clock.advance(1000);
+    await add(`${folder}/a/h/x`, "1");
+    await bench.clock.advance(1000);
+    zk.session.connections++;
+    zk.session.setState("connected");
+    await bench.clock.advance(10_000);
+    expect([shown.get("a"), asked]).toEqual(["1", 1]);
+    end();
+  });
 });

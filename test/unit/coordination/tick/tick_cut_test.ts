@@ -27,8 +27,10 @@ const schedule = {
   },
 };
 
+const neverStopped = new AbortController().signal;
+
 class TickBench extends LockBench {
-  async tick(zk: FakeZooKeeper, more: Partial<TickOptions> = {}): Promise<TickLease> {
+  async tick(zk: FakeZooKeeper, more: Partial<TickOptions> = {}, signal = neverStopped): Promise<TickLease> {
     const tick = {
       ...{
         schedule,
@@ -42,7 +44,10 @@ class TickBench extends LockBench {
       ...{ acl: openAcl, clock: this.clock, wallMs: () => 0, random: () => 0.5 },
       ...more,
     };
-    return await this.within(acquireTick(zk, "demo", { clock: this.clock, tick }), 70_000);
+    return await this.within(
+      acquireTick(zk, "demo", { clock: this.clock, tick, signal }),
+      70_000,
+    );
   }
 
   async code(zk: FakeZooKeeper, more: Partial<TickOptions> = {}): Promise<string> {
@@ -132,4 +137,66 @@ test("that is a little early waits for its tick; servers whose clock stands stil
   expect(await bench.code(bench.client(), { schedule: near, lateMsMax: 5000 })).toBe("TICK_NOT_DUE");
   expect(bench.clock.now()).toBeWithin(6900, 8000);
   expect([...bench.queue, ...bench.holders]).toEqual([]);
+});
+
+/** Stops a call when it sends each of its requests, one call after the other, until one is granted before that. */
+async function stopEverywhere(
+  scenario: (zk: FakeZooKeeper, stopped: Promise<unknown>, bench: TickBench) => Promise<void>,
+) {
+  for (let number = 1;; number++) {
+    const bench = new TickBench();
+    const zk = bench.client();
+    const stop = new AbortController();
+    zk.onSent = (count) => void (count === number && stop.abort(new Error("stopped")));
+    const call = bench.tick(zk, {}, stop.signal).then(() => "granted", (thrown: Error) => thrown.message);
+    await scenario(zk, call, bench);
+    if (await call === "granted") return expect(number).toBeGreaterThan(5);
+    zk.onSent = () => {};
+    await bench.clock.advance(3000);
+    const other = await bench.tick(bench.client());
+    expect({ number, run: other.run }).toEqual({ number, run: { tickMs: 0, attempt: 1 } });
+    await bench.end(other, done);
+    await bench.expectHistory("done 1");
+  }
+}
+
+test("that is stopped while any of its requests is on its way: another call runs the tick, as its first try", async () => {
+  await stopEverywhere(async (_, call) => void await call);
+});
+
+test("that is stopped while the server does not respond, for less than the time to leave: the tick is not lost", async () => {
+  for (let silent = 1; silent <= 12; silent++) {
+    await stopEverywhere(async (zk, call, bench) => {
+      zk.silentFrom = silent;
+      await bench.clock.advance(500);
+      zk.wake();
+      await call;
+    });
+  }
+});
+
+test("a tick that was given back, and that no call has run in time, is recorded as missed", async () => {
+  const kept = async (bench: TickBench) => {
+    const found = await bench.client().getData(`${ticksFolder("demo")}/${schedule.id}`).catch(() => null);
+    return found === null ? null : parseTickState(found.data, "").retry;
+  };
+  for (const nowMs of [0.5 * dayMs, 1.05 * dayMs]) {
+    let bench = new TickBench();
+    for (let number = 1; await kept(bench) === null; number++) {
+      bench = new TickBench();
+      const zk = bench.client();
+      const stop = new AbortController();
+      zk.onSent = (count) => void (count === number && stop.abort(new Error("stopped")));
+      await expect(bench.tick(zk, {}, stop.signal)).rejects.toThrow("stopped");
+      await bench.clock.advance(3000);
+    }
+    bench.tree.wallMs = () => nowMs;
+    const more = { wallMs: () => nowMs, lateMsMax: dayMs / 10 };
+    const isNextDue = nowMs > dayMs;
+    expect(await bench.code(bench.client(), more)).toBe(isNextDue ? "granted" : "TICK_DONE_ELSEWHERE");
+    const records = await bench.within(readHistory(bench.client(), historyPath("demo")));
+    expect(records).toHaveLength(1);
+    expect(records[0]).toMatchObject({ result: "missed", tickMs: 0, count: 1 });
+    expect(await kept(bench)).toBeNull();
+  }
 });

@@ -1,0 +1,12 @@
+/** A client that makes some calls in another way. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+
+/** Returns the same client with `calls` in place of its own. */
+export function replaceCalls(zk: ZooKeeper, calls: Partial<ZooKeeper>): ZooKeeper {
+  return new Proxy(zk, {
+    get(client, name: keyof ZooKeeper) {
+      const value: unknown = calls[name] ?? client[name];
+      return typeof value === "function" ? value.bind(client) : value;
+    },
+  });
+}
