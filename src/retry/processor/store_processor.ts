@@ -35,7 +35,7 @@ import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_proce
 import { storeRulesOf } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
-/** What a processor takes from the system, which simulations replace. */
+/** Parts of the system that a processor uses; simulations replace them. */
 export interface ProcessorSystem {
   readonly clock: () => Clock;
   readonly boot: () => Promise<MachineBoot>;
