@@ -214,6 +214,14 @@ function cases(place: StorePlace): void {
     expect(await rig.claimed("key")).toEqual([2]);
   });
 
+  test("by key a dead letter without a key that was never tried here is taken after it was redriven", async () => {
+    await using rig = await open();
+    await dead(rig, 1);
+    expect(await rig.call("change", "1", "redrive", Date.now())).toBeNull();
+    expect(await place.problems(rig.store)).toEqual([]);
+    expect(await rig.claimed("key")).toEqual([1]);
+  });
+
   test("by key a redriven message waits for what is in flight, and goes before what waits", async () => {
     await using rig = await open();
     await accept(rig, ...["a", "a", "a"].map((key): [string, object] => ["x", { key }]));
@@ -244,6 +252,10 @@ function cases(place: StorePlace): void {
     expect(await rig.claimDue("fifo")).toMatchObject([{ seq: 1 }]);
     await rig.finish({ seq: 1, fence: 2 }, final);
     expect(await rig.claimed("fifo")).toEqual([2]);
+    await rig.call("change", "1", "redrive", Date.now());
+    expect(await rig.claimed("fifo")).toEqual([]);
+    await rig.finish({ seq: 2, fence: 1 }, rigSuccess);
+    expect(await rig.claimed("fifo")).toEqual([1]);
   });
 
   test("a limit of messages and of bytes is kept, and what is refused leaves nothing behind", async () => {

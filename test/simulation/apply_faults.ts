@@ -70,9 +70,14 @@ class FaultInForce {
       case "lose":
         return this.#lose(fault.forMs);
       case "stop":
-        return this.#stop(fault.forMs, "stop", () => {});
+        return this.#stop(fault.forMs, "stop", [this.#process], () => {});
       case "suspend":
-        return this.#stop(fault.forMs, "suspend", () => void (this.#machine.suspendedMs += fault.forMs));
+        return this.#stop(
+          fault.forMs,
+          "suspend",
+          this.#machine.processes,
+          () => void (this.#machine.suspendedMs += fault.forMs),
+        );
       case "wall step":
         this.#took(fault.kind);
         return this.#machine.stepWallClock(fault.byMs);
@@ -127,22 +132,26 @@ class FaultInForce {
     if (!this.#machine.isUp) return;
     this.#took("lose");
     this.#machine.isUp = false;
-    this.#process.die("lost");
+    for (const one of this.#machine.processes) one.die("lost");
     this.#later(forMs, () => {
       this.#machine.isUp = true;
-      this.#process.start();
+      this.#machine.bootsMs.push(this.#machine.bootMs());
+      for (const one of this.#machine.processes) one.start();
     });
   }
 
-  #stop(forMs: number, kind: "stop" | "suspend", atEnd: () => void): void {
+  /** Stops the processes that run. `atEnd` is called if the process that the fault named still lives. */
+  #stop(forMs: number, kind: "stop" | "suspend", processes: readonly SimProcess[], atEnd: () => void): void {
     if (this.#process.state !== "running") return;
     const { life } = this.#process;
-    this.#process.stop();
+    const stopped = processes.filter(({ state }) => state === "running").map((one) => ({ one, life: one.life }));
+    for (const { one } of stopped) one.stop();
     this.#later(forMs, () => {
-      if (this.#process.life !== life) return;
-      if (this.#process.hasBacklog) this.#took(kind);
-      atEnd();
-      this.#process.resume();
+      if (this.#process.life === life) {
+        if (this.#process.hasBacklog) this.#took(kind);
+        atEnd();
+      }
+      for (const { one, life } of stopped) if (one.life === life) one.resume();
     });
   }
 }

@@ -1,5 +1,6 @@
 /** The defects that mutants.ts puts back, and how the simulation must show each. */
 import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
+import { retryMutants } from "./retry/retry_mutants.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -483,4 +484,5 @@ export const mutants: readonly Mutant[] = [
     seeds: 100,
   },
   ...pubsubMutants,
+  ...retryMutants,
 ];

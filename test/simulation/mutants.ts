@@ -3,7 +3,7 @@
  * longer there exactly once is a failure, so that no mutant is lost when the source changes.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
@@ -11,7 +11,14 @@ import { type Mutant, mutants } from "./mutant_table.ts";
 
 const root = join(import.meta.dirname, "../..");
 /** What a simulation loads. */
-const copied = ["src", "test/simulation", "test/support/random.ts", "test/fault/pubsub", "package.json"];
+const copied = [
+  "src",
+  "test/simulation",
+  "test/support/random.ts",
+  "test/fault/pubsub",
+  "test/fault/retry",
+  "package.json",
+];
 /** The time for one mutant, in milliseconds. */
 const mutantMsMax = 600_000;
 
@@ -50,6 +57,7 @@ function copyOfSource(): string {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     cpSync(join(root, path), join(folder, path), { recursive: true });
   }
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   copy = folder;
   return folder;
 }

@@ -3,9 +3,10 @@ import { barrierSimulation } from "./barrier/barrier_world.ts";
 import { electionSimulation, fenceSimulation, lockSimulation } from "./lock/lock_world.ts";
 import { poolSimulation } from "./pool/pool_world.ts";
 import { pubsubSimulation } from "./pubsub/pubsub_world.ts";
+import { retrySimulation } from "./retry/retry_world.ts";
 import type { Simulation } from "./simulation.ts";
 
 export const simulations: readonly Simulation[] = [
   ...[lockSimulation, electionSimulation, fenceSimulation],
-  ...[barrierSimulation, poolSimulation, pubsubSimulation],
+  ...[barrierSimulation, poolSimulation, pubsubSimulation, retrySimulation],
 ];

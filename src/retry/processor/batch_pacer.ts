@@ -13,24 +13,29 @@ export interface BatchPacer {
   readonly messagesLeft: number;
   /** The time when the batch is refilled; null: never. */
   readonly nextMs: number | null;
+  /** The last reading of the wall clock; an earlier one means that the clock was set back. */
+  readonly seenMs: number;
 }
 
 export function startPacer(options: BatchPacerOptions, nowMs: number): BatchPacer {
-  if (options.nextTimeMs !== undefined) return { messagesLeft: 0, nextMs: options.nextTimeMs(nowMs) };
+  if (options.nextTimeMs !== undefined) return { messagesLeft: 0, nextMs: options.nextTimeMs(nowMs), seenMs: nowMs };
   const { batch, intervalMs } = options;
   return batch === null
-    ? { messagesLeft: Infinity, nextMs: null }
-    : { messagesLeft: batch, nextMs: nowMs + intervalMs };
+    ? { messagesLeft: Infinity, nextMs: null, seenMs: nowMs }
+    : { messagesLeft: batch, nextMs: nowMs + intervalMs, seenMs: nowMs };
 }
 
 /** The pacer as of now. */
 export function pacerAt(sampler: BatchPacer, options: BatchPacerOptions, nowMs: number): BatchPacer {
-  const { nextMs } = sampler;
-  if (nextMs === null || nowMs < nextMs) return sampler;
+  const { nextMs, seenMs, messagesLeft } = sampler;
+  if (nextMs === null) return sampler;
+  if (nowMs < seenMs) return { ...startPacer(options, nowMs), messagesLeft };
+  if (nowMs < nextMs) return { ...sampler, seenMs: nowMs };
   const { batch, intervalMs, nextTimeMs } = options;
   const left = batch ?? Infinity;
   // A processor that was suspended for several times of the schedule does not make up for them.
-  return { messagesLeft: left, nextMs: nextTimeMs === undefined ? nowMs + intervalMs : nextTimeMs(nowMs) };
+  const next = nextTimeMs === undefined ? nowMs + intervalMs : nextTimeMs(nowMs);
+  return { messagesLeft: left, nextMs: next, seenMs: nowMs };
 }
 
 /** The pacer after a claim. With a schedule, fewer messages than asked for end the current time. */

@@ -14,20 +14,20 @@ import {
 import type { SettingValues } from "../../config/setting.ts";
 import type { connectionSettings } from "../../config/coordination_settings.ts";
 import { BatonError } from "../../errors.ts";
-import { systemClock } from "../../support/clock.ts";
+import { type Clock, systemClock } from "../../support/clock.ts";
 import { countWithNoun } from "../../support/text.ts";
 import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { Schedule } from "../../schedule/schedule.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
-import { DeadLetterForwarder } from "../dead_letters/dead_letter_forwarder.ts";
-import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
+import { DeadLetterForwarder, type DeadLetterSink } from "../dead_letters/dead_letter_forwarder.ts";
+import { type DeadLetterDestination, deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
 import type { ServiceStore, ServiceStoreOptions } from "../queue/retry_store.ts";
 import { changesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
-import { machineBoot } from "./machine_boot.ts";
+import { type MachineBoot, machineBoot } from "./machine_boot.ts";
 import type { ProcessorElection } from "./processor_election.ts";
 import { logDamage, logProcessorEvent } from "./processor_log.ts";
 import { parseRate } from "./rate_limit.ts";
@@ -35,7 +35,28 @@ import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_proce
 import { storeRulesOf } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
-interface StoreProcessorOptions {
+/** Parts of the system that a processor uses; simulations replace them. */
+export interface ProcessorSystem {
+  readonly clock: () => Clock;
+  readonly boot: () => Promise<MachineBoot>;
+  readonly pid: () => number;
+  readonly openSink: (
+    destination: Exclude<DeadLetterDestination, { readonly kind: "store" | "drop" }>,
+    options: StoreProcessorOptions,
+  ) => Promise<DeadLetterSink>;
+}
+
+const realSystem: ProcessorSystem = {
+  clock: systemClock,
+  boot: machineBoot,
+  pid: () => process.pid,
+  openSink: async (destination, options) => {
+    const { openDeadLetterSink } = await import("../dead_letters/open_dead_letter_sink.ts");
+    return await openDeadLetterSink(destination, options);
+  },
+};
+
+export interface StoreProcessorOptions {
   readonly location: { readonly name: string; readonly folder: string | null };
   /** A function, so that a program without databases has no code for them. */
   readonly openStore: (options: ServiceStoreOptions) => Promise<ServiceStore>;
@@ -55,6 +76,8 @@ interface StoreProcessorOptions {
   readonly until: "stopped" | "tried" | "empty";
   /** Null: no topic is used. The caller closes it. */
   readonly topics: TopicClients | null;
+  /** The real one when left out. */
+  readonly system?: ProcessorSystem;
 }
 
 /** Milliseconds between two checks for messages that other processes stored. */
@@ -88,6 +111,7 @@ interface ProcessorParts {
   readonly store: ServiceStore;
   readonly processor: RetryProcessor;
   readonly counters: RetryCounters;
+  readonly clock: Clock;
   readonly log: Log;
   readonly forwarder: DeadLetterForwarder | null;
   readonly election: ProcessorElection | null;
@@ -115,11 +139,12 @@ export class StoreProcessor implements AsyncDisposable {
   }
 
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
-    const { target, values, sources, log, until } = options;
+    const { target, values, sources, log, until, system = realSystem } = options;
     const { rate, nextTimeMs } = parseSchedule(values, sources);
     const rules = storeRulesOf(values, sources);
     const openElection = values.retryElect ? await loadElectionOpener(options) : null;
-    const boot = await machineBoot();
+    const boot = await system.boot();
+    const clock = system.clock();
     const counters = new RetryCounters();
     let processor: RetryProcessor | null = null;
     const store = await options.openStore({
@@ -142,10 +167,10 @@ export class StoreProcessor implements AsyncDisposable {
     processor = new RetryProcessor({
       store,
       target,
-      clock: systemClock(),
+      clock,
       wallClockMs: () => Date.now(),
       boot,
-      pid: process.pid,
+      pid: system.pid(),
       leaseMs: values.retryLease,
       graceMs,
       concurrency: values.retryConcurrency,
@@ -168,6 +193,7 @@ export class StoreProcessor implements AsyncDisposable {
       store,
       processor,
       counters,
+      clock,
       log,
       forwarder,
       election,
@@ -261,7 +287,7 @@ export class StoreProcessor implements AsyncDisposable {
   }
 
   async #watchStore(): Promise<void> {
-    const clock = systemClock();
+    const { clock } = this.#parts;
     const steps = new ClockSteps(clock.now(), Date.now());
     while (await this.#waitUnlessEnding(watchEveryMs)) {
       this.#parts.store.checkForChanges();
@@ -293,7 +319,7 @@ export class StoreProcessor implements AsyncDisposable {
 
   /** False: the background work has to end. */
   async #waitUnlessEnding(milliseconds: number): Promise<boolean> {
-    await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
+    await sleep(this.#parts.clock, milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
   }
 }
@@ -340,15 +366,14 @@ async function openForwarder(
   store: ServiceStore,
   counters: RetryCounters,
 ): Promise<DeadLetterForwarder | null> {
-  const { log } = options;
+  const { log, system = realSystem } = options;
   const destination = deadLetterDestinationOf(options.values, options.sources);
   if (destination.kind === "store" || destination.kind === "drop") return null;
-  const { openDeadLetterSink } = await import("../dead_letters/open_dead_letter_sink.ts");
-  const sink = await openDeadLetterSink(destination, options);
+  const sink = await system.openSink(destination, options);
   return new DeadLetterForwarder({
     store,
     sink,
-    clock: systemClock(),
+    clock: system.clock(),
     wallClockMs: () => Date.now(),
     ...(options.until === "stopped" ? {} : { openTimeoutMs: checkTimeoutMs }),
     onForwarded({ id }) {

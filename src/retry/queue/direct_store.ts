@@ -1,5 +1,5 @@
 /** A message store for a short-lived command, without a thread. */
-import { RetryDatabase, storeError } from "./retry_database.ts";
+import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
 import type { StoreRules } from "./retry_engine.ts";
 import { type StoreMethod, type StoreMethods, storeMethods } from "./store_methods.ts";
 
@@ -26,8 +26,15 @@ export class DirectStore implements Disposable {
   readonly #methods: StoreMethods;
 
   /** Throws as RetryDatabase does, and IO if the name of the store cannot be read. */
-  constructor(folder: string, rules: StoreRules, { mustExist }: { readonly mustExist: boolean }) {
-    this.#database = new RetryDatabase(folder, { mustExist });
+  constructor(
+    folder: string,
+    rules: StoreRules,
+    { mustExist, openDatabase = (...values) => new RetryDatabase(...values) }: {
+      readonly mustExist: boolean;
+      readonly openDatabase?: OpenRetryDatabase;
+    },
+  ) {
+    this.#database = openDatabase(folder, { mustExist });
     try {
       this.#methods = storeMethods(this.#database, rules);
     } catch (error) {

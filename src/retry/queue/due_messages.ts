@@ -15,6 +15,8 @@ export interface DueOptions {
 /** Returns up to `max` messages, limited by the size of their bodies; at least one. */
 export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): SqlRow[] {
   if (order === "fifo") {
+    // A redriven message is first, and waits for a newer one that is in flight.
+    if (database.get("SELECT 1 FROM messages WHERE state = 1 LIMIT 1") !== undefined) return [];
     const first = database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
     return first.filter((row) =>
       row["state"] === 0 && Number(row["next_ms"]) <= nowMs && database.intactOrNull(tables.messages, row) !== null

@@ -35,7 +35,8 @@ export class KeyOrdering {
 
   /** Gives a message that waits again its place: before newer ones, but never at the same time as one in flight. */
   restoreMark(seq: number, key: string | null): void {
-    if (key === null) return;
+    // One that was dead when it was stored has no mark.
+    if (key === null) return this.#setNext(seq, 1);
     const holder = this.#database.get(
       `SELECT seq, state FROM messages WHERE ${isOpenWithKey} AND is_next = 1 AND seq <> ?`,
       key,

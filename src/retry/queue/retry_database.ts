@@ -24,6 +24,9 @@ export const databaseName = "messages.sqlite";
 
 export type { SqlRow };
 
+/** How a store gets its database. */
+export type OpenRetryDatabase = (folder: string, options: { readonly mustExist: boolean }) => RetryDatabase;
+
 export class RetryDatabase extends SqliteFile {
   /** Rows that differ from what was stored. */
   readonly damage = new DamageLog();

@@ -1,12 +1,12 @@
 /**
- * A message store for services: calls are sent to a thread that waits for the disk (retry_store_worker.ts). A call resolves when its
+ * A message store for services: calls are sent to a thread that waits for the disk (retry_store_thread.ts). A call resolves when its
  * transaction is durable. Owns the thread; `close` ends it.
  */
 import { Worker } from "node:worker_threads";
 import type { BatonError } from "../../errors.ts";
-import { StorageThread } from "../../storage/storage_thread.ts";
+import { StorageThread, type StorageWorker } from "../../storage/storage_thread.ts";
 import type { StoreRules } from "./retry_engine.ts";
-import type { RetryStoreCalls } from "./retry_store_worker.ts";
+import type { RetryStoreCalls } from "./retry_store_thread.ts";
 import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
 
 export interface StoreHooks {
@@ -40,10 +40,10 @@ export class RetryStore implements ServiceStore {
   readonly #hooks: StoreHooks;
   readonly #thread: StorageThread<RetryStoreCalls, string>;
 
-  private constructor(folder: string, hooks: StoreHooks) {
+  private constructor(folder: string, hooks: StoreHooks, worker: StorageWorker) {
     this.folder = folder;
     this.#hooks = hooks;
-    this.#thread = new StorageThread(new Worker(new URL("./retry_store_worker.ts", import.meta.url)), {
+    this.#thread = new StorageThread(worker, {
       what: `The message store in ${folder}`,
       onEvent: (sentence) => hooks.onDamage?.(sentence),
       onBroken: (error) => hooks.onBroken?.(error),
@@ -53,13 +53,14 @@ export class RetryStore implements ServiceStore {
   /** Rejects as RetryDatabase throws. */
   static async open(
     folder: string,
-    { rules, hooks = {}, mustExist = false }: {
+    { rules, hooks = {}, mustExist = false, startThread = startWorker }: {
       readonly rules: StoreRules;
       readonly hooks?: StoreHooks;
       readonly mustExist?: boolean;
+      readonly startThread?: () => StorageWorker;
     },
   ): Promise<RetryStore> {
-    const store = new RetryStore(folder, hooks);
+    const store = new RetryStore(folder, hooks, startThread());
     await store.#thread.open(folder, { rules, mustExist });
     return store;
   }
@@ -90,4 +91,8 @@ export class RetryStore implements ServiceStore {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+function startWorker(): StorageWorker {
+  return new Worker(new URL("./retry_store_worker.ts", import.meta.url));
 }

@@ -72,6 +72,10 @@ function verifyMessages(database: RetryDatabase, addProblem: ReportProblem, prog
   for (const row of database.iterate(lines)) {
     addProblem(`${row["heads"]} messages with the key ${row["key"]} are next, instead of 1`);
   }
+  const unmarked = database.get(
+    "SELECT count(*) AS n FROM messages WHERE state < 2 AND key IS NULL AND is_next = 0",
+  );
+  if (Number(unmarked?.["n"]) > 0) addProblem(`${unmarked?.["n"]} messages without a key are not marked as next`);
   const orphans = database.get("SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM messages)");
   if (Number(orphans?.["n"]) > 0) addProblem(`${orphans?.["n"]} bodies belong to no message`);
   return counted;

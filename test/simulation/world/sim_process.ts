@@ -20,10 +20,14 @@ export class SimMachine {
   readonly clockRate: number;
   readonly processes: SimProcess[] = [];
   isUp = true;
+  /** When it was started again after a power cut, in `bootMs`. */
+  readonly bootsMs: number[] = [];
   /** True time during which the machine was suspended. */
   suspendedMs = 0;
   /** The processor time of one turn, in milliseconds. */
   turnMs = 0;
+  /** How far the wall clock was set, and when. */
+  readonly wallSteps: { readonly atMs: number; readonly byMs: number }[] = [];
   #wallOffsetMs: number;
 
   constructor(world: SimWorld, name: string, options: MachineOptions) {
@@ -56,6 +60,7 @@ export class SimMachine {
 
   stepWallClock(byMs: number): void {
     this.#wallOffsetMs += byMs;
+    this.wallSteps.push({ atMs: this.world.nowMs, byMs });
   }
 }
 
@@ -82,6 +87,8 @@ export class SimProcess implements Surroundings {
   #noticedMs = 0;
   /** Called when this life ends: "killed", or "lost" with the machine. */
   #onDeath = new Set<(how: "killed" | "lost") => void>();
+  /** What answers requests by HTTP; a process without it has no network for them. */
+  fetch: typeof fetch = refuseFetch as unknown as typeof fetch;
   /** Called as the first thing of a process that continues after it was stopped. */
   onResume: () => void = () => {};
 
@@ -215,6 +222,10 @@ export class SimProcess implements Surroundings {
   #arm(afterMs: number, callback: () => void): SimEvent {
     return this.schedule("timer", afterMs, callback);
   }
+}
+
+function refuseFetch(): never {
+  throw new Error("fetch was called: real sockets are not part of a simulation");
 }
 
 export function describe(error: unknown): string {

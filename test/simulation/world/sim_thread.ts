@@ -4,6 +4,7 @@ import type { SimProcess } from "./sim_process.ts";
 
 export class SimStorageThread implements StorageWorker {
   readonly #process: SimProcess;
+  readonly #lockedMs: () => number;
   #requests: unknown[] = [];
   #isBusy = false;
   #isOver = false;
@@ -22,8 +23,10 @@ export class SimStorageThread implements StorageWorker {
     },
   };
 
-  constructor(process: SimProcess) {
+  /** `lockedMs`: the time for which other processes keep the store locked. */
+  constructor(process: SimProcess, lockedMs: () => number = () => 0) {
     this.#process = process;
+    this.#lockedMs = lockedMs;
   }
 
   /** Called by the work of the thread, also that of its timers: it waits for the disk. */
@@ -66,7 +69,8 @@ export class SimStorageThread implements StorageWorker {
 
   #serveNext(): void {
     if (this.#isOver) return;
-    if (this.#leftMs > 0) return void this.#process.schedule("disk", this.#leftMs, () => this.#serveNext());
+    const waitMs = Math.max(this.#leftMs, this.#lockedMs());
+    if (waitMs > 0) return void this.#process.schedule("disk", waitMs, () => this.#serveNext());
     this.#work = { beganMs: this.#process.world.nowMs, elapsedMs: 0.005 };
     this.#serve(this.#requests.shift());
     this.#process.schedule("disk", this.#work.elapsedMs, () => {

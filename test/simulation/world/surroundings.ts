@@ -17,6 +17,7 @@ export interface Surroundings {
   startTimer(delayMs: number, callback: () => void): () => void;
   /** Calls back after the microtasks of the turn. */
   nextTick(callback: () => void): void;
+  readonly fetch: typeof fetch;
 }
 
 let current: Surroundings | null = null;
@@ -126,7 +127,7 @@ function replacements(): readonly Place[] {
     [net, "connect", refuse("net.connect")],
     [net, "createConnection", refuse("net.createConnection")],
     [net, "createServer", refuse("net.createServer")],
-    [globalThis, "fetch", refuse("fetch")],
+    [globalThis, "fetch", (...values: Parameters<typeof fetch>) => inTurn("fetch").fetch(...values)],
     ...["connect", "listen", "spawn"].map((name) => [scope["Bun"], name, refuse(`Bun.${name}`)] as const),
     ...["connect", "listen"].map((name) => [scope["Deno"], name, refuse(`Deno.${name}`)] as const),
   ];

@@ -115,6 +115,16 @@ describe("order", () => {
     expect([claimed(rig, owner, "key"), verifyRetryStore(rig.folder).problems]).toEqual([[4], []]);
   });
 
+  test("by key a dead letter without a key that was never tried here is taken after it was redriven", () => {
+    using rig = new RetryRig();
+    const tried = { ...rigFailure, outcome: "final", error: "exited with 65" } as const;
+    rig.call("accept", [rigMessage("x", { tried }), rigMessage("y", { tried, key: "a" })], 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    for (const id of ["1", "2"]) expect(rig.call("change", id, "redrive", 100)).toBeNull();
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+    expect(claimed(rig, owner, "key")).toEqual([1, 2]);
+  });
+
   test("by key what waits behind the first of a key costs nothing", () => {
     const claimMs = (messages: number) => {
       using rig = new RetryRig({ maxMessages: messages });
@@ -141,6 +151,18 @@ describe("order", () => {
     expect([claimed(rig, owner, "fifo", 109), claimed(rig, owner, "fifo", 110)]).toEqual([[], [1]]);
     rig.call("finish", { seq: 1, fence: 2, owner, end: { ...rigFailure, outcome: "final" }, error: "", nowMs: 110 });
     expect(claimed(rig, owner, "fifo", 110)).toEqual([2]);
+  });
+
+  test("fifo lets a redriven message wait for the one in flight", () => {
+    using rig = new RetryRig();
+    const tried = { ...rigFailure, outcome: "final", error: "exited with 65" } as const;
+    rig.call("accept", [rigMessage("x", { tried }), rigMessage("y")], 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    expect(claimed(rig, owner, "fifo")).toEqual([2]);
+    rig.call("change", "1", "redrive", 100);
+    expect(claimed(rig, owner, "fifo")).toEqual([]);
+    rig.call("finish", { seq: 2, fence: 1, owner, end: rigSuccess, error: null, nowMs: 100 });
+    expect(claimed(rig, owner, "fifo")).toEqual([1]);
   });
 });
 

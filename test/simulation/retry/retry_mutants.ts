@@ -1,0 +1,211 @@
+/** Known defects of the retry engine. */
+import type { Mutant } from "../mutant_table.ts";
+
+const queue = "src/retry/queue";
+const engine = `${queue}/retry_engine.ts`;
+const life = `${queue}/message_life.ts`;
+const processor = "src/retry/processor/retry_processor.ts";
+
+export const retryMutants: readonly Mutant[] = [
+  {
+    name: "the store answers before its commit is flushed",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_store_thread.ts`,
+      from: "        return database.transaction(work);\n",
+      to: `        database.begin();
+        const result = work();
+        queueMicrotask(() => port.run(() => database.commit()));
+        return result;
+`,
+    }],
+    kinds: ["lost", "tried after its end", "fence used twice", "too early", "judge"],
+    from: 10,
+    seeds: 40,
+  },
+  {
+    name: "a message is dead one try too early",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_policy.ts`,
+      from: "if (tries > policy.maxRetries) return",
+      to: "if (tries >= policy.maxRetries) return",
+    }],
+    kinds: ["judge"],
+    from: 3,
+    seeds: 40,
+  },
+  {
+    name: "a delay is counted by the wrong clock",
+    world: "retry",
+    changes: [{
+      file: processor,
+      from: 'store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs() });',
+      to: 'store.call("finish", { seq, fence, owner, end, error, nowMs: this.#options.clock.now() });',
+    }],
+    kinds: ["too early", "lost"],
+    seeds: 40,
+  },
+  {
+    name: "Retry-After does not delay the next try",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_policy.ts`,
+      from: "nowMs + Math.max(wanted, Math.min(retryAfterMs ?? 0, retryAfterMsMax));",
+      to: "nowMs + Math.max(wanted, Math.min(retryAfterMs ?? 0, 0));",
+    }],
+    kinds: ["too early"],
+    from: 24,
+    seeds: 40,
+  },
+  {
+    name: "after a crash a message is tried again without a delay",
+    world: "retry",
+    changes: [{
+      file: life,
+      from: 'nextAtMs: next.kind === "at" ? next.atMs : nowMs };\n}\n\n/**',
+      to: "nextAtMs: nowMs };\n}\n\n/**",
+    }],
+    kinds: ["too early"],
+    from: 175,
+    seeds: 40,
+  },
+  {
+    name: "a renewed lease is not stored: a second try starts beside the first one",
+    world: "retry",
+    changes: [{
+      file: engine,
+      from: "return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });",
+      to: "return endMs > 0 && this.#database.changeRow(tables.processors, { id: owner }, {});",
+    }],
+    kinds: ["two tries at once", "stale result counted", "order"],
+    from: 25,
+    seeds: 40,
+  },
+  {
+    name: "a processor that starts takes back what others have in flight",
+    world: "retry",
+    changes: [{
+      file: engine,
+      from: 'if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;',
+      to:
+        'if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) && Number(row["since_ms"]) > nowMs - 3000) continue;',
+    }],
+    kinds: ["two tries at once", "stale result counted", "order", "too early"],
+    from: 39,
+    seeds: 40,
+  },
+  {
+    name: "the result of a lost lease counts",
+    world: "retry",
+    changes: [{
+      file: engine,
+      from: 'if (row === undefined || Number(row["owner"]) !== owner) return null;',
+      to: "if (row === undefined) return null;",
+    }, {
+      file: life,
+      from:
+        "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; readonly random: () => number },\n" +
+        '): MessageLife | null {\n  if (life.state !== "in_flight" || life.fence !== fence) return null;',
+      to:
+        "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; readonly random: () => number },\n" +
+        '): MessageLife | null {\n  if (fence < 0 || life.state === "done") return null;',
+    }, {
+      file: processor,
+      from: '    if (result.kind === "lost") return;\n',
+      to:
+        '    if (result.kind === "lost") result = { kind: "tried", end: { outcome: "retry", retryAfterMs: null }, error: null, isHealthy: null };\n',
+    }],
+    kinds: ["stale result counted", "unknown result", "two tries at once", "tried after its end", "order", "judge"],
+    from: 24,
+    seeds: 40,
+  },
+  {
+    name: "the order of a key does not hold after a try that failed",
+    world: "retry",
+    changes: [{
+      file: `${queue}/due_messages.ts`,
+      from: 'return order === "key" ? "AND is_next = 1" : "";',
+      to: 'return order === "key" ? "AND (is_next = 1 OR fence > 0)" : "";',
+    }],
+    kinds: ["order"],
+    from: 27,
+    seeds: 40,
+  },
+  {
+    name: "a redriven message is lost when its processor dies",
+    world: "retry",
+    changes: [{
+      file: engine,
+      from: '"SELECT * FROM messages WHERE state = 1 AND owner = ?", owner)',
+      to: '"SELECT * FROM messages WHERE state = 1 AND redriven = 0 AND owner = ?", owner)',
+    }],
+    kinds: ["never at its end", "judge"],
+    from: 92,
+    seeds: 40,
+  },
+  {
+    name: "a dead letter is marked before it is in its file",
+    world: "retry",
+    changes: [{
+      file: "src/retry/dead_letters/dead_letter_forwarder.ts",
+      from: `    await open.send(letter, offset, signal);
+    await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);
+`,
+      to: `    await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);
+    await open.send(letter, offset, signal);
+`,
+    }],
+    kinds: ["judge"],
+    from: 119,
+    seeds: 40,
+  },
+  {
+    name: "a dead letter that was being sent is sent to the end of the file",
+    world: "retry",
+    changes: [{
+      file: "src/retry/dead_letters/dead_letter_forwarder.ts",
+      from: 'const startedAt = letter.forwardState === "sending" ? letter.forwardOffset : null;',
+      to: "const startedAt = null;",
+    }],
+    kinds: ["judge"],
+    from: 175,
+    seeds: 40,
+  },
+  {
+    name: "with fifo a redriven message does not wait for the one in flight",
+    world: "retry",
+    changes: [{
+      file: `${queue}/due_messages.ts`,
+      from: 'if (database.get("SELECT 1 FROM messages WHERE state = 1 LIMIT 1") !== undefined) return [];\n',
+      to: "",
+    }],
+    kinds: ["order"],
+    from: 72,
+    seeds: 40,
+  },
+  {
+    name: "by key a message without one has no mark after a redrive",
+    world: "retry",
+    changes: [{
+      file: `${queue}/key_ordering.ts`,
+      from: "    if (key === null) return this.#setNext(seq, 1);\n    const holder",
+      to: "    if (key === null) return;\n    const holder",
+    }],
+    kinds: ["never at its end", "judge"],
+    from: 17,
+    seeds: 40,
+  },
+  {
+    name: "a batch waits until a clock that was set back is there again",
+    world: "retry",
+    changes: [{
+      file: "src/retry/processor/batch_pacer.ts",
+      from: "  if (nowMs < seenMs) return { ...startPacer(options, nowMs), messagesLeft };\n",
+      to: "  void [seenMs, messagesLeft];\n",
+    }],
+    kinds: ["never at its end"],
+    seeds: 1,
+    faults: "test/simulation/found/batch_waits_for_a_clock_set_back.json",
+  },
+];

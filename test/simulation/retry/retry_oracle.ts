@@ -1,0 +1,314 @@
+/**
+ * Judges a message store: every try when it starts, by what its processors were told is on the disk; and the end, by the judge of the fault
+ * campaigns. It knows true time, and how the wall clock was set.
+ */
+import { judgeRound, type SeenTry } from "../../fault/retry/judge.ts";
+import type { RetryPolicy } from "../../../src/retry/queue/retry_policy.ts";
+import type { ServiceStore } from "../../../src/retry/queue/retry_store.ts";
+import type { StoreMethod, StoreMethods } from "../../../src/retry/queue/store_methods.ts";
+import type { ClaimedMessage } from "../../../src/retry/queue/stored_message.ts";
+import type { TryResult } from "../../../src/retry/targets/target.ts";
+import type { SqlRow } from "../../../src/storage/sql_row.ts";
+import type { TryReport } from "../../../src/retry/queue/retry_engine.ts";
+import { type MessageLife, messageStates } from "../../../src/retry/queue/message_life.ts";
+import type { SimProcess } from "../world/sim_process.ts";
+import type { SimWorld } from "../world/sim_world.ts";
+import type { RetryDisk } from "./retry_disk.ts";
+
+export interface SimTry {
+  readonly id: string;
+  readonly fence: number;
+  readonly tries: number;
+  readonly process: SimProcess;
+  readonly startMs: number;
+  /** True time at which nothing of it ran; null: it runs. */
+  endMs: number | null;
+  /** The status or the exit code; null: it was cut off. */
+  answer: number | null;
+  retryAfterMs: number;
+  /** Its process has learned that the lease is lost: its end was recorded before it ended. */
+  isLost: boolean;
+}
+
+interface KnownMessage {
+  readonly tries: SimTry[];
+  /** Its sender was told that it is stored. */
+  isTold: boolean;
+  /** Its result was recorded: it must not be tried again. */
+  end: string | null;
+  /** An operator has changed it: its tries are counted from then on. */
+  isTouched: boolean;
+  isForced: boolean;
+  isCancelled: boolean;
+  isPurged: boolean;
+  fence: number;
+}
+
+export interface OracleOptions {
+  readonly policy: RetryPolicy;
+  readonly maxCrashes: number;
+  readonly order: "none" | "key" | "fifo";
+  readonly kind: "http" | "command";
+  readonly drops: boolean;
+}
+
+/** Timers of processes are exact to this, in milliseconds. */
+const slackMs = 1.5;
+
+export class RetryOracle {
+  readonly world: SimWorld;
+  readonly #disk: RetryDisk;
+  readonly #options: OracleOptions;
+  readonly #messages = new Map<string, KnownMessage>();
+
+  constructor(world: SimWorld, disk: RetryDisk, options: OracleOptions) {
+    this.world = world;
+    this.#disk = disk;
+    this.#options = options;
+  }
+
+  #message(id: string): KnownMessage {
+    let message = this.#messages.get(id);
+    if (message === undefined) {
+      message = {
+        ...{ tries: [], isTold: false, end: null, isTouched: false, isForced: false },
+        ...{ isCancelled: false, isPurged: false, fence: 0 },
+      };
+      this.#messages.set(id, message);
+    }
+    return message;
+  }
+
+  /** The ids of messages that were told to be stored. */
+  get told(): string[] {
+    return [...this.#messages].filter(([, { isTold }]) => isTold).map(([id]) => id);
+  }
+
+  /** A process in the middle of a try. */
+  holder(): SimProcess | undefined {
+    const open = [...this.#messages.values()].flatMap(({ tries }) => tries.filter(({ endMs }) => endMs === null));
+    return open.at(-1)?.process;
+  }
+
+  accepted(id: string): void {
+    this.world.log(() => `accepted ${id}`);
+    this.world.count("messages accepted");
+    const message = this.#message(id);
+    if (message.isTold) this.world.fail("id given twice", id);
+    message.isTold = true;
+  }
+
+  /** An operator is about to change a message. */
+  touched(id: string, change: "retry" | "cancel" | "redrive" | "purge"): void {
+    const message = this.#message(id);
+    this.world.count(`mark ${change}`);
+    message.isForced = true; // the next try may come at any time
+    if (change === "retry") return;
+    message.isTouched = true;
+    if (change === "redrive") message.end = null;
+    if (change === "cancel") message.isCancelled = true;
+    if (change === "purge") message.isPurged = true;
+  }
+
+  /** The change is on the disk. */
+  changed(id: string, change: "cancel" | "purge"): void {
+    this.#message(id).end = change === "cancel" ? "cancelled" : "purged";
+  }
+
+  /** A try starts. */
+  began(process: SimProcess, { id, fence, tries, key, seq }: ClaimedMessage): SimTry {
+    const { world } = this;
+    const message = this.#message(id);
+    const startMs = world.nowMs;
+    const started = { id, fence, tries, process, startMs, endMs: null, answer: null, retryAfterMs: 0, isLost: false };
+    world.log(() => `${process.name} tries ${id}, fence ${fence}, after ${tries} tries`);
+    world.count("tries");
+    if (message.end !== null) {
+      world.fail("tried after its end", `${id} is ${message.end}, and ${process.name} tries it`);
+    }
+    if (message.tries.some((one) => one.fence >= fence)) {
+      world.fail("fence used twice", `${id}, ${fence} after ${message.tries.map((one) => one.fence).join(", ")}`);
+    }
+    const beside = message.tries.find((one) => this.#isBeside(one));
+    if (beside !== undefined) {
+      world.fail("two tries at once", `${id} by ${process.name} and ${beside.process.name}, since ${beside.startMs}`);
+    }
+    this.#checkDelay(process, message, started);
+    this.#checkOrder(id, key, seq);
+    if (tries > this.#options.policy.maxRetries) world.fail("too many tries", `${id}: ${tries} before this one`);
+    message.tries.push(started);
+    message.isForced = false;
+    message.fence = Math.max(message.fence, fence);
+    return started;
+  }
+
+  /** Whether a try runs. What a stopped process has asked by HTTP is open until it goes on: no other process can end it. */
+  #isBeside({ endMs, process }: SimTry): boolean {
+    return endMs === null && (this.#options.kind === "command" || process.state !== "stopped");
+  }
+
+  ended(one: SimTry, answer: number | null, result: TryResult | null = null): void {
+    if (one.endMs !== null) return;
+    this.world.log(() => `${one.process.name}: the try of ${one.id} ended, ${answer ?? "cut off"}`);
+    one.endMs = this.world.nowMs;
+    one.answer = answer;
+    one.isLost = result?.kind === "lost";
+    if (result?.kind === "tried") one.retryAfterMs = result.end.retryAfterMs ?? 0;
+  }
+
+  #checkDelay(process: SimProcess, message: KnownMessage, next: SimTry): void {
+    const last = message.tries.at(-1);
+    if (last === undefined || last.endMs === null || last.isLost || message.isForced || next.tries === 0) return;
+    const isCounted = next.tries > last.tries;
+    const least = Math.max(leastDelayMs(this.#options.policy, next.tries), isCounted ? last.retryAfterMs : 0);
+    const { wallSteps, clockRate } = process.machine;
+    const { endMs } = last;
+    const steps = wallSteps.filter(({ atMs, byMs }) => byMs > 0 && atMs >= endMs);
+    const waited = (next.startMs - endMs) * clockRate + steps.reduce((sum, { byMs }) => sum + byMs, 0);
+    if (waited >= least - slackMs) return;
+    this.world.fail("too early", `${next.id}: ${waited.toFixed(1)} ms after try ${next.tries}, the least is ${least}`);
+  }
+
+  #checkOrder(id: string, key: string | null, seq: number): void {
+    const { order } = this.#options;
+    if (order === "none" || (order === "key" && key === null)) return;
+    const isOther = order === "fifo" ? "" : "AND key = ?";
+    const values = order === "fifo" ? [] : [key];
+    const open = this.#disk.read(
+      `SELECT seq, state FROM messages WHERE state < 2 AND seq <> ? ${isOther} ORDER BY seq`,
+      ...[seq, ...values],
+    ) ?? [];
+    for (const row of open) {
+      const other = Number(row["seq"]);
+      const otherId = `${id.slice(0, id.lastIndexOf("-"))}-${other}`;
+      if (Number(row["state"]) === 1) {
+        return this.world.fail("order", `${id} is tried while ${otherId} is in flight`);
+      }
+      // A message that comes back waits for those that are in flight, and is then the first.
+      if (other < seq && !this.#message(otherId).isTouched) {
+        return this.world.fail("order", `${id} is tried before ${otherId}, which is older`);
+      }
+    }
+    if (open.length > 0) this.world.count("mark message waits behind another one");
+  }
+
+  /** The store of a processor, as it is used: what was answered is on the disk. */
+  watch(store: ServiceStore): ServiceStore {
+    const call = async <Name extends StoreMethod>(name: Name, ...values: Parameters<StoreMethods[Name]>) => {
+      if (name !== "finish") return await store.call(name, ...values);
+      const [report] = values as Parameters<StoreMethods["finish"]>;
+      const newest = this.#newestFence(report.seq);
+      const life = await store.call("finish", report);
+      if (life !== null) this.#finished(report, newest, life);
+      return life as ReturnType<StoreMethods[Name]>;
+    };
+    return {
+      call,
+      checkForChanges: () => store.checkForChanges(),
+      close: () => store.close(),
+      [Symbol.asyncDispose]: () => store.close(),
+    };
+  }
+
+  #bySeq(seq: number): readonly [string, KnownMessage] | undefined {
+    return [...this.#messages].find(([id]) => id.endsWith(`-${seq}`));
+  }
+
+  #newestFence(seq: number): number {
+    return this.#bySeq(seq)?.[1].fence ?? 0;
+  }
+
+  /** `newest`: the fencing number of the last try that had started when the result was reported. */
+  #finished({ seq, fence }: TryReport, newest: number, { state, tries }: MessageLife): void {
+    const [id, message] = this.#bySeq(seq) ?? [];
+    if (id === undefined || message === undefined) return this.world.fail("unknown result", `message ${seq}`);
+    const own = message.tries.find((one) => one.fence === fence);
+    this.world.log(() => `recorded ${id}, fence ${fence}: ${state} after ${tries} tries`);
+    if (fence < newest) this.world.fail("stale result counted", `${id}: ${fence}, after ${newest}`);
+    if (fence < message.fence) return; // the answer was read late
+    // A redrive may have come between the record and its answer.
+    if (state === "waiting" || (message.isTouched && state !== "done")) return;
+    if (state === "done" && (own?.answer === null || own === undefined)) {
+      this.world.fail("done without success", `${id}, fence ${fence}`);
+    }
+    message.end = state;
+  }
+
+  /** Judges the store at the end. `rows`: of all messages; `letters`: ids in the file of dead letters, null if there is none. */
+  judge(rows: readonly SqlRow[], nameOf: (seq: number) => string, found: {
+    readonly letters: readonly string[] | null;
+    readonly problems: readonly string[];
+  }): void {
+    const { world } = this;
+    const { policy, maxCrashes, kind } = this.#options;
+    const stored = rows.map((row) => {
+      const [state, reason] = [messageStates[Number(row["state"])] ?? "", row["reason"] as string | null];
+      const isDead = state === "dropped" && reason !== "purged"; // by --dead-letter drop
+      return {
+        ...{ id: nameOf(Number(row["seq"])), state: isDead ? "dead" : state, reason },
+        ...{ tries: Number(row["tries"]), crashes: Number(row["crashes"]) },
+      };
+    });
+    const ids = new Set(stored.map(({ id }) => id));
+    for (const id of this.told) if (!ids.has(id)) return world.fail("lost", `${id} was accepted, and is not stored`);
+    for (const { id, state, reason, crashes } of stored) {
+      const { isCancelled, isPurged, tries } = this.#message(id);
+      world.count(`mark ends ${state}${reason === null ? "" : ` (${reason})`}`);
+      if (state === "cancelled" && !isCancelled) world.fail("lost", `${id} is cancelled, and no operator said so`);
+      if (state === "dropped" && !isPurged) world.fail("lost", `${id} is dropped, and no operator said so`);
+      if (reason === "crashed" && crashes !== maxCrashes) world.fail("ended too early", `${id}: ${crashes} crashes`);
+      if (reason === "too_old" && policy.maxElapsedMs === null) {
+        world.fail("ended too early", `${id} has no time limit`);
+      }
+      if (reason === "damaged") world.fail("damaged", id);
+      if (state === "done" && !tries.some(({ answer }) => answer !== null && isDone(kind, answer))) {
+        world.fail("done without success", id);
+      }
+    }
+    const own = stored.filter(({ id }) => !this.#message(id).isTouched);
+    const ownIds = new Set(own.map(({ id }) => id));
+    const seen = new Map<string, SeenTry[]>();
+    for (const [id, { tries, isTouched }] of this.#messages) if (!isTouched && tries.length > 0) seen.set(id, tries);
+    const problems = judgeRound({
+      maxRetries: policy.maxRetries,
+      intervalMs: 0, // each try is compared with the clock of its machine when it starts
+      isDone: (answer) => isDone(kind, answer),
+      isFinal: (answer) => answer === (kind === "http" ? 422 : 65),
+      told: this.told.filter((id) => ownIds.has(id)).length,
+      stored: own,
+      seen: kind === "command" ? seen : new Map([...seen].map(([id, tries]) => [id, withoutStopped(tries)])),
+      letters: own.filter(({ id, state }) => state === "dead" && (found.letters?.includes(id) ?? true)).map(({ id }) =>
+        id
+      ),
+      problems: found.problems,
+    });
+    if (problems[0] !== undefined) world.fail("judge", problems.join("; "));
+    const { letters } = found;
+    if (letters === null) return;
+    const twice = letters.filter((id, at) => letters.indexOf(id) !== at && !this.#message(id).isTouched);
+    if (twice[0] !== undefined) world.fail("judge", `the dead letter ${twice[0]} is in the file twice`);
+  }
+}
+
+function isDone(kind: "http" | "command", answer: number): boolean {
+  return answer === (kind === "http" ? 200 : 0);
+}
+
+/** A request of a stopped process is open until it goes on: it may overlap with the next one. */
+function withoutStopped(tries: readonly SeenTry[]): SeenTry[] {
+  return tries.map((one, at) => {
+    const next = tries[at + 1];
+    return next !== undefined && (one.endMs ?? Infinity) > next.startMs ? { ...one, endMs: next.startMs } : one;
+  });
+}
+
+/** The least delay after this many tries that the policy allows, in milliseconds. */
+function leastDelayMs({ backoff, intervalMs, delaysMs, maxDelayMs, jitter }: RetryPolicy, tries: number): number {
+  const plain = {
+    fixed: intervalMs,
+    linear: intervalMs * tries,
+    exponential: intervalMs * 2 ** (tries - 1),
+    list: delaysMs[Math.min(tries, delaysMs.length) - 1] ?? 0,
+  }[backoff];
+  return Math.min(plain, maxDelayMs) * (jitter === "none" ? 1 : jitter === "equal" ? 0.5 : 0);
+}

@@ -1,0 +1,384 @@
+/** The processes around a message store as simulated programs: processors, submitters, an operator. All of them run the real code. */
+import { readFileSync } from "node:fs";
+import { connectionSettings } from "../../../src/config/coordination_settings.ts";
+import { type ConfigSources, resolveSettings } from "../../../src/config/resolve_settings.ts";
+import { retrySettings } from "../../../src/config/retry_settings.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../../src/errors.ts";
+import type { DeadLetterSink } from "../../../src/retry/dead_letters/dead_letter_forwarder.ts";
+import { FileSink } from "../../../src/retry/dead_letters/file_sink.ts";
+import type { MachineBoot } from "../../../src/retry/processor/machine_boot.ts";
+import { StoreProcessor } from "../../../src/retry/processor/store_processor.ts";
+import { DirectStore, readOnlyRules } from "../../../src/retry/queue/direct_store.ts";
+import type { StoreRules } from "../../../src/retry/queue/retry_engine.ts";
+import { RetryStore } from "../../../src/retry/queue/retry_store.ts";
+import { serveRetryStore } from "../../../src/retry/queue/retry_store_thread.ts";
+import type { FirstTry, NewMessage } from "../../../src/retry/queue/stored_message.ts";
+import { HttpTarget } from "../../../src/retry/targets/http_target.ts";
+import type { Target } from "../../../src/retry/targets/target.ts";
+import { sleep } from "../../../src/support/deadline.ts";
+import type { Chance } from "../world/chance.ts";
+import type { SimNetwork } from "../world/sim_network.ts";
+import type { SimProcess, SimProgram } from "../world/sim_process.ts";
+import { SimStorageThread } from "../world/sim_thread.ts";
+import { backendHost, backendPort, simulatedFetch } from "./backend_program.ts";
+import { type CommandAct, runCommand } from "./command_model.ts";
+import type { RetryDisk } from "./retry_disk.ts";
+import type { RetryOracle } from "./retry_oracle.ts";
+
+/** The time until a process that has ended is started again, in milliseconds. */
+const restartMs = 1000;
+/** Failures of the store that its processes must expect. */
+const expected: readonly ErrorCode[] = ["IO", "STORE_FULL", "LOCK_BUSY"];
+
+/** Events of a processor that are counted as situations. */
+const counted: readonly string[] = [
+  ...["lease_lost", "reclaimed", "stale", "breaker", "clock_set", "store_busy"],
+  ...["dead_letter_forwarded", "dead_letter_failed"],
+];
+
+export interface RetrySystem {
+  readonly network: SimNetwork;
+  readonly disk: RetryDisk;
+  readonly oracle: RetryOracle;
+  readonly kind: "http" | "command";
+  readonly sources: ConfigSources;
+  readonly rules: StoreRules;
+  readonly letterPath: string;
+  /** The process that sends dead letters. */
+  readonly letterLock: { owner: SimProcess | null };
+  /** What a command does. */
+  readonly act: (id: string, body: string) => CommandAct;
+  readonly isQuiet: () => boolean;
+  /** Whether no further messages are stored. */
+  readonly isEnough: () => boolean;
+}
+
+function endOf(process: SimProcess, how: string): void {
+  process.world.log(() => `${process.name} has ended: ${how}`);
+  process.exit();
+  process.world.after(restartMs, () => process.start());
+}
+
+/** Each boot has its own id, and its clock starts at 0. */
+function bootOf({ machine }: SimProcess): MachineBoot {
+  const sinceMs = machine.bootsMs.at(-1) ?? -60_000;
+  return { id: `boot ${machine.bootsMs.length}`, nowMs: () => machine.bootMs() - sinceMs };
+}
+
+function startThread(process: SimProcess, disk: RetryDisk): SimStorageThread {
+  const thread = new SimStorageThread(process, disk.lockedMs);
+  serveRetryStore({
+    parent: thread.parent,
+    openDatabase: (_, { mustExist }) => disk.open(process, (durationMs) => thread.spendMs(durationMs), mustExist),
+  });
+  return thread;
+}
+
+export interface ProcessorOptions {
+  /** Messages that it stores itself each second, after a first try that failed; 0: none. */
+  readonly acceptRate: number;
+  /** Ends the processor in order. */
+  readonly whenTold: (process: SimProcess) => Promise<void>;
+  readonly newMessage: (chance: Chance) => Omit<NewMessage, "tried">;
+}
+
+export function processorProgram(system: RetrySystem, options: ProcessorOptions): SimProgram {
+  const { disk, oracle, sources, network } = system;
+  return async (process) => {
+    const { world, clock } = process;
+    process.fetch = simulatedFetch(process, network);
+    const values = { ...resolveSettings({ ...retrySettings, ...connectionSettings }, sources), killAfter: 0 };
+    try {
+      await using processor = await StoreProcessor.open({
+        location: { name: "sim", folder: disk.folder },
+        openStore: async (storeOptions) =>
+          oracle.watch(
+            await RetryStore.open(disk.folder, { ...storeOptions, startThread: () => startThread(process, disk) }),
+          ),
+        target: watchedTarget(process, system, values.retryAttemptTimeout),
+        ...{ values, sources, until: "stopped", topics: null },
+        log: (_, event, sentence) => {
+          if (counted.includes(event)) world.count(`mark event ${event}`);
+          world.log(() => `${process.name}: ${sentence}`);
+        },
+        system: {
+          clock: () => clock,
+          boot: () => Promise.resolve(bootOf(process)),
+          pid: () => process.life,
+          openSink: () => Promise.resolve(letterSink(process, system)),
+        },
+      });
+      let isTold = false;
+      void options.whenTold(process).then(() => {
+        isTold = true;
+        world.count("mark processor told to stop");
+        processor.stop();
+      });
+      if (options.acceptRate > 0) void acceptMessages(process, system, processor, options, () => isTold);
+      await processor.run();
+      return endOf(process, "it was told to");
+    } catch (error) {
+      if (!expected.includes((error as BatonError).code)) {
+        world.fail("processor ended", `${process.name}: ${(error as Error).stack}`);
+      }
+      endOf(process, messageOf(error));
+    }
+  };
+}
+
+/** What `serve` does with requests whose first try has failed. */
+async function acceptMessages(
+  process: SimProcess,
+  { oracle, isEnough }: RetrySystem,
+  { store, processor }: StoreProcessor,
+  { acceptRate, newMessage }: ProcessorOptions,
+  isTold: () => boolean,
+): Promise<void> {
+  const { world } = process;
+  const chance = world.chance.fork(`accept ${process.name} ${process.life}`);
+  for (;;) {
+    await sleep(process.clock, chance.next() * 2000 / acceptRate);
+    if (isEnough() || isTold()) return;
+    const tried: FirstTry = { outcome: "retry", retryAfterMs: null, error: "got status 500" };
+    try {
+      const messages = Array.from({ length: chance.whole(1, 3) }, () => ({ ...newMessage(chance), tried }));
+      for (const { id } of await store.call("accept", messages, Date.now())) oracle.accepted(id);
+      processor.wakeUp();
+    } catch (error) {
+      world.count("mark message refused");
+      if (!expected.includes((error as BatonError).code)) return world.fail("refused", (error as Error).stack ?? "");
+      if ((error as BatonError).code === "IO") return;
+    }
+  }
+}
+
+/** The target of a processor, whose tries the oracle sees. Requests are sent by the real target; commands are a model. */
+function watchedTarget(process: SimProcess, { oracle, kind, act }: RetrySystem, timeoutMs: number): Target {
+  const http = new HttpTarget({
+    backend: new URL(`http://${backendHost}:${backendPort}/`),
+    ...{ method: "POST", headers: [], rules: { retryOn: [], noRetryOn: [] } },
+    ...{ timeoutMs, clock: process.clock },
+  });
+  return {
+    async deliver(message, lease) {
+      const seen = oracle.began(process, message);
+      if (kind === "command") {
+        const onGone = (code: number | null) => oracle.ended(seen, code);
+        const body = new TextDecoder().decode(message.body);
+        return await runCommand({ process, message, lease, timeoutMs, act: act(message.id, body), onGone });
+      }
+      process.whenDead(() => oracle.ended(seen, null));
+      const result = await http.deliver(message, lease);
+      oracle.ended(seen, statusOf(result), result);
+      return result;
+    },
+  };
+}
+
+/** The status that the target got, as far as its result shows it. */
+function statusOf(result: Awaited<ReturnType<Target["deliver"]>>): number | null {
+  if (result.kind !== "tried") return null;
+  const { outcome } = result.end;
+  return outcome === "done" ? 200 : Number(/status (\d+)/.exec(result.error ?? "")?.[1] ?? 0) || null;
+}
+
+/** The real sink, with the lock of its file and the flushes of its disk. */
+function letterSink(process: SimProcess, { disk, letterPath, letterLock }: RetrySystem): DeadLetterSink {
+  const sink = new FileSink({
+    ...{ path: letterPath, lockFile: () => true, storeName: "sim" },
+    redaction: null,
+  });
+  return {
+    skipsFailed: sink.skipsFailed,
+    async open() {
+      if (letterLock.owner !== null) return null;
+      letterLock.owner = process;
+      const open = await sink.open();
+      let isOpen = true;
+      const close = () => {
+        if (!isOpen) return;
+        isOpen = false;
+        if (letterLock.owner === process) letterLock.owner = null;
+        open?.close();
+      };
+      process.whenDead(close);
+      return open && {
+        nextOffset: () => open.nextOffset(),
+        close,
+        async send(letter, offset, signal) {
+          const failure = () => new BatonError("IO", `Cannot write dead letters to ${letterPath}: disk I/O error`);
+          try {
+            disk.check(() => void open.send(letter, offset, signal));
+          } catch {
+            throw failure();
+          }
+          await open.send(letter, offset, signal);
+          const { durationMs, flushed } = disk.appended(letterPath);
+          await new Promise<void>((resolve) => process.schedule("disk", durationMs, resolve));
+          flushed();
+        },
+      };
+    },
+  };
+}
+
+/** Runs one transaction of a short command; resolves when the disk has it. */
+type Transact = <Result>(work: (store: DirectStore) => Result) => Promise<Result>;
+
+/** Opens the store for a short command. */
+async function withStore<Result>(
+  process: SimProcess,
+  { disk }: RetrySystem,
+  rules: StoreRules,
+  work: (transact: Transact) => Promise<Result>,
+): Promise<Result> {
+  const whenFree = async () => {
+    while (disk.lockedMs() > 0) await wait(process, disk.lockedMs());
+  };
+  await whenFree();
+  let spentMs = 0;
+  const openDatabase = (_: string, { mustExist }: { readonly mustExist: boolean }) =>
+    disk.open(process, (durationMs) => spentMs += durationMs, mustExist);
+  using store = new DirectStore(disk.folder, rules, { mustExist: false, openDatabase });
+  return await work(async (change) => {
+    await whenFree();
+    spentMs = 0;
+    const result = change(store);
+    await wait(process, spentMs);
+    return result;
+  });
+}
+
+function wait(process: SimProcess, delayMs: number): Promise<void> {
+  return new Promise((resolve) => process.schedule("disk", delayMs, resolve));
+}
+
+export interface SubmitterOptions {
+  readonly everyMs: number;
+  readonly newMessage: (chance: Chance) => Omit<NewMessage, "tried">;
+  /** Called when no further messages follow. */
+  readonly ended: () => void;
+}
+
+/** Stores messages, as `submit` and `call` do; some of them at the quiet end. */
+export function submitterProgram(
+  system: RetrySystem,
+  { everyMs, newMessage, ended }: SubmitterOptions,
+): SimProgram {
+  const { oracle, rules, isEnough, isQuiet } = system;
+  return async (process) => {
+    const { world, clock } = process;
+    const chance = world.chance.fork(`submit ${process.name} ${process.life}`);
+    const failed: FirstTry = { outcome: "retry", retryAfterMs: null, error: "exited with 1" };
+    for (let isLast = false; !isLast;) {
+      await sleep(clock, chance.next() * 2 * everyMs);
+      isLast = isQuiet();
+      if (isEnough() && !isLast) continue;
+      const messages = Array.from({ length: isLast ? 5 : chance.oneOf([1, 1, 2, 10]) }, () => ({
+        ...newMessage(chance),
+        tried: chance.is(0.3) ? failed : null,
+      }));
+      try {
+        const accept = (store: DirectStore) => store.call("accept", messages, Date.now());
+        for (const { id } of await withStore(process, system, rules, (transact) => transact(accept))) {
+          oracle.accepted(id);
+        }
+      } catch (error) {
+        world.count("mark message refused");
+        world.log(() => `${process.name}: ${messageOf(error)}`);
+        if (!expected.includes((error as BatonError).code)) world.fail("refused", (error as Error).stack ?? "");
+      }
+    }
+    ended();
+  };
+}
+
+export interface OperatorOptions {
+  readonly everyMs: number;
+  readonly processors: readonly string[];
+  /** Ends a processor in order. Null: none is ended. */
+  readonly tell: ((processor: string) => void) | null;
+}
+
+/** Retries, cancels, redrives and purges messages, pauses the store, and ends processors in order. At the quiet end everything is due. */
+export function operatorProgram(system: RetrySystem, { everyMs, processors, tell }: OperatorOptions): SimProgram {
+  return async (process) => {
+    const { world, clock } = process;
+    const chance = world.chance.fork(`operator ${process.life}`);
+    while (!system.isQuiet()) {
+      await sleep(clock, chance.next() * 2 * everyMs);
+      try {
+        await operate(process, system, chance, tell && (() => tell(chance.oneOf(processors))));
+      } catch (error) {
+        world.log(() => `operator: ${messageOf(error)}`);
+        if (!expected.includes((error as BatonError).code)) world.fail("operator", (error as Error).stack ?? "");
+      }
+    }
+    // A wall clock that was set back keeps messages waiting; the documentation names this command for it.
+    for (;;) {
+      try {
+        await withStore(process, system, readOnlyRules, async (transact) => {
+          await transact((store) => store.call("setPaused", false));
+          for (const { id } of await transact((store) => listed(store, "waiting"))) {
+            await transact((store) => {
+              system.oracle.touched(id, "retry");
+              store.call("change", id, "retry", Date.now());
+            });
+          }
+        });
+      } catch (error) {
+        world.log(() => `operator: ${messageOf(error)}`);
+      }
+      await sleep(clock, 20_000);
+    }
+  };
+}
+
+function listed(store: DirectStore, state: "waiting" | "dead") {
+  return store.read("list", { states: [state] }, { afterSeq: 0, max: 1000 });
+}
+
+async function operate(
+  process: SimProcess,
+  system: RetrySystem,
+  chance: Chance,
+  tell: (() => void) | null,
+): Promise<void> {
+  const { oracle } = system;
+  const kind = chance.oneOf(["retry", "cancel", "redrive", "redrive all", "purge", "pause", "tell"] as const);
+  if (kind === "tell") return tell?.();
+  await withStore(process, system, readOnlyRules, async (transact) => {
+    if (kind === "pause") {
+      await transact((store) => store.call("setPaused", true));
+      process.world.count("mark store paused");
+      await sleep(process.clock, chance.next() * 5000);
+      return await transact((store) => store.call("setPaused", false));
+    }
+    if (kind === "redrive all") {
+      const number = await transact((store) => store.call("startRedrive"));
+      return await transact((store) => {
+        for (const { id } of listed(store, "dead")) oracle.touched(id, "redrive");
+        store.call("redrive", number, {}, chance.oneOf([1, 1000]), Date.now());
+      });
+    }
+    const changed = await transact((store) => {
+      const found = listed(store, kind === "retry" || kind === "cancel" ? "waiting" : "dead");
+      if (found.length === 0) return null;
+      const { id } = chance.oneOf(found);
+      oracle.touched(id, kind);
+      return store.call("change", id, kind, Date.now()) === null ? id : null;
+    });
+    if (changed !== null && (kind === "cancel" || kind === "purge")) oracle.changed(changed, kind);
+  });
+}
+
+/** The ids in the file of dead letters, in its order. */
+export function lettersIn(path: string): string[] {
+  try {
+    const lines = readFileSync(path, "utf8").split("\n").filter((line) => line !== "");
+    return lines.map((line) => (JSON.parse(line) as { id: string }).id);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
+}

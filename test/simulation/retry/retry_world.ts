@@ -1,0 +1,356 @@
+/**
+ * Processors, submitters and an operator on one machine with a message store, and a service that messages are sent to, under faults; and a
+ * quiet end, in which every message comes to its end. The processors and the store are the real ones.
+ */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connectionSettings } from "../../../src/config/coordination_settings.ts";
+import { type ConfigSources, resolveSettings } from "../../../src/config/resolve_settings.ts";
+import { retrySettings } from "../../../src/config/retry_settings.ts";
+import { storeRulesOf } from "../../../src/retry/processor/retry_rules.ts";
+import { RetryDatabase } from "../../../src/retry/queue/retry_database.ts";
+import type { NewMessage } from "../../../src/retry/queue/stored_message.ts";
+import { verifyRetryStore } from "../../../src/retry/queue/verify_retry_store.ts";
+import { applyFaults, type FaultTargets } from "../apply_faults.ts";
+import { drawFaults, type Fault } from "../fault_plan.ts";
+import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
+import { Chance } from "../world/chance.ts";
+import { SimNetwork } from "../world/sim_network.ts";
+import { SimProcess, type SimProgram } from "../world/sim_process.ts";
+import { SimWorld } from "../world/sim_world.ts";
+import { type BackendAct, backendHost, backendProgram, type BackendRequestLine } from "./backend_program.ts";
+import type { CommandAct } from "./command_model.ts";
+import { RetryDisk } from "./retry_disk.ts";
+import { RetryOracle } from "./retry_oracle.ts";
+import { lettersIn, operatorProgram, processorProgram, type RetrySystem, submitterProgram } from "./retry_programs.ts";
+
+interface RetryWorldOptions {
+  readonly kind: "http" | "command";
+  readonly processors: number;
+  readonly submitEveryMs: number;
+  readonly acceptRate: number;
+  readonly operatorMs: number;
+  readonly endsProcessors: boolean;
+  /** Settings of the processors, as they are written on a command line. */
+  readonly flags: readonly string[];
+  readonly leaseMs: number;
+  readonly failing: number;
+  readonly clockSpread: number;
+  readonly flushMs: number;
+  readonly hasQuota: boolean;
+  readonly checkpointEvery: number;
+  readonly quietMs: number;
+  readonly messagesMax: number;
+}
+
+const storeHost = "10.0.0.1";
+const wallStartMs = 1_800_000_000_000;
+/** The longest time until every message is at its end, when there are no faults, in milliseconds. */
+const drainMs = { usual: 180_000, cron: 1_200_000 };
+const lookMs = 500;
+/** A share of the messages that no try delivers, and of those that are refused. */
+const hopeless = { failing: 0.06, refused: 0.04 };
+/** A fault with this target comes while the next commit of the process whose name follows is on its way. */
+const commitOf = "commit of ";
+
+const names = (letter: string, count: number) => Array.from({ length: count }, (_, at) => `${letter}${at + 1}`);
+
+function drawOptions(chance: Chance): RetryWorldOptions {
+  const leaseMs = chance.oneOf([2000, 4000, 10_000]);
+  const flags = [`retryLease=${leaseMs}ms`, `retryMaxRetries=${chance.oneOf([0, 1, 2, 4])}`];
+  const backoff = chance.oneOf(["fixed", "fixed", "linear", "exponential", "list"]);
+  flags.push(`retryBackoff=${backoff}`, `retryInterval=${chance.oneOf(["100ms", "500ms", "2s"])}`);
+  if (backoff === "list") flags.push("retryDelays=200ms,1s,3s");
+  if (backoff !== "list" && chance.is(0.3)) flags.push(`retryJitter=${chance.oneOf(["full", "equal"])}`);
+  if (chance.is(0.2)) flags.push("retryMaxDelay=1500ms");
+  if (chance.is(0.15)) flags.push("retryMaxElapsed=20s");
+  flags.push(`retryMaxCrashes=${chance.oneOf([1, 3, 3])}`, `retryConcurrency=${chance.oneOf([1, 2, 8])}`);
+  flags.push(`retryOrder=${chance.oneOf(["none", "key", "key", "fifo"])}`);
+  if (chance.is(0.2)) flags.push(`retryRate=${chance.oneOf(["5/s", "60/m"])}`);
+  const hasCron = chance.is(0.06);
+  if (hasCron) flags.push("retryCron=* * * * *");
+  if (chance.is(0.2)) flags.push(`retryBatch=${hasCron ? 5 : chance.oneOf([1, 5])}`);
+  if (chance.is(0.2)) flags.push("retryBreakerFailures=3", "retryBreakerReset=1s");
+  flags.push(
+    `retryAttemptTimeout=${chance.oneOf(["1s", "5s"])}`,
+    `retryDrainTimeout=${chance.oneOf(["500ms", "10s"])}`,
+  );
+  flags.push(`retryDeadLetter=${chance.oneOf(["store", "store", "drop", "file:LETTERS", "file:LETTERS"])}`);
+  if (chance.is(0.3)) flags.push(`retryMaxMessages=${chance.oneOf([10, 30])}`);
+  const isSlow = flags.some((flag) => /^retry(Order=fifo|Rate|Batch|Cron)/.test(flag));
+  return {
+    kind: chance.oneOf(["http", "command"]),
+    processors: chance.oneOf([1, 2, 2, 3]),
+    submitEveryMs: chance.oneOf([500, 2000, 5000]),
+    acceptRate: chance.oneOf([0, 0, 1, 5]),
+    operatorMs: chance.oneOf([500, 3000, 10_000]),
+    endsProcessors: chance.is(0.4),
+    flags,
+    leaseMs,
+    failing: chance.oneOf([0, 0.3, 0.7]),
+    clockSpread: chance.oneOf([0, 0.005, 0.05]),
+    flushMs: chance.oneOf([0.2, 2, 20]),
+    hasQuota: chance.is(0.5),
+    checkpointEvery: chance.oneOf([10, 50, 1000]),
+    quietMs: chance.oneOf([15_000, 30_000, 60_000]),
+    messagesMax: hasCron ? 15 : isSlow ? 30 : 150,
+  };
+}
+
+function drawPlan(seed: number): RunPlan {
+  const chance = new Chance(seed).fork("plan");
+  const options = drawOptions(chance);
+  const processors = names("p", options.processors);
+  const faults = drawFaults(chance.fork("faults"), {
+    untilMs: options.quietMs,
+    sessionTimeoutMs: options.leaseMs,
+    clients: [...processors, ...processors, "submitter", "operator"],
+    server: "backend",
+  });
+  const targets = chance.fork("aims");
+  const moved = faults.map((fault): Fault => {
+    if (fault.kind.startsWith("disk") || (fault.kind === "wall step" && targets.is(0.8))) {
+      return { ...fault, target: "p1" };
+    }
+    const isAimed = fault.kind === "kill" || fault.kind === "lose" || fault.kind === "stop";
+    return isAimed && fault.target !== "backend" && targets.is(0.5)
+      ? { ...fault, target: `${commitOf}${targets.oneOf([...processors, ...processors, "submitter", "operator"])}` }
+      : fault;
+  });
+  return { world: "retry", seed, options: { ...options }, faults: moved };
+}
+
+async function run(plan: RunPlan, options: RunOptions = {}): Promise<RunOutcome> {
+  const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-simulation-"));
+  try {
+    return await new RetryWorld(plan, folder, options).run();
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class RetryWorld {
+  readonly #plan: RunPlan;
+  readonly #options: RetryWorldOptions;
+  readonly #untilMs: number | undefined;
+  readonly #world: SimWorld;
+  readonly #network: SimNetwork;
+  readonly #disk: RetryDisk;
+  readonly #oracle: RetryOracle;
+  readonly #system: RetrySystem;
+  readonly #processes = new Map<string, SimProcess>();
+  readonly #told = new Map<string, () => void>();
+  readonly #backendChance: Chance;
+  #messages = 0;
+  #isQuiet = false;
+  #isSubmitted = false;
+  #isDone = false;
+
+  constructor(plan: RunPlan, folder: string, { log, untilMs }: RunOptions) {
+    this.#plan = plan;
+    this.#untilMs = untilMs;
+    const options = this.#options = plan.options as unknown as RetryWorldOptions;
+    const world = this.#world = new SimWorld({ seed: plan.seed, log });
+    this.#network = new SimNetwork(world);
+    this.#backendChance = world.chance.fork("backend");
+    const letterPath = join(folder, "letters.jsonl");
+    const written = options.flags.map((flag) => flag.replace("LETTERS", letterPath));
+    const flags = new Map(written.map((flag) => flag.split(/=(.*)/s).slice(0, 2) as [string, string]));
+    const sources: ConfigSources = { flags, env: {}, files: [] };
+    const values = resolveSettings({ ...retrySettings, ...connectionSettings }, sources);
+    const rules = storeRulesOf(values, sources);
+    this.#disk = new RetryDisk(world, join(folder, "store"), options);
+    this.#oracle = new RetryOracle(world, this.#disk, {
+      ...{ policy: rules.policy, maxCrashes: rules.maxCrashes, drops: rules.drops },
+      ...{ order: values.retryOrder, kind: options.kind },
+    });
+    this.#system = {
+      ...{ network: this.#network, disk: this.#disk, oracle: this.#oracle, kind: options.kind },
+      ...{ sources, rules, letterPath, letterLock: { owner: null } },
+      act: (id, body) => this.#commandAct(id, body),
+      isQuiet: () => this.#isQuiet,
+      isEnough: () => this.#isQuiet || this.#messages >= options.messagesMax,
+    };
+  }
+
+  async run(): Promise<RunOutcome> {
+    const world = this.#world;
+    const { quietMs, flags } = this.#options;
+    const hasCron = flags.some((flag) => flag.startsWith("retryCron"));
+    const endMs = quietMs + (hasCron ? drainMs.cron : drainMs.usual);
+    this.#addProcesses();
+    this.#applyFaults();
+    for (const one of this.#processes.values()) world.after(world.chance.between(0, 50), () => one.start());
+    world.after(quietMs, () => {
+      this.#isQuiet = true;
+      this.#endWhenDone(endMs);
+    });
+    let isWhole = false;
+    try {
+      await world.run(this.#untilMs ?? endMs + 1000);
+      isWhole = this.#isDone && world.failure === null;
+    } finally {
+      for (const one of this.#processes.values()) one.die("killed");
+    }
+    if (isWhole) this.#judge();
+    return {
+      trace: world.trace.value,
+      failure: world.failure,
+      turns: world.turns,
+      simulatedMs: world.nowMs,
+      counts: world.counts,
+    };
+  }
+
+  #addProcesses(): void {
+    const { processors, submitEveryMs, operatorMs, endsProcessors, acceptRate, kind } = this.#options;
+    const system = this.#system;
+    const machine = this.#machine(storeHost);
+    const add = (name: string, program: SimProgram, on = machine) => {
+      this.#processes.set(name, new SimProcess(on, name, program));
+    };
+    const newMessage = (chance: Chance) => this.#newMessage(chance);
+    for (const name of names("p", processors)) {
+      const whenTold = (process: SimProcess) =>
+        new Promise<void>((resolve) => this.#told.set(name, () => void process.schedule("network", 0, resolve)));
+      add(name, processorProgram(system, { acceptRate, whenTold, newMessage }));
+    }
+    add(
+      "submitter",
+      submitterProgram(system, { everyMs: submitEveryMs, newMessage, ended: () => this.#isSubmitted = true }),
+    );
+    const tell = endsProcessors ? (processor: string) => this.#told.get(processor)?.() : null;
+    add("operator", operatorProgram(system, { everyMs: operatorMs, processors: names("p", processors), tell }));
+    const backend = backendProgram(this.#network, (request) => this.#backendAct(request));
+    add("backend", kind === "http" ? backend : async () => {}, this.#machine(backendHost));
+  }
+
+  #machine(host: string) {
+    const clocks = this.#world.chance.fork(`clock ${host}`);
+    const { clockSpread } = this.#options;
+    return this.#world.machine(host, {
+      clockRate: 1 + clockSpread * clocks.oneOf([-1, 1, clocks.between(-1, 1)]),
+      wallMs: wallStartMs + clocks.between(-5000, 5000),
+    });
+  }
+
+  #newMessage(chance: Chance): Omit<NewMessage, "tried"> {
+    const number = ++this.#messages;
+    const key = chance.oneOf([null, "a", "b", "c"]);
+    const head = this.#options.kind === "http"
+      ? { kind: "http", method: "POST", path: `/${number}`, headers: [] } as const
+      : { kind: "command", argv: null, cwd: null } as const;
+    return { head, key, body: new TextEncoder().encode(`${number}${" ".repeat(chance.oneOf([0, 10, 3000]))}`) };
+  }
+
+  /** What becomes of a message whatever happens: the same in all its tries. */
+  #fateOf(body: string): "refused" | "failing" | "usual" {
+    const draw = this.#backendChance.fork(`message ${body.trim()}`).next();
+    return draw < hopeless.refused ? "refused" : draw < hopeless.refused + hopeless.failing ? "failing" : "usual";
+  }
+
+  #backendAct({ id, body }: BackendRequestLine): BackendAct {
+    const chance = this.#backendChance;
+    const fate = this.#fateOf(body);
+    const afterMs = this.#isQuiet || chance.is(0.8) ? chance.between(0, 30) : chance.between(0, 7000);
+    this.#world.log(() => `the backend has ${id}, ${fate}`);
+    const respond = (status: number, retryAfter: number | null = null): BackendAct => ({
+      ...{ response: { status, retryAfter }, afterMs, loses: false },
+    });
+    if (fate === "refused") return respond(422);
+    if (fate === "failing") return respond(500);
+    if (this.#isQuiet || !chance.is(this.#options.failing)) return respond(200);
+    const what = chance.oneOf(["fails", "limits", "is busy", "loses", "hangs"] as const);
+    this.#world.count(`mark backend ${what}`);
+    if (what === "fails") return respond(500);
+    if (what === "limits") return respond(429, chance.whole(1, 4));
+    if (what === "is busy") return respond(503, chance.is(0.5) ? 1 : null);
+    return { response: null, afterMs, loses: what === "loses" };
+  }
+
+  #commandAct(id: string, body: string): CommandAct {
+    const chance = this.#backendChance;
+    const fate = this.#fateOf(body);
+    const runsMs = this.#isQuiet || chance.is(0.8) ? chance.between(1, 100) : chance.between(0, 7000);
+    this.#world.log(() => `a command for ${id} runs for ${runsMs.toFixed(0)} ms, ${fate}`);
+    const isFailing = fate === "failing" || (!this.#isQuiet && chance.is(this.#options.failing));
+    return { runsMs, code: fate === "refused" ? 65 : isFailing ? chance.oneOf([1, 75]) : 0 };
+  }
+
+  #applyFaults(): void {
+    const world = this.#world;
+    const targets: FaultTargets = {
+      world,
+      network: this.#network,
+      diskOf: ({ machine }) => machine.name === storeHost ? this.#disk : undefined,
+      target: (name) => name === "holder" ? this.#oracle.holder() : this.#processes.get(name),
+    };
+    const isAimed = ({ target }: Fault) => target.startsWith(commitOf);
+    applyFaults(this.#plan.faults.filter((fault) => !isAimed(fault)), targets);
+    const moments = world.chance.fork("moments in commits");
+    for (const fault of this.#plan.faults.filter(isAimed)) {
+      const target = fault.target.slice(commitOf.length);
+      world.after(fault.at, () =>
+        this.#disk.atCommit(({ name }, durationMs) => {
+          if (name !== target) return false;
+          if (this.#isQuiet) return true;
+          const forMs = "forMs" in fault ? Math.min(fault.forMs, this.#options.quietMs - world.nowMs) : 0;
+          applyFaults([{ ...fault, target, forMs, at: moments.next() * durationMs } as Fault], targets);
+          return true;
+        }));
+    }
+  }
+
+  /** Ends the processors when every message is at its end. */
+  #endWhenDone(endMs: number): void {
+    const world = this.#world;
+    const look = (): void => {
+      const open = this.#disk.read(
+        "SELECT * FROM messages WHERE state < 2 OR (state = 3 AND forwarding IN (1, 2)) ORDER BY seq",
+      );
+      if (open?.length === 0 && this.#isSubmitted && this.#disk.lockedMs() === 0) {
+        this.#isDone = true;
+        world.count("mark all messages at their ends");
+        for (const one of this.#processes.values()) one.die("killed");
+        return;
+      }
+      if (world.nowMs < endMs) return void world.after(lookMs, look);
+      const wallMs = this.#processes.get("p1")?.machine.wallMs() ?? 0;
+      const described = (open ?? []).slice(0, 8).map(({ seq, state, key, is_next, forwarding, next_ms }) =>
+        JSON.stringify({ seq, state, key, is_next, forwarding, dueInMs: Number(next_ms) - wallMs })
+      );
+      world.fail("never at its end", `${open?.length} messages, such as ${described.join(", ")}`);
+    };
+    look();
+  }
+
+  #judge(): void {
+    const { folder } = this.#disk;
+    const { problems } = verifyRetryStore(folder);
+    using database = new RetryDatabase(folder, { mustExist: true });
+    const rows = database.all("SELECT * FROM messages ORDER BY seq");
+    const name = String(database.get("SELECT name FROM store")?.["name"]);
+    const { rules, letterPath } = this.#system;
+    this.#oracle.judge(rows, (seq) => `${name}-${seq}`, {
+      letters: rules.forwards ? lettersIn(letterPath) : null,
+      problems,
+    });
+  }
+}
+
+export const retrySimulation: Simulation = {
+  name: "retry",
+  plan: drawPlan,
+  run,
+  marks: [
+    ...["retry", "cancel", "redrive", "purge", "store paused", "processor told to stop"].map((name) => `mark ${name}`),
+    ...["mark message refused", "mark message waits behind another one", "mark checkpoint"],
+    ...["fails", "limits", "is busy", "loses", "hangs"].map((what) => `mark backend ${what}`),
+    ...["exhausted", "final", "crashed"].map((reason) => `mark ends dead (${reason})`),
+    ...["mark event reclaimed", "mark event lease_lost", "mark event breaker", "mark event dead_letter_forwarded"],
+    ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
+  ],
+  gateSeeds: 15,
+  traceSeeds: { from: 2, seeds: 2 },
+};
