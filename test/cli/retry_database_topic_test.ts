@@ -1,5 +1,6 @@
 /** Topics as source, target and dead letter of processors that share a queue in PostgreSQL, each on a machine of its own. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readdirSync } from "node:fs";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWithPeer } from "../support/peers.ts";
@@ -34,7 +35,9 @@ describeWithPeer("postgres", "processors of a shared queue", () => {
     const count = 300;
     expect((await run("@client reader subscribe out && @client writer subscribe in")).code).toBe(0);
     const words = "@retry run --from-topic in --topic out -j 8 --lease 2s --max-crashes 100 --interval 10ms";
-    const first = start(words);
+    const temporary = session.path("tmp");
+    mkdirSync(temporary);
+    const first = session.start(written(`exec ${words}`), { TMPDIR: temporary });
     await says(first, /tries the messages/);
     const second = start(words);
     await says(second, /another processor of this store puts messages into topics; waiting until it ends/);
@@ -46,6 +49,7 @@ describeWithPeer("postgres", "processors of a shared queue", () => {
     await eventually(async () => Number(await done()) > 20, { withinMs: 20_000 });
     first.child.kill("SIGKILL");
     await first.ended;
+    expect(readdirSync(temporary)).toEqual([]);
     // The time for which it keeps its roles and its messages in flight is over.
     await server.sql("UPDATE baton.retry_client SET role_end = 0; UPDATE baton.processor SET lease_end = 0");
     expect((await putting).code).toBe(0);
