@@ -31,7 +31,7 @@ export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
   summary: "keep topics for publishers and subscribers",
   usage: "--id ID --data-dir FOLDER|--store URL [options] | " +
-    "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | forget-client TOPIC CLIENT | verify | backup FOLDER | " +
+    "ls [--topics] | move TOPIC --to ID | drain ID [--to ID|--undo] | rebalance | forget ID --accept-loss | forget-client TOPIC CLIENT | verify | backup FOLDER | " +
     "restore --accept-loss",
   details: [
     "Stores the messages of its topics on disk until every subscriber has received them. A put that was answered OK is durable and " +
@@ -43,7 +43,8 @@ export const pubsubServerCommand = defineCommand({
     "them ends or dies, the others own its topics after its session. --migrate creates the tables once. A database that may lose what it " +
     "has committed is refused (78), and so is one in another cluster than before, unless --moved says that it was moved there. The password comes from PGPASSWORD or a password file, never from the URL.",
     "ls lists the servers and how many topics each owns. move, drain and rebalance hand off topics while they are used: to one " +
-    "server, away from one server, or until all own the same number. Exit 69: a topic has not moved; 76: the outcome is unknown. A drained server gets no " +
+    "server, away from one server, or until all own the same number. A topic goes from a data directory into a database, or back, only to a " +
+    "server that --to names. Exit 69: a topic has not moved; 76: the outcome is unknown. A drained server gets no " +
     "new topics until it is started again, or until drain ID --undo. forget gives up a server whose data is lost: its topics begin again, " +
     "empty, with unused message IDs. forget-client removes one client of a topic, to make room; it is refused (64) without " +
     "--accept-loss if that loses data.",
@@ -73,6 +74,7 @@ export const pubsubServerCommand = defineCommand({
     ["baton pubsub server ls --topics", "all servers and their topics"],
     ["baton pubsub server move news --to s2", "hand off a topic"],
     ["baton pubsub server drain s1", "hand off all topics of s1 before removing it"],
+    ["baton pubsub server drain old --to s1", "move all topics into the store of s1, such as a database"],
     ["baton pubsub server backup /backup/s1 --data-dir ./s1", "while it runs"],
     [
       "baton pubsub server restore --id s1 --data-dir /backup/s1 --accept-loss",

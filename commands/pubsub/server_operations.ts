@@ -54,7 +54,7 @@ interface ServerOperation {
 const operations: Readonly<Record<string, ServerOperation>> = {
   ls: { takes: "no name", names: 0, run: listServers },
   move: { takes: "a topic, and --to ID", names: 1, run: move },
-  drain: { takes: "a server's id", names: 1, run: drain },
+  drain: { takes: "a server's id; --to ID names the server that gets its topics", names: 1, run: drain },
   rebalance: { takes: "no name", names: 0, run: rebalance },
   forget: { takes: "a server's id", names: 1, run: forget },
   "forget-client": { takes: "a topic and a client's id", names: 2, run: forgetClient },
@@ -119,6 +119,9 @@ async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<
 async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
   const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
+  if (values.undo && values.to !== undefined) {
+    throw new BatonError("USAGE", "baton pubsub server drain: --undo takes topics again, and has no --to");
+  }
   if (values.undo) {
     const isThere = await runConnected(call, (zk) => setDraining(zk, new PubsubPath(values.root), id, false));
     if (!isThere) throw new BatonError("NOT_FOUND", `there is no server "${id}" that could take topics again`);
@@ -127,6 +130,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
   }
   return await runMoves(call, async (zk, path, move) => {
     await drainServer(zk, path, id, {
+      to: values.to,
       isDryRun: values.dryRun,
       move,
       onDraining: () => {
@@ -143,7 +147,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
 async function rebalance(call: ServerCall): Promise<ExitCode> {
   return await runMoves(call, async (zk, path, move) => {
     const servers = await readOverview(zk, path);
-    // Topics do not move from one store to another.
+    // A topic goes into another store only if an operator names the server: it may become less available there.
     const groups = Map.groupBy(servers, ({ store }) => store);
     await move([...groups.values()].flatMap((group) => planRebalance(topicsByServer(group))));
   });

@@ -27,7 +27,9 @@ export const serverCommandSettings = {
       "the data directory is a copy, or the database was moved to another cluster; the original is never served again",
   }),
   ...logSettings,
-  to: flag("--to", textType("id"), { help: "move: the new owner of the topic" }),
+  to: flag("--to", textType("id"), {
+    help: "move: the new owner of the topic; drain: the server that gets all topics, also one with another store",
+  }),
   topics: toggle("--topics", { help: "ls: list each topic, too" }),
   dryRun: toggle("--dry-run", {
     help: "move, drain, rebalance: print what would be moved",
@@ -53,7 +55,7 @@ export type ServerCall = Call<typeof serverCommandSettings>;
  * are ignored.
  */
 const flagOperations: Readonly<Record<string, FlagUse>> = {
-  to: { flag: "--to", of: ["move"] },
+  to: { flag: "--to", of: ["move", "drain"] },
   topics: { flag: "--topics", of: ["ls"] },
   dryRun: { flag: "--dry-run", of: ["move", "drain", "rebalance"] },
   undo: { flag: "--undo", of: ["drain"] },

@@ -109,7 +109,7 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     expect((await run("@pubsub server ls --topics")).stdout).toMatch(/^SERVER[^]*s2 +offline[^]*a +s2 +offline/);
   });
 
-  test("topics are moved, drained and handed off within a database", async () => {
+  test("topics are moved, drained and handed off within a database, and into a folder and back where it is asked for", async () => {
     await using database = await PostgresServer.start();
     const store = { BATON_PUBSUB_SERVER_STORE: database.tcpUrl, BATON_ROOT: "/moving" };
     const start = async (words: string, serves = true) => {
@@ -134,15 +134,35 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     expect(await owners()).toBe("s2 s1 s1 s1");
     expect(await run("@pubsub server rebalance", store)).toMatchObject({ code: 0 });
     expect((await owners()).split(" ").filter((owner: string) => owner === "s2").length).toBe(2);
-    const elsewhere = await run("@pubsub server move b --to own", store);
-    expect([elsewhere.code, elsewhere.stderr]).toEqual([69, expect.stringMatching(/does not have the same database/)]);
+    // Into another store, by name.
+    const moved = await run("@pubsub server move b --to own && echo 2 | @pubsub client bob put b -", store);
+    expect(moved).toMatchObject({ code: 0, stdout: expect.stringMatching(/b +\S+ +own +moved/) });
+    expect((await owners()).split(" ")[1]).toBe("own");
+    // Never without being asked to.
+    expect((await run("@pubsub server rebalance", store)).stderr).toMatch(/nothing to move/);
+    const alone = await run("@pubsub server drain own", store);
+    const sentence =
+      'Cannot drain server "own": no other server that takes topics has a data directory. To move its topics into ' +
+      'another store: --to s1 (running: "s1", "s2")';
+    expect([alone.code, alone.stderr]).toEqual([69, expect.stringContaining(sentence)]);
+    expect(await run("@pubsub server drain own --to own", store)).toMatchObject({ code: 64 });
+    expect(await run("@pubsub server drain own --to s9", store)).toMatchObject({ code: 69 });
+    expect(await run("@pubsub server drain own --to s1 --undo", store)).toMatchObject({ code: 64 });
+    expect(await run("@pubsub server drain own --to s1", store)).toMatchObject({ code: 0 });
+    expect((await owners()).split(" ")[1]).toBe("s1");
+    expect((await run("@pubsub client alice get b && @pubsub client alice get b", store)).stdout).toBe("1\n2\n");
     expect(await run("@pubsub server drain s2", store)).toMatchObject({ code: 0 });
     expect(await owners()).toBe("s1 s1 s1 s1");
     expect(await run("@pubsub server drain s2 --undo", store)).toMatchObject({ code: 0 });
     first.child.kill("SIGTERM");
     // It hands off what it has opened; the others own the rest with the next request.
     expect((await first.ended).stderr).toMatch(/"s1" has left; 0 topics stay/);
-    for (const topic of topics) expect((await run(`@pubsub client alice get ${topic}`, store)).stdout).toBe("1\n");
+    for (const topic of ["a", "c", "d"]) {
+      expect((await run(`@pubsub client alice get ${topic}`, store)).stdout).toBe("1\n");
+    }
+    expect(await run("echo 3 | @pubsub client bob put b - && @pubsub client alice get b", store)).toMatchObject({
+      stdout: expect.stringMatching(/3\n$/),
+    });
     expect(await owners()).toBe("s2 s2 s2 s2");
   });
 

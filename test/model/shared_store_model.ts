@@ -3,7 +3,7 @@
  * replies, kills, sessions that end without their server knowing, and a fail-over to a standby. The decisions about the topic's
  * node are the product's (`decideTopic`); the statements are those of the design, as far as they compare and raise the row.
  *
- * Not in it: the transfer between stores, several topics, claims of retries.
+ * Not in it: the transfer between stores (`store_transfer_model.ts`), several topics, claims of retries.
  */
 import { decideTopic } from "../../src/pubsub/ownership/topic_decision.ts";
 import type { TopicNode } from "../../src/pubsub/ownership/topic_node.ts";
@@ -113,7 +113,7 @@ interface State {
 
 const firstRows = (): Rows => ({ epoch: 1, revision: 0, log: [], position: 0, timeline: 1, lossAt: null, mark: 0 });
 const firstNode: TopicNode = {
-  ...{ owner: "s0", epoch: 1, state: "stored", incarnation: "b", baseOffset: 0, source: null },
+  ...{ owner: "s0", epoch: 1, state: "stored", incarnation: "b", baseOffset: 0, source: null, store: "db" },
 };
 
 export class SharedStoreModel implements Model<State> {
@@ -240,7 +240,10 @@ export class SharedStoreModel implements Model<State> {
     if (JSON.stringify(known) !== JSON.stringify(state.node)) {
       add("step", `s${at} reads the node`, (next) => set(next, next.node));
     }
-    const shared = { isOwnerThere: known !== null && state.servers[Number(known.owner.slice(1))]?.hasSession === true };
+    const shared = {
+      store: "db",
+      isOwnerThere: known !== null && state.servers[Number(known.owner.slice(1))]?.hasSession === true,
+    };
     const action = decideTopic({ me: `s${at}`, node: known, copy: null, staged: null, shared });
     if (action.do === "activate" && known !== null) {
       const kind = this.#has("reads the rows before it raises the epoch") ? "read" : "open";

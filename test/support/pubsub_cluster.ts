@@ -35,7 +35,7 @@ export interface PubsubClusterOptions {
   readonly root?: string;
   /** Of servers that are objects. */
   readonly store?: Partial<StoreOptions>;
-  /** A database that all servers share; objects only. */
+  /** A database that servers share; objects only. */
   readonly database?: DatabaseAddress;
   /** How often its servers give topics to those with fewer; never when left out. */
   readonly balanceEveryMs?: number;
@@ -83,12 +83,16 @@ export class PubsubCluster implements AsyncDisposable {
     this.folder = mkdtempSync(join(tmpdir(), "baton-pubsub-"));
   }
 
-  /** One more server, which resolves when it serves. Its data outlives it; `restart` brings it back. */
-  async startServer(id: string): Promise<ClusterNode> {
-    const around = this.#surroundings(id);
+  /**
+   * One more server, which resolves when it serves. Its data outlives it; `restart` brings it back. `hasOwnStore`: it has a data
+   * directory, whatever the others have.
+   */
+  async startServer(id: string, { hasOwnStore = false } = {}): Promise<ClusterNode> {
+    const around = { ...this.#surroundings(id), ...(hasOwnStore ? { database: undefined } : {}) };
     const dataDir = join(this.folder, "data", id);
     const { databaseUrl, serverWords = [] } = this.#options;
-    const store = databaseUrl === undefined ? ["--data-dir", dataDir] : ["--store", databaseUrl];
+    const hasDatabase = databaseUrl !== undefined && !hasOwnStore;
+    const store = hasDatabase ? ["--store", databaseUrl] : ["--data-dir", dataDir];
     const words = ["server", "--id", id, ...store, ...serverWords];
     const node = this.#options.as === "processes"
       ? new ProcessNode(id, around, { words, says: / serves \S+ at (\S+),/ })

@@ -59,6 +59,8 @@ function previousOwnerOf({ from }: RequestedMove, outcome: MoveOutcome): string 
 }
 
 interface DrainOptions {
+  /** The server that gets all topics, whatever its store is. Default: the servers that have the same kind of store. */
+  readonly to?: string | undefined;
   /** Moves the topics, and returns how many were moved. */
   readonly move: (moves: readonly RequestedMove[]) => Promise<number>;
   /** Only plans. */
@@ -69,26 +71,30 @@ interface DrainOptions {
 
 /**
  * Moves all topics of a server to others. The server stops taking new topics first; otherwise proxies would assign some to it during
- * the drain. Throws NOT_FOUND and UNREACHABLE.
+ * the drain. Throws NOT_FOUND, UNREACHABLE, and USAGE for a server that is to drain into itself.
  */
 export async function drainServer(
   zk: ZooKeeper,
   path: PubsubPath,
   id: string,
-  { move, isDryRun = false, onDraining }: DrainOptions,
+  { to, move, isDryRun = false, onDraining }: DrainOptions,
 ): Promise<void> {
-  checkDrain(await readOverview(zk, path), id);
+  checkDrain(await readOverview(zk, path), id, to);
   if (!isDryRun) {
     await setDraining(zk, path, id, true);
     onDraining?.();
   }
   // A proxy with an old list may assign one more topic; and if the session has just ended, the draining mark is gone.
-  while (await move(planDrain(topicsByServer(await readOverview(zk, path), id), id)) > 0) {
-    await setDraining(zk, path, id, true);
-  }
+  const plan = async () => {
+    const servers = await readOverview(zk, path);
+    if (to === undefined) return planDrain(topicsByServer(servers, id), id);
+    const topics = servers.find((server) => server.id === id)?.topics ?? [];
+    return topics.map(({ topic }) => ({ topic, from: id, to }));
+  };
+  while (await move(await plan()) > 0) await setDraining(zk, path, id, true);
 }
 
-function checkDrain(servers: readonly ServerOverview[], id: string): void {
+function checkDrain(servers: readonly ServerOverview[], id: string, to: string | undefined): void {
   const drained = servers.find((server) => server.id === id);
   if (drained === undefined) {
     throw new BatonError("NOT_FOUND", `Server "${id}" does not exist and owns no topic`);
@@ -101,12 +107,31 @@ function checkDrain(servers: readonly ServerOverview[], id: string): void {
         : `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
     );
   }
-  if (topicsByServer(servers, id).size < 2) {
+  if (to === id) {
+    throw new BatonError("USAGE", `Cannot drain server "${id}" into itself: name another server with --to`);
+  }
+  if (to !== undefined) {
+    if (servers.some((server) => server.id === to && server.endpoint !== null)) return;
+    throw new BatonError("UNREACHABLE", `Cannot drain server "${id}" into "${to}": that server is not running`);
+  }
+  if (topicsByServer(servers, id).size > 1) return;
+  const elsewhere = servers.filter(({ endpoint, store, isDraining }) =>
+    endpoint !== null && !isDraining && store !== drained.store
+  );
+  const [first] = elsewhere;
+  if (first === undefined) {
     throw new BatonError("UNREACHABLE", `Cannot drain server "${id}": no other server can take topics`);
   }
+  const kind = drained.store === null ? "has a data directory" : "shares its database";
+  const names = elsewhere.map((server) => JSON.stringify(server.id)).join(", ");
+  throw new BatonError(
+    "UNREACHABLE",
+    `Cannot drain server "${id}": no other server that takes topics ${kind}. To move its topics into another store: ` +
+      `--to ${first.id} (running: ${names})`,
+  );
 }
 
-/** Topics of the servers that can take topics of its store, and of the drained server, which only gives topics away. */
+/** Topics of the servers that take topics and have the same kind of store, and of the drained server, which only gives topics away. */
 export function topicsByServer(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const from = servers.find(({ id }) => id === drained);
   const there = servers.filter(({ id, endpoint, isDraining, store }) =>

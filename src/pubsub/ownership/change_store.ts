@@ -26,10 +26,10 @@ export async function changeStore(
   } else if (action.do === "release") {
     await store.release(topic);
   } else if (action.do === "drop") {
-    await store.drop(topic, action.epoch);
+    await store.drop(topic, action.epoch, node?.incarnation);
     await nodes.uncountForOwner(topic, id);
-  } else if (action.do === "discard") {
-    await store.discard(topic);
+  } else if (action.do === "discard" && stored.staged !== null) {
+    await store.discard(topic, stored.staged);
   } else if (action.do === "set aside") {
     await store.setAside(topic);
     context.onProblem(

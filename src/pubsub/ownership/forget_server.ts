@@ -39,7 +39,10 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
     const takenOver: string[] = [];
     const servers = await announcementsBelow(zk, path.servers);
     for await (const listed of readTopicList(zk, path)) {
-      if (await giveToSuccessor(nodes, listed, { id, servers })) takenOver.push(listed.topic);
+      if (await giveToSuccessor(nodes, listed, { id, servers })) {
+        takenOver.push(listed.topic);
+        continue;
+      }
       const done = await giveUpTopic(nodes, listed, id);
       if (done === "lost") lost.push(listed.topic);
       if (done === "returned") back.push(listed.topic);
@@ -54,7 +57,7 @@ async function giveToSuccessor(
   { topic, node, version }: ListedTopic,
   { id, servers }: { readonly id: string; readonly servers: readonly Announcement[] },
 ): Promise<boolean> {
-  if (node.store === undefined || node.owner !== id || node.state !== "stored") return false;
+  if (node.store === undefined || node.owner !== id || node.state === "new") return false;
   const taking = servers.filter(({ store, isDraining }) => store === node.store && isDraining !== true);
   const to = chooseSuccessor(topic, taking.map((server) => server.id));
   if (to === null || await nodes.write(topic, takenOverNode(node, to), version) !== "written") return false;
@@ -72,10 +75,11 @@ export async function giveUpTopic(
   const { topic } = listed;
   let read: VersionedTopicNode | null = listed;
   for (;;) {
-    // A new topic has no data: a proxy assigns it to another server. A shared store's other servers take its topics over.
-    if (read?.node.store !== undefined) return "kept";
+    // A new topic has no data: a proxy assigns it to another server.
     if (read === null || read.node.owner !== id || read.node.state === "new") return "kept";
     const back: TopicNode | null = returnedNode(read.node);
+    // A shared store's other servers take its topics over.
+    if (read.node.store !== undefined && back === null) return "kept";
     const next: TopicNode | null = back ?? forgottenNode(read.node, newGuid());
     if (next === null) {
       throw new BatonError("BAD_DATA", `Cannot give up "${topic}": no message ids are left for another incarnation`);

@@ -46,6 +46,8 @@ export class OwnedTopic {
   lastAction: TopicAction["do"] | null = null;
   /** The content is being sent or received, which may take long. */
   isInTransfer = false;
+  /** Data is left in the store that waits for another server. */
+  isWaiting = false;
   readonly topic: string;
   readonly #context: OwnershipContext;
   #lastQueued: Promise<unknown> = Promise.resolve();
@@ -102,7 +104,8 @@ export class OwnedTopic {
         return { kind: "kept", why: `the request is for epoch ${epoch}, and the topic is at epoch ${permit.epoch}` };
       }
       if (to === this.#context.id) return { kind: "kept", why: "it is on that server already" };
-      if (this.#context.sharedStore !== null) return await this.#moveWithinStore(to);
+      const { sharedStore, addressOf } = this.#context;
+      if (sharedStore !== null && (await addressOf(to))?.store === sharedStore) return await this.#moveWithinStore(to);
       const reply = await this.#handOffServed(to, permit);
       if (this.permit !== null) {
         return { kind: "kept", why: this.#keptReason === "" ? "the receiver did not take it" : this.#keptReason };
@@ -166,9 +169,6 @@ export class OwnedTopic {
   /** Receives the content that another server sends. */
   receive(content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     return this.#enqueue(async () => {
-      if (this.#context.sharedStore !== null) {
-        return { kind: "refused", why: "its topics are in a database, which receives none of other stores yet" };
-      }
       for (let tries = 0;; tries++) {
         const stored = await this.#context.store.copiesOf(this.topic);
         this.knownNode = await this.#context.nodes.read(this.topic);
@@ -293,12 +293,9 @@ export class OwnedTopic {
     const stored = await this.#ifDatabaseResponds(() => store.copiesOf(this.topic));
     if (stored === null) return "settled";
     const node = knownNode?.node ?? null;
-    const { sharedStore } = this.#context;
-    // This id had a store of its own before.
-    const isElsewhere = sharedStore !== null && node?.owner === id && node.store !== sharedStore;
-    const action: TopicAction = isElsewhere
-      ? { do: "missing" }
-      : decideTopic({ me: id, node, shared: await this.#sharedFacts(node), ...stored });
+    const shared = await this.#sharedFacts(node);
+    const action = decideTopic({ me: id, node, shared, ...stored });
+    this.isWaiting = false;
     this.lastAction = action.do;
     if (action.do !== "serve") this.permit = null;
     switch (action.do) {
@@ -309,7 +306,9 @@ export class OwnedTopic {
         return await this.#handleWriteOutcome(await nodes.create(this.topic, action.next), action.next, 0);
       case "write": {
         const outcome = await this.#writeNode(action.next);
-        if (action.why === "take over" && outcome === "written") {
+        // The owner before is gone, or may not be the server of its database that drops the rows.
+        const isOfDatabase = action.why === "take over" || (action.why === "take" && node?.store !== undefined);
+        if (isOfDatabase && outcome === "written") {
           void nodes.uncountForOwner(this.topic, node?.owner ?? "").catch(() => {}); // only used for assignments
         }
         return await this.#handleWriteOutcome(outcome, action.next, (knownNode?.version ?? 0) + 1);
@@ -328,9 +327,12 @@ export class OwnedTopic {
       case "missing":
         this.#context.onProblem(missingTopicError(this.topic, knownNode?.node, id));
         return "settled";
-      case "none":
-        if (stored.copy !== null || stored.staged !== null) this.#scheduleRecheck();
+      case "none": {
+        const isLeftover = shared !== null && node?.store !== shared.store && (stored.unopened ?? null) !== null;
+        this.isWaiting = stored.copy !== null || stored.staged !== null || isLeftover;
+        if (this.isWaiting) this.#scheduleRecheck();
         return "settled";
+      }
       default:
         return await this.#ifDatabaseResponds<"goes on">(async () => {
           await changeStore(this.#context, this.topic, { action, node: knownNode?.node, stored });
@@ -354,20 +356,17 @@ export class OwnedTopic {
     }
   }
 
-  /** A topic of another store is left to its servers. */
+  /** Whether the owner of a topic of another store is there does not matter: its store's servers take it over. */
   async #sharedFacts(node: TopicNode | null): Promise<TopicFacts["shared"]> {
     const { sharedStore, id, addressOf } = this.#context;
     if (sharedStore === null) return null;
-    if (node === null || node.owner === id || node.store !== sharedStore) return { isOwnerThere: true };
-    return { isOwnerThere: await addressOf(node.owner) !== null };
+    const isOwn = node === null || node.owner === id || node.store !== sharedStore;
+    return { store: sharedStore, isOwnerThere: isOwn || await addressOf(node.owner) !== null };
   }
 
   /** The rows of a shared store stay where they are: the receiver opens them at the next epoch. */
   async #moveWithinStore(to: string): Promise<HandoffResult> {
-    const { store, nodes, id, sharedStore, addressOf } = this.#context;
-    if ((await addressOf(to))?.store !== sharedStore) {
-      return { kind: "kept", why: `the server "${to}" is not running, or does not have the same database` };
-    }
+    const { store, nodes, id } = this.#context;
     this.permit = null;
     await store.release(this.topic);
     const { knownNode } = this;

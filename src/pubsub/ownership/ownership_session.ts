@@ -99,7 +99,7 @@ export class OwnershipSession {
     await generation.checkOthers();
     if (!isShared) await checkEmptiness(zk, options.path, { ...options, task: "serve" });
     const stored = await options.store.topics();
-    await forEachInParallel(stored, (topic) => registerTopic(nodes, options, topic), signal);
+    if (!isShared) await forEachInParallel(stored, (topic) => registerTopic(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, storeLocation, onProblem } = options;
     const storeId = `${store.storeId} ${storeLocation}`;
     const isDraining = options.isDraining?.() ?? false;
@@ -258,7 +258,7 @@ export class OwnershipSession {
   /** Keeps only the result for a topic that is not stored here, for a short time. */
   async #cacheNotOwned(owned: OwnedTopic, availability: Availability): Promise<void> {
     const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
-    if (copy !== null || staged !== null || owned.permit !== null || owned.isBusy) return;
+    if (copy !== null || staged !== null || owned.isWaiting || owned.permit !== null || owned.isBusy) return;
     this.#topics.delete(owned.topic);
     this.#notOwned.set(owned.topic, { availability, readAtMs: this.#options.clock.now() });
     const [oldest] = this.#notOwned.keys();

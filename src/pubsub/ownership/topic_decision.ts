@@ -4,7 +4,15 @@
  * about transfers, restores and deletions. Pure; the model in test/model calls them with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/owned_store.ts";
-import { claimedNode, confirmedNode, restoredNode, takenNode, takenOverNode, type TopicNode } from "./topic_node.ts";
+import {
+  claimedNode,
+  confirmedNode,
+  restoredNode,
+  returnedNode,
+  takenNode,
+  takenOverNode,
+  type TopicNode,
+} from "./topic_node.ts";
 
 export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
   /** This server's id. */
@@ -12,10 +20,10 @@ export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unope
   /** Null if the node does not exist. */
   readonly node: TopicNode | null;
   /**
-   * Whether the owner is announced, for a topic of a store that several servers share; `copy` is then the content that
-   * this server has opened. Null: a store that only this server has.
+   * The store that this server shares with others: its id, and whether the owner is announced, if the node names this store.
+   * Null: a store that only this server has.
    */
-  readonly shared: { readonly isOwnerThere: boolean } | null;
+  readonly shared: { readonly store: string; readonly isOwnerThere: boolean } | null;
 }
 
 export type TopicAction =
@@ -26,12 +34,16 @@ export type TopicAction =
   /** Create the missing node. */
   | { readonly do: "register"; readonly next: TopicNode }
   /** Compare-and-set from the node that was read. */
-  | { readonly do: "write"; readonly next: TopicNode; readonly why: "confirm" | "take" | "claim" | "take over" }
+  | {
+    readonly do: "write";
+    readonly next: TopicNode;
+    readonly why: "confirm" | "take" | "claim" | "take over" | "return";
+  }
   /** Store an empty topic. */
   | { readonly do: "create" }
   /** Open the stored content at the node's epoch: the server's own sealed copy, or the staged one. */
   | { readonly do: "activate"; readonly what: "copy" | "staged" }
-  /** Remove the copy up to this epoch: its successor is durable on another server. */
+  /** Remove the copy up to this epoch: its successor is durable in another store. */
   | { readonly do: "drop"; readonly epoch: number }
   /** Close the content of a shared store: another server owns it now. */
   | { readonly do: "release" }
@@ -48,8 +60,9 @@ export type TopicAction =
 
 const none: TopicAction = { do: "none" };
 
-export function decideTopic({ me, node, copy, staged, shared, unopened }: TopicFacts): TopicAction {
-  if (shared !== null) return decideShared(me, node, { copy, unopened }, shared.isOwnerThere);
+export function decideTopic(facts: TopicFacts): TopicAction {
+  const { me, node, copy, staged, shared } = facts;
+  if (shared !== null) return decideShared(facts, shared);
   if (node === null) return copy === null ? none : { do: "register", next: nodeOfCopy(me, copy) };
   if (copy !== null && copy.incarnation !== node.incarnation) return { do: "set aside" };
   if (copy !== null && copy.epoch > node.epoch) {
@@ -59,42 +72,91 @@ export function decideTopic({ me, node, copy, staged, shared, unopened }: TopicF
 }
 
 /**
- * Decides about a topic whose rows several servers can open. Whether this server may write is decided by its row: only
- * the server that has opened it last, at the highest epoch, writes. So nothing is dropped or set aside here.
+ * Decides about a topic for a server whose store is shared. `copy` is content that this server has opened; `staged` and
+ * `unopened` belong to all servers of the store. Whether this server may write is decided by the topic's row: only the server that
+ * has opened it last, at the highest epoch, writes.
  */
-function decideShared(
-  me: string,
-  node: TopicNode | null,
-  { copy, unopened }: { readonly copy: TopicCopy | null; readonly unopened: TopicFacts["unopened"] | undefined },
-  isOwnerThere: boolean,
-): TopicAction {
+function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<TopicFacts["shared"]>): TopicAction {
+  const { me, node, copy, staged } = facts;
   if (node === null) return none;
+  const content = copy ?? facts.unopened ?? null;
   if (copy !== null && copy.epoch > node.epoch) return { do: "read again" };
-  const isCurrent = copy?.epoch === node.epoch && copy.incarnation === node.incarnation;
-  if (node.owner !== me) {
-    const hasContent = node.state === "stored" || node.state === "moving";
-    if (hasContent && !isOwnerThere) return { do: "write", next: takenOverNode(node, me), why: "take over" };
-    return copy === null ? none : { do: "release" };
+  if (staged !== null && !isAwaited(node, staged, store)) {
+    const received = decideStaged(me, node, staged, store);
+    if (received !== null) return received;
   }
+  const isHere = node.store === store;
+  const isOlderNode = content !== null && content.incarnation === node.incarnation && content.epoch > node.epoch;
+  if (isOlderNode && content.sealedFor === null && (node.owner === me || !isHere)) {
+    // The tree is an older one.
+    return { do: "write", next: claimedNode(node, content, { owner: me, store }), why: "claim" };
+  }
+  if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" }; // this id had another store
+  if (!isHere) return decideLeftover(node, copy, content);
+  const hasContent = node.state === "stored" || node.state === "moving";
+  if (hasContent && !isOwnerThere) return { do: "write", next: takenOverNode(node, me), why: "take over" };
+  return copy === null ? none : { do: "release" };
+}
+
+/** Whether the node names this staged content: it is activated by the owner, or by the server that takes the topic over. */
+function isAwaited({ store, state, source, incarnation }: TopicNode, staged: StagedCopy, here: string): boolean {
+  return store === here && state === "moving" && staged.incarnation === incarnation &&
+    staged.owner === source?.owner && staged.epoch === source.epoch;
+}
+
+/** Decides about staged content that the node does not name; null: nothing to do about it. */
+function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: string): TopicAction | null {
+  // Another server of this store may have staged it after this node was read.
+  if (staged.epoch > node.epoch) return node.store === store ? null : { do: "read again" };
+  const isOfNode = staged.epoch === node.epoch && staged.incarnation === node.incarnation;
+  if (!isOfNode || staged.owner !== node.owner) return { do: "discard" };
+  if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
+  return { do: "write", next: takenNode(node, me, store), why: "take" };
+}
+
+/** Decides about rows of a topic that another store has now. They are a second copy of all data until its owner has confirmed. */
+function decideLeftover(node: TopicNode, copy: TopicCopy | null, content: TopicCopy | null): TopicAction {
+  const isOld = content !== null && content.incarnation === node.incarnation && content.epoch < node.epoch;
+  if (isOld && node.state === "stored") return { do: "drop", epoch: node.epoch };
+  return copy === null || copy.sealedFor !== null ? none : { do: "release" };
+}
+
+function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, node: TopicNode): TopicAction {
+  const isCurrent = copy?.epoch === node.epoch && copy.incarnation === node.incarnation;
   switch (node.state) {
     case "new":
       // Content with a lower base offset was given up. Other content had its node in a tree that was lost.
       if (unopened && unopened.incarnation !== node.incarnation && unopened.baseOffset >= node.baseOffset) {
-        return { do: "write", next: claimedNode(node, unopened), why: "claim" };
+        // Only the receiver of sealed content knows whether it is the newest.
+        if (unopened.sealedFor !== null) return { do: "missing" };
+        return { do: "write", next: claimedNode(node, unopened, node), why: "claim" };
       }
       if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
       return copy === null ? { do: "create" } : { do: "release" };
     case "stored": {
-      if (isCurrent) return { do: "serve" };
+      if (isCurrent) {
+        return copy.sealedFor === null ? { do: "serve" } : { do: "hand off", to: copy.sealedFor, mayTakeBack: true };
+      }
       const isMissing = unopened === null || (unopened !== undefined && unopened.incarnation !== node.incarnation);
       return isMissing ? { do: "missing" } : { do: "activate", what: "copy" };
     }
     case "moving": {
       if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
-      return { do: "activate", what: node.source?.owner === node.owner ? "copy" : "staged" };
+      // Activated already, by this server or one that owned the topic before; what is staged is then the same once more. Rows of
+      // an earlier epoch are not this content.
+      const content = copy ?? unopened ?? null;
+      const isActivated = content?.incarnation === node.incarnation && content.epoch > (node.source?.epoch ?? 0);
+      if (isActivated) return { do: "activate", what: "copy" };
+      if (staged !== null && shared !== null && isAwaited(node, staged, shared.store)) {
+        return { do: "activate", what: "staged" };
+      }
+      if (copy !== null) return { do: "release" };
+      // The database has lost what it had confirmed, and the source still has all.
+      const back = returnedNode(node);
+      return back === null ? { do: "missing" } : { do: "write", next: back, why: "return" };
     }
     case "sealed":
-      return copy?.sealedFor ? { do: "hand off", to: copy.sealedFor, mayTakeBack: false } : { do: "missing" };
+      return { do: "missing" };
   }
 }
 
@@ -150,12 +212,13 @@ export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
 /** Decides whether a server stages content that another server sends. */
 export function decideTransfer(
   { incarnation, owner, epoch }: StagedCopy,
-  { node, copy, staged, dropped }: TopicCopies & {
+  { node, copy, unopened, staged, dropped }: TopicCopies & {
     /** The node as read in this session. */
     readonly node: TopicNode | null;
   },
 ): TransferDecision {
-  if (copy?.incarnation === incarnation && copy.epoch >= epoch) return "passed";
+  const content = copy ?? unopened ?? null;
+  if (content?.incarnation === incarnation && content.epoch >= epoch) return "passed";
   if (dropped?.incarnation === incarnation && dropped.epoch > epoch) return "passed";
   if (staged?.incarnation === incarnation && staged.epoch > epoch) return "passed";
   if (staged?.incarnation === incarnation && staged.epoch === epoch && staged.owner === owner) return "staged";

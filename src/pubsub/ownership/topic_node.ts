@@ -7,6 +7,8 @@
 export interface ContentSource {
   readonly owner: string;
   readonly epoch: number;
+  /** The id of the shared store that has it; without one: the owner's own store. */
+  readonly store?: string;
 }
 
 /**
@@ -51,15 +53,17 @@ function inStore({ store: _, ...node }: TopicNode, store: string | undefined): T
 }
 
 /**
- * Written by a server of a shared store that finds other content under the name of a new topic: the tree was lost, and
- * this is what the topic had.
+ * Written by a server of a shared store that finds other content under the name of a new topic, or content of a later epoch: the
+ * tree was lost, and this is what the topic had.
  */
 export function claimedNode(
   node: TopicNode,
   content: Pick<TopicNode, "incarnation" | "baseOffset" | "epoch">,
+  { owner, store }: Pick<TopicNode, "owner" | "store">,
 ): TopicNode {
   const { incarnation, baseOffset } = content;
-  return { ...node, incarnation, baseOffset, epoch: Math.max(node.epoch, content.epoch) + 1, state: "stored" };
+  const epoch = Math.max(node.epoch, content.epoch) + 1;
+  return inStore({ owner, incarnation, baseOffset, epoch, state: "stored", source: null }, store);
 }
 
 /** Written by the owner before its first OK in an epoch. */
@@ -67,15 +71,15 @@ export function confirmedNode(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
 
-/** Written by a receiver when it has durably staged the sealed content. */
-export function takenNode(node: TopicNode, owner: string): TopicNode {
-  const source = { owner: node.owner, epoch: node.epoch };
-  return { ...node, owner, epoch: node.epoch + 1, state: "moving", source };
+/** Written by a receiver when it has durably staged the sealed content. `store`: the shared store of the receiver, if it has one. */
+export function takenNode(node: TopicNode, owner: string, store?: string): TopicNode {
+  const source = { owner: node.owner, epoch: node.epoch, ...(node.store === undefined ? {} : { store: node.store }) };
+  return inStore({ ...node, owner, epoch: node.epoch + 1, state: "moving", source }, store);
 }
 
-/** Written by the old owner to take the topic back; then no receiver can take it. */
+/** Written by the old owner to take the topic back; then no receiver can take it. The rows of a shared store are just opened again. */
 export function takenBackNode(node: TopicNode): TopicNode {
-  return takenNode(node, node.owner);
+  return node.store === undefined ? takenNode(node, node.owner) : takenOverNode(node, node.owner);
 }
 
 /**
@@ -111,8 +115,11 @@ export function restoredNode(node: TopicNode, copyEpoch: number): TopicNode | nu
   };
 }
 
-/** Written for an operator when a topic was moving to a lost server: its source still has all data. */
+/** Written when the content of a moving topic is lost at its receiver: its source still has all data. Null if there is no source. */
 export function returnedNode(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
-  return { ...node, owner: node.source.owner, epoch: node.epoch + 1 };
+  const { owner, store } = node.source;
+  const back = inStore({ ...node, owner, epoch: node.epoch + 1 }, store);
+  // The rows of a shared store are opened by its server at this epoch, or by the one that takes the topic over.
+  return store === undefined ? back : { ...back, state: "stored", source: null };
 }

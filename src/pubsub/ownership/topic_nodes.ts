@@ -47,8 +47,11 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
     throw refuse("epoch or base_offset is missing or invalid");
   }
   const source = (row["source"] ?? null) as ContentSource | null;
-  if (source !== null && (typeof source.owner !== "string" || !isNonNegativeInteger(source.epoch))) {
-    throw refuse("its source is invalid");
+  if (source !== null) {
+    const hasStore = source.store === undefined || typeof source.store === "string";
+    if (typeof source.owner !== "string" || !isNonNegativeInteger(source.epoch) || !hasStore) {
+      throw refuse("its source is invalid");
+    }
   }
   const { store } = row;
   if (store !== undefined && typeof store !== "string") throw refuse("its store is invalid");

@@ -56,7 +56,7 @@ export class LoadedRows {
     this.#results.set(nameOfLack(lack), result);
   }
 
-  /** Called after a commit: what was read may have changed. */
+  /** Called after a commit: what was read may have changed. Also called between the pieces of a transfer. */
   forget(): void {
     this.#results.clear();
   }

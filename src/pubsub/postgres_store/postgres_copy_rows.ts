@@ -9,7 +9,7 @@ import { StatementError } from "../../postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DroppedTopic, TopicCopy } from "../store/owned_store.ts";
 import { lostIds } from "../store/decide_read.ts";
-import type { TopicClient } from "../store/topic_client.ts";
+import { decodeName, type TopicClient } from "../store/topic_client.ts";
 import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
 import { lossDaysKept, lossesKept } from "../store/topic_losses.ts";
@@ -116,13 +116,22 @@ const statements = {
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
     AND incarnation = COALESCE($2::text, incarnation) AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
     RETURNING ${columns}, timeline, synchronous, ${timelineNow} AS timeline_now`,
-  find: `SELECT incarnation, base_offset, epoch, owner FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
+  names: `SELECT DISTINCT name FROM ${topic} WHERE place = ${staged}
+    OR (place = ${served} AND sealed_for IS NOT NULL) ORDER BY name`,
+  find:
+    `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
   give_up: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE name = $1::bytea AND place = ${served}
     AND base_offset < $2::bigint AND epoch < $3::bigint RETURNING id`,
   replace: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE place = ${served} AND epoch < $2::bigint
     AND name = (SELECT name FROM ${topic} WHERE id = $1::bigint) RETURNING id`,
   activate: `UPDATE ${topic} SET ${raised}, place = ${served}, epoch = $2::bigint, owner = $3::text, sender = NULL
     WHERE id = $1::bigint AND place = ${staged} RETURNING ${columns}`,
+  drop_unopened:
+    `WITH t AS (UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE name = $1::bytea AND place = ${served}
+      AND incarnation = $2::text AND epoch < $3::bigint RETURNING id, name, incarnation),
+    d AS (INSERT INTO SCHEMA.topic_dropped (name, incarnation, epoch) SELECT name, incarnation, $3::bigint FROM t
+      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch)
+    SELECT id FROM t`,
   discard:
     `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE id = $1::bigint AND place IN (${staged}, ${arriving})
     RETURNING id`,
@@ -185,6 +194,8 @@ export class PostgresCopyRows implements TopicCopyRows {
   readonly #server: string;
   /** Ids of dropped topics, whose rows are deleted step by step. */
   readonly #garbage: number[] = [];
+  /** A topic that was arriving may be left: the reply to its insertion, or to its removal, was lost. */
+  #mayHaveIncomplete = false;
 
   constructor(rows: FencedRows, server: string) {
     this.#rows = rows;
@@ -196,9 +207,9 @@ export class PostgresCopyRows implements TopicCopyRows {
     return [];
   }
 
-  /** Nothing belongs to this server alone: the coordination service knows which topics there are. */
-  names(): string[] {
-    return [];
+  /** The coordination service knows which topics there are; these wait for another store, or another store for them. */
+  async names(): Promise<string[]> {
+    return (await this.#run("names", [])).map((row) => decodeName(row["name"]));
   }
 
   async isEmpty(): Promise<boolean> {
@@ -225,11 +236,16 @@ export class PostgresCopyRows implements TopicCopyRows {
     return row === undefined ? null : { incarnation: String(row["incarnation"]), epoch: Number(row["epoch"]) };
   }
 
-  async unopened(name: string): Promise<Omit<TopicCopy, "sealedFor"> | null> {
+  async unopened(name: string): Promise<TopicCopy | null> {
     const [row] = await this.#run("find", [nameBytes(name)]);
     if (row === undefined) return null;
-    const [baseOffset, epoch] = [Number(row["base_offset"]), Number(row["epoch"])];
-    return { incarnation: String(row["incarnation"]), baseOffset, epoch };
+    const [baseOffset, epoch, sealedFor] = [Number(row["base_offset"]), Number(row["epoch"]), row["sealed_for"]];
+    return {
+      incarnation: String(row["incarnation"]),
+      baseOffset,
+      epoch,
+      sealedFor: typeof sealedFor === "string" ? sealedFor : null,
+    };
   }
 
   /** An earlier owner, or an earlier try, may have created it already. Content that was given up before is dropped. */
@@ -294,6 +310,11 @@ export class PostgresCopyRows implements TopicCopyRows {
     this.#garbage.push(id);
   }
 
+  async dropUnopened(name: string, incarnation: string, epoch: number): Promise<void> {
+    const rows = await this.#run("drop_unopened", [nameBytes(name), incarnation, epoch]);
+    for (const row of rows) this.#garbage.push(Number(row["id"]));
+  }
+
   async raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Promise<void> {
     await this.#change("raise_base_offset", id, [
       baseOffset,
@@ -304,7 +325,9 @@ export class PostgresCopyRows implements TopicCopyRows {
 
   async discard(id: number): Promise<void> {
     this.#rows.fences.delete(id);
-    for (const row of await this.#run("discard", [id])) this.#garbage.push(Number(row["id"]));
+    await this.#noteIncomplete(async () => {
+      for (const row of await this.#run("discard", [id])) this.#garbage.push(Number(row["id"]));
+    });
   }
 
   async discardArriving(except: ReadonlySet<number>): Promise<void> {
@@ -318,7 +341,8 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   async addArriving(topic: NewTopic, sender: string): Promise<number> {
-    return await this.#insert(topic, arriving, sender) as number; // names of arriving topics are not unique
+    const insert = () => this.#insert(topic, arriving, sender);
+    return await this.#noteIncomplete(insert) as number; // names of arriving topics are not unique
   }
 
   async isArriving(id: number): Promise<boolean> {
@@ -358,19 +382,32 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   get hasGarbage(): boolean {
-    return this.#garbage.length > 0;
+    return this.#garbage.length > 0 || this.#mayHaveIncomplete;
   }
 
   /** Deletes some rows of a dropped topic. A failure has no consequence: it is tried again. */
   async collectGarbage(): Promise<void> {
-    const [id] = this.#garbage;
-    if (id === undefined) return;
     try {
+      if (this.#mayHaveIncomplete) {
+        await this.discardArriving(new Set(this.#rows.fences.keys()));
+        this.#mayHaveIncomplete = false;
+      }
+      const [id] = this.#garbage;
+      if (id === undefined) return;
       for (const statement of deleteSome) if ((await this.#rows.write(statement, [id])).length > 0) return;
       await this.#rows.write(deleteTopic, [id]);
       this.#garbage.shift();
     } catch (error) {
       if (!(error instanceof StatementError)) throw error;
+    }
+  }
+
+  async #noteIncomplete<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#mayHaveIncomplete = true;
+      throw error;
     }
   }
 

@@ -137,6 +137,10 @@ export class PostgresTopicRows implements TopicRows {
     }));
   }
 
+  forgetLoaded(): void {
+    this.#loaded.forget();
+  }
+
   async commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
     const lost: LostTopic[] = [];
     const fenced: FencedChange[] = [];

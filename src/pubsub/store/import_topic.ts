@@ -20,7 +20,7 @@ import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from ".
 
 export class TopicImport {
   readonly name: string;
-  readonly #content: ContentName;
+  readonly content: ContentName;
   readonly #rows: TopicRows;
   readonly #reader = new TopicDataReader();
   readonly #hash = createHash("sha256");
@@ -53,7 +53,7 @@ export class TopicImport {
   constructor(rows: TopicRows, name: string, content: ContentName) {
     this.#rows = rows;
     this.name = name;
-    this.#content = content;
+    this.content = content;
     this.#stored = content.baseOffset;
   }
 
@@ -61,7 +61,7 @@ export class TopicImport {
   *importPiece(piece: Uint8Array): Steps {
     this.#hash.update(piece);
     if (this.topicId === 0) {
-      const { incarnation, baseOffset, epoch, owner } = this.#content;
+      const { incarnation, baseOffset, epoch, owner } = this.content;
       const arriving = { name: this.name, incarnation, baseOffset, epoch };
       this.topicId = yield* answerOf(this.#rows.copies.addArriving(arriving, owner));
       this.#change = emptyChange(this.topicId);
@@ -108,7 +108,7 @@ export class TopicImport {
     }
     switch (record.kind) {
       case "topic": {
-        const { incarnation, baseOffset, epoch } = this.#content;
+        const { incarnation, baseOffset, epoch } = this.content;
         const sent = record.topic;
         if (
           sent.name !== this.name || sent.incarnation !== incarnation || sent.baseOffset !== baseOffset ||

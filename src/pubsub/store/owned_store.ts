@@ -34,7 +34,7 @@ export interface TopicCopies {
   /** The last dropped copy. */
   readonly dropped: DroppedTopic | null;
   /** The content that a shared store has and this server has not opened. */
-  readonly unopened?: Omit<TopicCopy, "sealedFor"> | null;
+  readonly unopened?: TopicCopy | null;
 }
 
 /** Outgoing content of a topic. */
@@ -76,7 +76,10 @@ export interface OwnedStore {
   raiseGeneration(above?: number): Promise<number | null>;
   /** False even if all of its topics are damaged. */
   isEmpty(): Promise<boolean>;
-  /** Topics with an active or staged copy, except damaged ones. */
+  /**
+   * Topics with an active or staged copy, except damaged ones. Of a shared store: those that a transfer to or from another store
+   * has left staged or sealed.
+   */
   topics(): Promise<readonly string[]>;
   copiesOf(topic: string): Promise<TopicCopies>;
   /**
@@ -109,10 +112,13 @@ export interface OwnedStore {
   release(topic: string): Promise<void>;
   /** Only of a shared store: closes all copies. */
   releaseAll(): Promise<void>;
-  /** Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. */
-  drop(topic: string, epoch: number): Promise<void>;
-  /** Removes the staged copy. */
-  discard(topic: string): Promise<void>;
+  /**
+   * Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. In a shared store also one that this
+   * server has not opened, of this incarnation.
+   */
+  drop(topic: string, epoch: number, incarnation?: string): Promise<void>;
+  /** Removes this staged copy. One that was staged since stays: other servers stage in a shared store. */
+  discard(topic: string, staged: StagedCopy): Promise<void>;
   /** Keeps the copy out of use, for an operator. */
   setAside(topic: string): Promise<void>;
 }

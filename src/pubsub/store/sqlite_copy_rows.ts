@@ -90,6 +90,8 @@ export class SqliteCopyRows implements TopicCopyRows {
     return null;
   }
 
+  dropUnopened(): void {}
+
   takeOver(): null {
     return null;
   }

@@ -52,6 +52,8 @@ export class SqliteTopicRows implements TopicRows {
   /** Reading methods have all rows. */
   load(): void {}
 
+  forgetLoaded(): void {}
+
   commit(changes: readonly TopicChange[]): readonly LostTopic[] {
     this.#database.begin();
     for (const change of changes) this.#writer.write(change);

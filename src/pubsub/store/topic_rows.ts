@@ -234,7 +234,7 @@ export interface LostTopic {
 export interface TopicCopyRows {
   /** Ids of the topics that are served; damaged ones are reported and left out. */
   active(): Answer<readonly number[]>;
-  /** Names of the topics that are served or staged, except damaged ones. */
+  /** Names of the topics that are served or staged, except damaged ones; of a shared store those that are sealed or staged. */
   names(): Answer<string[]>;
   /** Whether the store has no data, as in a new folder. */
   isEmpty(): Answer<boolean>;
@@ -244,7 +244,7 @@ export interface TopicCopyRows {
   staged(name: string): Answer<StagedTopicRow | null>;
   dropped(name: string): Answer<DroppedTopic | null>;
   /** The content of a shared store under this name; null for a store that is not shared. */
-  unopened(name: string): Answer<Omit<TopicCopy, "sealedFor"> | null>;
+  unopened(name: string): Answer<TopicCopy | null>;
   /** Creates a topic without messages, which is served. Returns its id. */
   create(topic: NewTopic): Answer<number>;
   /** Writes the receiver of a topic that is now sealed. */
@@ -261,6 +261,8 @@ export interface TopicCopyRows {
   activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
   /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
   drop(topic: TopicRow, epoch: number): Answer<void>;
+  /** The same in a shared store for a topic that this server has not opened: its content of this incarnation and a lower epoch. */
+  dropUnopened(name: string, incarnation: string, epoch: number): Answer<void>;
   /** Starts new message ids after the base offset; `clients` have new positions. */
   raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Answer<void>;
   /** Drops a topic that was staged or is arriving. */
@@ -273,7 +275,7 @@ export interface TopicCopyRows {
   isArriving(id: number): Answer<boolean>;
   /** Deletes the messages of an arriving topic below `first`. Returns the bytes that its messages have less. */
   deleteBelow(id: number, first: number): Answer<number>;
-  /** Stages an arriving topic in place of another one. */
+  /** Stages an arriving topic in place of another one, which no server activates any longer. */
   stage(id: number, ends: TopicEnds, replaced: number | null): Answer<void>;
 }
 
@@ -297,6 +299,8 @@ export interface TopicRows {
   open(id: number): Answer<OpenedTopic>;
   /** Brings data that a reading method did not have: it is there at least until the next commit. */
   load(lacks: readonly Lack[]): Answer<void>;
+  /** Frees what `load` has brought, and asks again for what it could not bring: called by a reader between its pieces. */
+  forgetLoaded(): void;
   /**
    * All changes are durable then, except those of the topics that it returns. After an exception the outcome is unknown,
    * unless the disk is full.

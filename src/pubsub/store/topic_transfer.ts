@@ -7,7 +7,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { type ExportStep, exportTopic } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
-import type { ContentName, TopicCopies, TopicCopy } from "./owned_store.ts";
+import type { ContentName, StagedCopy, TopicCopies, TopicCopy } from "./owned_store.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import { exportsMax, importsMax } from "./topic_store_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";
@@ -167,8 +167,12 @@ export class TopicTransfer {
     for (const { name } of [...this.#topics.all()]) yield* this.release(name);
   }
 
-  *drop(name: string, epoch: number): Steps {
+  /** `incarnation`: that of content which this server has not opened; only used in a shared store. */
+  *drop(name: string, epoch: number, incarnation: string | null = null): Steps {
     const here = this.#topics.get(name);
+    if (here === null && incarnation !== null) {
+      return yield* answerOf(this.#copies.dropUnopened(name, incarnation, epoch));
+    }
     if (here === null || here.epoch >= epoch) return;
     yield* this.#engine.writePending();
     yield* this.#changeRow(here, this.#copies.drop(here.row(), epoch));
@@ -192,9 +196,10 @@ export class TopicTransfer {
     yield* this.#topics.load(id);
   }
 
-  *discard(name: string): Steps {
+  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): Steps {
     const staged = yield* answerOf(this.#copies.staged(name));
-    if (staged !== null) yield* answerOf(this.#copies.discard(staged.id));
+    const isSame = staged?.incarnation === incarnation && staged.sender === owner && staged.epoch === epoch;
+    if (isSame) yield* answerOf(this.#copies.discard(staged.id));
   }
 
   *setAside(name: string): Steps {
@@ -231,6 +236,7 @@ export class TopicTransfer {
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
     if (this.#requireTopic(of.name, epoch) !== of) throw staleError(`Topic ${quote(of.name)} was replaced`);
+    this.#rows.forgetLoaded();
     try {
       let next = steps.next();
       while (next.done !== true && next.value instanceof Promise) next = steps.next(yield next.value);
@@ -252,9 +258,7 @@ export class TopicTransfer {
   *importBegin(name: string, content: ContentName): Steps<number> {
     const staged = yield* answerOf(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
-      throw staleError(
-        `Cannot receive topic ${quote(name)} of epoch ${content.epoch}: ${staged.epoch} is already staged`,
-      );
+      throw newerError(name, content, staged.epoch);
     }
     this.#topics.requireRoomFor(name);
     if (this.#imports.size >= importsMax) throw busyError("import", name, importsMax);
@@ -274,8 +278,13 @@ export class TopicTransfer {
   }
 
   *#stage(received: TopicImport, hash: string): Steps {
-    const replaced = yield* answerOf(this.#copies.staged(received.name));
     yield* received.checkComplete(hash);
+    const replaced = yield* answerOf(this.#copies.staged(received.name));
+    if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
+      // Another server of this store was faster, and may have taken the topic already.
+      if (replaced.epoch > received.content.epoch) throw newerError(received.name, received.content, replaced.epoch);
+      if (replaced.epoch === received.content.epoch) return yield* answerOf(this.#copies.discard(received.topicId));
+    }
     yield* answerOf(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
   }
 
@@ -327,6 +336,8 @@ const quote = (name: string) => JSON.stringify(name);
 const describeState = ({ incarnation, epoch, sealedFor }: StoredTopic) =>
   `${incarnation} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quote(sealedFor)},`}`;
 const staleError = (message: string) => new BatonError("STALE_TOKEN", message);
+const newerError = (name: string, { epoch }: ContentName, staged: number) =>
+  staleError(`Cannot receive topic ${quote(name)} of epoch ${epoch}: ${staged} is already staged`);
 const missingError = (name: string, where: string) =>
   new BatonError("NOT_HELD", `Topic ${quote(name)} is not on this server${where}`);
 const busyError = (what: string, name: string, most: number) =>

@@ -45,6 +45,8 @@ export interface DatabasePlan {
   readonly replication: Replication;
   /** It has a small disk, which is full now and then; needs root. */
   readonly isOnSmallDisk: boolean;
+  /** One server has a data directory: topics move from it into the database and back. */
+  readonly isMixed?: boolean;
   /** A short dose: without faults that are slow, and nobody measures how soon topics are served again. */
   readonly isShort?: boolean;
 }
@@ -167,6 +169,7 @@ class Campaign {
     const database = await this.#startDatabase();
     const service = await Service.start({
       ...{ database, folder: folder("service"), backend, random, sessionTimeoutMs },
+      isMixed: this.#options.database?.isMixed === true,
       ...{ servers: 3, proxies: 3, hasStorageFaults, serverWords: retention?.words ?? [] },
     });
     this.#ends.push(() => service[Symbol.asyncDispose]());
@@ -206,7 +209,8 @@ class Campaign {
     await this.#heal(world);
     await this.#drain(world, cli);
     // Nothing else has the processors now.
-    if (database !== null && this.#options.database?.isShort !== true) await this.#judgeTakeOvers(world);
+    const { isShort = false, isMixed = false } = this.#options.database ?? {};
+    if (database !== null && !isShort && !isMixed) await this.#judgeTakeOvers(world);
     // What expires on the way changes the content.
     if ((retention?.expiresAfterMs ?? Infinity) === Infinity) await this.#carryAround(world);
     await cli.wakeSleeper();
@@ -388,12 +392,12 @@ class Campaign {
   }
 
   /** Nothing is put or had now: wherever a topic goes, it stays what it is. One client has had nothing of it so far. */
-  async #carryAround({ service, backend, control, topics, database }: World): Promise<void> {
+  async #carryAround({ service, backend, control, topics }: World): Promise<void> {
     using tap = new ContentTap(service.servers.map(({ relay }) => relay));
     await using zk = await connect({ servers: parseServers(backend.servers) });
     const options = { clock: systemClock(), withinMs: patienceMs };
     // Within a database nothing is copied.
-    const isCopied = database === null;
+    const kindOf = (server: string | undefined) => service.servers.find(({ id }) => id === server)?.way ?? null;
     for (const topic of topics) {
       for (const { id } of [...service.servers, ...service.servers.slice(0, 1)]) {
         // A busy machine may cost a server its session: what was kept is moved at another try.
@@ -401,7 +405,7 @@ class Campaign {
           const now = await moveTopic(zk, service.path, { topic, to: id }, options);
           return now.kind === "moved" || now.kind === "there" ? now : null;
         }, { withinMs: patienceMs, everyMs: 100, what: `"${topic}" to be moved to ${id}` });
-        if (outcome.kind === "there" || !isCopied) continue;
+        if (outcome.kind === "there" || (kindOf(id) !== null && kindOf(outcome.from) !== null)) continue;
         const content = tap.contents.get(topic);
         tap.contents.delete(topic);
         if (content !== undefined) control.content(topic, content.epoch, content.digest);

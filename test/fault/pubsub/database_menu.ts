@@ -1,4 +1,4 @@
-/** Faults of the database that all servers share, and of their connections to it. Each counts only if it had an effect. */
+/** Faults of the database that servers share, and of their connections to it. Each counts only if it had an effect. */
 import type { StatementCut } from "../../support/statement_cutter.ts";
 import type { PostgresPair } from "../../support/postgres_pair.ts";
 import type { PubsubFault } from "./faults.ts";
@@ -7,6 +7,15 @@ import { pick, span, toOne, type World } from "./world.ts";
 const cuts: readonly StatementCut[] = ["before", "sent", "after"];
 /** Most of what a server does is the first one. */
 const statements = ["topic_batch", "topic_batch", "topic_open", "topic_read", "topic_insert", "topic_read_messages"];
+/** Those of transfers from and into another store. */
+const transferStatements = [
+  "topic_isArriving",
+  "topic_stage\0",
+  "topic_activate",
+  "topic_seal",
+  "topic_clients_after",
+  "topic_drop",
+];
 const cutMsMax = 3000;
 const lookMs = 10;
 /** Statements wait for a lock for 10 s. */
@@ -32,7 +41,8 @@ function cutting(cut: StatementCut, weight: number): PubsubFault {
       const { database } = world;
       await toOne(world, database === null ? [] : world.service.servers, async ({ id, way }) => {
         if (way === null || database === null) return;
-        const statement = pick(world, statements);
+        const isMixed = world.service.servers.some((server) => server.way === null);
+        const statement = pick(world, isMixed ? [...statements, ...transferStatements] : statements);
         const cutter = database.cutterOf(way);
         const before = cutter.cuts;
         cutter.arm(cut, statement);
@@ -53,10 +63,11 @@ const connections: readonly PubsubFault[] = [
     apply: async (world) => {
       let name: string | null = null;
       await toOne(world, world.service.servers, async ({ id, way }) => {
+        if (way === null) return;
         name = id;
-        for (const cutter of way?.cutters ?? []) cutter.hold();
+        for (const cutter of way.cutters) cutter.hold();
         await world.wait(span(world, 0.1, 1.5) * world.sessionTimeoutMs);
-        for (const cutter of way?.cutters ?? []) cutter.release();
+        for (const cutter of way.cutters) cutter.release();
       });
       return name;
     },

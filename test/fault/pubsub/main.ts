@@ -1,7 +1,8 @@
 /**
  * The full dose: `scripts/fault pubsub [--rounds N | --minutes M] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]… [--rate N]
  * [--lanes N] [--only FAULT] [--retain messages|size|age] [--store postgres [--database KIND]…] [--keep]`. A round is a campaign with a service of its own; each backend has its rounds.
- * With `--store postgres` servers share a database; KIND is one of synchronous, asynchronous (fail-overs), full-disk: rounds take turns.
+ * With `--store postgres` servers share a database; KIND is one of synchronous, asynchronous (fail-overs), full-disk, mixed (one server has a data
+ * directory, and topics move between both): rounds take turns.
  * `scripts/fault pubsub --defects` instead puts the defects of the paper's program back and has the judge find each.
  */
 import process from "node:process";
@@ -85,6 +86,7 @@ function databasesOf(
     synchronous: { replication: "synchronous", isOnSmallDisk: false },
     asynchronous: { replication: "asynchronous", isOnSmallDisk: false },
     "full-disk": { replication: "none", isOnSmallDisk: true },
+    mixed: { replication: "synchronous", isOnSmallDisk: false, isMixed: true },
   } as const satisfies Record<string, DatabasePlan>;
   const canMount = canMountDisk("rounds whose disk is full are left out");
   return (kinds ?? Object.keys(known)).flatMap((name) => {

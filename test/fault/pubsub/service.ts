@@ -33,8 +33,10 @@ export interface ServiceOptions {
   readonly proxies: number;
   /** Servers' disks can forget, fill up and err. */
   readonly hasStorageFaults: boolean;
-  /** All servers have their topics there; null: each has a data directory. */
+  /** Servers have their topics there; null: each has a data directory. */
   readonly database: PostgresPair | null;
+  /** The first server has a data directory, whatever the others have. */
+  readonly isMixed: boolean;
   /** More for `baton pubsub server`. */
   readonly serverWords: readonly string[];
 }
@@ -191,7 +193,8 @@ async function makeRole(id: string, kind: Role["kind"], root: string, options: S
   const coordination = await Promise.all(backend.nodes.map(({ address }) => ChaosProxy.start(address)));
   const place = join(folder, id);
   mkdirSync(place);
-  const way = kind === "server" && database !== null ? await database.way() : null;
+  const hasFolder = database === null || (options.isMixed && id === "s1");
+  const way = kind === "server" && !hasFolder ? await database.way() : null;
   const dataDir = kind === "server" && way === null ? join(folder, "data", id) : null;
   if (dataDir !== null) mkdirSync(dataDir, { recursive: true });
   const storage = dataDir !== null && options.hasStorageFaults ? new StorageFaults(dataDir) : null;

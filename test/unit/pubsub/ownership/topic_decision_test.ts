@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { decideTopic, type TopicFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
+import { decideTopic, decideTransfer, type TopicFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
 import {
   assignedNode,
   confirmedNode,
@@ -104,14 +104,17 @@ test("a topic that is given up begins again under another incarnation, with high
   expect(times).toBe(511);
 });
 
+const db = { store: "db", isOwnerThere: true };
+const [here, gone] = [{ shared: db }, { shared: { ...db, isOwnerThere: false } }];
+
 test("a topic of a shared store is opened by its owner, and taken over by another server when its owner is gone", () => {
-  const [here, gone] = [{ shared: { isOwnerThere: true } }, { shared: { isOwnerThere: false } }];
-  expect(decide({ ...here })).toEqual({ do: "activate", what: "copy" });
-  expect(decide({ ...here, copy: open })).toEqual({ do: "serve" });
+  const node = { ...stored, store: "db" };
+  expect(decide({ ...here, node })).toEqual({ do: "activate", what: "copy" });
+  expect(decide({ ...here, node, copy: open })).toEqual({ do: "serve" });
   const older = { ...open, epoch: 3 };
-  expect(decide({ ...here, copy: older })).toEqual({ do: "activate", what: "copy" });
-  expect(decide({ ...here, copy: { ...open, epoch: 5 } })).toEqual({ do: "read again" });
-  const others = { ...stored, owner: "s2" };
+  expect(decide({ ...here, node, copy: older })).toEqual({ do: "activate", what: "copy" });
+  expect(decide({ ...here, node, copy: { ...open, epoch: 5 } })).toEqual({ do: "read again" });
+  const others = { ...node, owner: "s2" };
   const next = takenOverNode(others, "s1");
   expect(next).toEqual({ ...others, owner: "s1", epoch: 5 });
   expect(decide({ ...gone, node: others })).toEqual({ do: "write", next, why: "take over" });
@@ -120,22 +123,111 @@ test("a topic of a shared store is opened by its owner, and taken over by anothe
   expect(decide({ ...here, node: { ...others, epoch: 5 }, copy: open })).toEqual({ do: "release" });
   const moving = { ...others, state: "moving", source: { owner: "s9", epoch: 3 } } as const;
   expect(decide({ ...gone, node: moving })).toMatchObject({ why: "take over", next: { state: "moving", epoch: 5 } });
-  expect(decide({ ...gone, node: assignedNode("s2", "b") })).toEqual({ do: "none" }); // a proxy assigns it
+  expect(decide({ ...gone, node: assignedNode("s2", "b", "db") })).toEqual({ do: "none" }); // a proxy assigns it
   expect(decide({ ...gone, node: { ...others, state: "sealed" } })).toEqual({ do: "none" });
+  // Topics of another store are left to its servers, and this id had another store before.
+  expect(decide({ ...gone, node: { ...others, store: "other" } })).toEqual({ do: "none" });
+  expect(decide({ ...here, node: stored })).toEqual({ do: "missing" });
 });
 
 test("content of a shared store is claimed for a node that a lost tree has lost, and never for one that gave it up", () => {
-  const here = { shared: { isOwnerThere: true } };
-  const content = { incarnation: "b", baseOffset: 0, epoch: 7 };
+  const content = { incarnation: "b", baseOffset: 0, epoch: 7, sealedFor: null };
   const made = assignedNode("s1", "c", "db");
   const next = { ...made, incarnation: "b", epoch: 8, state: "stored" } as const;
   expect(decide({ ...here, node: made, unopened: content })).toEqual({ do: "write", next, why: "claim" });
   expect(decide({ ...here, node: { ...made, baseOffset: 2 ** 44, epoch: 9 }, unopened: content })).toEqual({
     do: "create",
   });
-  expect(decide({ ...here, node: { ...made, incarnation: "b" }, unopened: content })).toEqual({ do: "create" });
+  const same = { ...made, incarnation: "b" };
+  expect(decide({ ...here, node: same, unopened: { ...content, epoch: 1 } })).toEqual({ do: "create" });
   expect(decide({ ...here, node: made, copy: { ...open, epoch: 1 } })).toEqual({ do: "release" });
   // A row that is missing, or another one, is not replaced by an empty topic.
-  expect(decide({ ...here, unopened: null })).toEqual({ do: "missing" });
-  expect(decide({ ...here, unopened: { ...content, incarnation: "d" } })).toEqual({ do: "missing" });
+  const node = { ...stored, store: "db" };
+  expect(decide({ ...here, node, unopened: null })).toEqual({ do: "missing" });
+  expect(decide({ ...here, node, unopened: { ...content, incarnation: "d" } })).toEqual({ do: "missing" });
+  // Whether sealed content is the newest, only its receiver knows.
+  expect(decide({ ...here, node: made, unopened: { ...content, sealedFor: "s3" } })).toEqual({ do: "missing" });
+  // A tree that was put back: content of a later epoch is claimed, whichever store the node names.
+  const claimed = { ...node, epoch: 8 };
+  for (const old of [node, { ...stored, owner: "s3" }, { ...stored, owner: "s3", state: "sealed" as const }]) {
+    expect(decide({ ...here, node: old, unopened: content })).toEqual({ do: "write", next: claimed, why: "claim" });
+  }
+  expect(decideTransfer({ incarnation: "b", owner: "s3", epoch: 4 }, {
+    ...{
+      node: { ...stored, owner: "s3", state: "sealed" },
+      copy: null,
+      staged: null,
+      dropped: null,
+      unopened: content,
+    },
+  })).toBe("passed");
+});
+
+test("a transfer into a shared store, step by step: any of its servers takes and activates what one has staged", () => {
+  const sent = { ...staged, owner: "s3" };
+  const node = { ...stored, owner: "s3" };
+  const facts = { ...here, staged: sent, unopened: null };
+  const moving = takenNode(node, "s1", "db");
+  expect(moving).toMatchObject({
+    owner: "s1",
+    epoch: 5,
+    state: "moving",
+    source: { owner: "s3", epoch: 4 },
+    store: "db",
+  });
+  expect(decide({ ...facts, node })).toEqual({ do: "write", next: moving, why: "take" });
+  expect(decide({ ...facts, node: moving })).toEqual({ do: "activate", what: "staged" });
+  // Rows of an earlier time in this store are not the content that was sent.
+  const earlier = { ...open, epoch: 2, sealedFor: "s3" };
+  expect(decide({ ...facts, node: moving, unopened: earlier })).toEqual({ do: "activate", what: "staged" });
+  expect(decide({ ...here, node: moving, unopened: earlier })).toMatchObject({ do: "write", why: "return" });
+  expect(decide({ ...here, node: moving, copy: { ...open, epoch: 5 } })).toMatchObject({ why: "confirm" });
+  // Its owner dies: staged and activated content is found by the next one.
+  const next = takenOverNode(moving, "s2");
+  expect(decide({ ...gone, me: "s2", node: moving, staged: sent })).toEqual({ do: "write", next, why: "take over" });
+  expect(decide({ ...facts, me: "s2", node: next })).toEqual({ do: "activate", what: "staged" });
+  const activated = { ...open, epoch: 5 };
+  expect(decide({ ...here, me: "s2", node: next, unopened: activated })).toEqual({ do: "activate", what: "copy" });
+  // It was staged twice.
+  expect(decide({ ...facts, me: "s2", node: next, unopened: activated })).toEqual({ do: "activate", what: "copy" });
+  // The database has lost both: the source has everything.
+  expect(decide({ ...here, me: "s2", node: next, unopened: null })).toEqual({
+    ...{ do: "write", why: "return" },
+    next: { ...node, epoch: 7, state: "moving", source: { owner: "s3", epoch: 4 } },
+  });
+});
+
+test("staged content of a shared store is discarded only if no server can need it any longer", () => {
+  const sent = { ...staged, owner: "s3" };
+  const facts = { ...here, staged: sent, unopened: null };
+  const node = { ...stored, owner: "s3" };
+  expect(decide({ ...facts, node: { ...node, epoch: 5 } })).toEqual({ do: "discard" });
+  expect(decide({ ...facts, node: { ...node, owner: "s4" } })).toEqual({ do: "discard" });
+  // Another server is about to activate it; or has staged it after this node was read.
+  expect(decide({ ...facts, node: takenNode(node, "s2", "db") })).toEqual({ do: "none" });
+  expect(decide({ ...facts, node: { ...node, epoch: 3, incarnation: "a" } })).toEqual({ do: "read again" });
+  expect(decide({ ...facts, node: { ...stored, epoch: 3, store: "db" }, copy: { ...open, epoch: 3 } })).toEqual({
+    do: "serve",
+  });
+});
+
+test("a transfer out of a shared store: the sealed rows are handed off, taken back, and dropped when another store has them", () => {
+  const node = { ...stored, store: "db" };
+  const back = takenBackNode(node);
+  expect(decide({ ...here, node, copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });
+  expect(back).toEqual({ ...node, epoch: 5 });
+  expect(decide({ ...here, node: back, copy: sealed })).toEqual({ do: "activate", what: "copy" });
+  // The receiver has a store of its own.
+  expect(decide({ me: "s2", node, staged })).toMatchObject({ do: "write", why: "take" });
+  const moving = takenNode(node, "s2");
+  expect(moving).toMatchObject({ owner: "s2", epoch: 5, source: { owner: "s1", epoch: 4, store: "db" } });
+  expect("store" in moving).toBe(false);
+  const rows = { unopened: sealed };
+  for (const facts of [{ copy: sealed }, rows]) {
+    expect(decide({ ...here, node: moving, ...facts })).toEqual({ do: "none" });
+    expect(decide({ ...gone, node: moving, ...facts })).toEqual({ do: "none" });
+    expect(decide({ ...here, node: confirmedNode(moving), ...facts })).toEqual({ do: "drop", epoch: 5 });
+  }
+  // The receiver is lost for good: the rows are opened again, by any server of the store.
+  expect(returnedNode(moving)).toEqual({ ...node, epoch: 6 });
 });

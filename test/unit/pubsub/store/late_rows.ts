@@ -99,6 +99,10 @@ export class LateRows implements TopicRows {
     });
   }
 
+  forgetLoaded(): void {
+    this.#loaded.clear();
+  }
+
   commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
     return LateAnswer.of(() => {
       this.#loaded.clear();
