@@ -24,17 +24,17 @@ function bunTest(name: string, minutesMax: number, ...args: string[]): Tier {
   return { name, minutesMax, command: ["bun", "test", `--timeout=${testMsMax}`, ...args] };
 }
 
-/** Two files at a time, since tests wait for most of their time; not the faults, each of which runs many rounds at once. */
+/** Two or three files at a time, since tests wait for most of their time; not the faults, each of which runs many rounds at once. */
 const tiers: readonly Tier[] = [
   { name: "gate", command: ["bun", "scripts/tidy.ts"], minutesMax: 2 },
   bunTest("unit", 5, "--parallel=2", "./test/unit", "./test/support", "./test/checker"),
   bunTest("model", 6, "--parallel=2", "./test/model"),
   bunTest("conformance", 8, "--parallel=2", "./test/conformance"),
-  bunTest("integration", 12, "--parallel=2", "./test/integration"),
-  bunTest("cli", 12, "--parallel=2", "./test/cli"),
+  bunTest("integration", 12, "--parallel=3", "./test/integration"),
+  bunTest("cli", 12, "--parallel=3", "./test/cli"),
   bunTest("runtime", 8, "--parallel=2", "./test/runtime"),
   bunTest("release", 8, "--parallel=2", "./test/release"),
-  bunTest("simulation", 8, "./test/simulation"),
+  bunTest("simulation", 8, "--parallel=2", "./test/simulation"),
   bunTest("fault", 12, "./test/fault"),
 ];
 
