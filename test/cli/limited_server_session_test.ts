@@ -147,6 +147,6 @@ describe.each(kinds)("%s", (kind) => {
 
   test("operations were refused, or never asked for", () => {
     if (kind === "clickhouse") expect(server.refused).toEqual([]);
-    else expect(new Set(server.refused)).toEqual(new Set(["create2", "createContainer"]));
+    else expect(new Set(server.refused)).toEqual(new Set(["create2", "createContainer", "addWatch"]));
   });
 });
