@@ -54,7 +54,7 @@ interface ServerOperation {
 const operations: Readonly<Record<string, ServerOperation>> = {
   ls: { takes: "no name", names: 0, run: listServers },
   move: { takes: "a topic, and --to ID", names: 1, run: move },
-  drain: { takes: "a server's id; --to ID names the server that gets its topics", names: 1, run: drain },
+  drain: { takes: "a server's id", names: 1, run: drain },
   rebalance: { takes: "no name", names: 0, run: rebalance },
   forget: { takes: "a server's id", names: 1, run: forget },
   "forget-client": { takes: "a topic and a client's id", names: 2, run: forgetClient },

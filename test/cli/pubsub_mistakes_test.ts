@@ -279,7 +279,8 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [64, "server lss", 'unknown operation "lss" of baton pubsub server'],
     [64, "server move news", "needs --to"],
     [64, "server verify", "needs --data-dir FOLDER"],
-    [64, "server drain s1 --to s2", "--to is not for drain, only for move"],
+    [64, "server rebalance --to s2", "--to is not for rebalance, only for move, drain"],
+    [64, "server drain s1 --to s2 --undo", "--undo takes topics again, and has no --to"],
     [
       64,
       "server --id s1 --data-dir s1 --accept-loss",
