@@ -60,6 +60,9 @@ export function deadLetterLine(message: ClaimedMessage, format: DeadLetterFormat
   return `${JSON.stringify(deadLetterJson(message, format))}\n`;
 }
 
+/** The start of every line. */
+export const deadLetterLineStart = JSON.stringify({ version: 1, id: "" }).slice(0, -2);
+
 /** The start of a line, which identifies its message whatever was redacted. */
 export function deadLetterLinePrefix({ id }: ClaimedMessage): string {
   return `${JSON.stringify({ version: 1, id }).slice(0, -1)},`;

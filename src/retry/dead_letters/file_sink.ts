@@ -4,7 +4,12 @@ import { dirname } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
 import { flushPath } from "../../storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { type DeadLetterFormat, deadLetterLine, deadLetterLinePrefix } from "./dead_letter_record.ts";
+import {
+  type DeadLetterFormat,
+  deadLetterLine,
+  deadLetterLinePrefix,
+  deadLetterLineStart,
+} from "./dead_letter_record.ts";
 import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
 export interface FileSinkOptions extends DeadLetterFormat {
@@ -29,6 +34,7 @@ export class FileSink implements DeadLetterSink {
       // Readable as well: after a crash the end of the file is read.
       const fd = openSync(path, "a+", 0o600);
       if (lockFile(fd)) {
+        endLastLine(fd);
         flushPath(dirname(path));
         return new OpenFileSink(path, fd, this.#options);
       }
@@ -87,6 +93,31 @@ export function planAppend(tail: string, line: string, prefix = line): "present"
   const last = tail.slice(end);
   // The rest of an incomplete line may differ, if it was written with another redaction.
   return last !== "" && (line.startsWith(last) || last.startsWith(prefix)) ? "cut" : "append";
+}
+
+/**
+ * Removes a line that a crash left incomplete: its dead letter is sent again, unless it was redriven or purged since, and a line that
+ * follows it would be a part of it. An unfinished line of another program is ended.
+ */
+function endLastLine(fd: number): void {
+  const { size } = fstatSync(fd);
+  if (size === 0 || readText(fd, size - 1, size) === "\n") return;
+  const start = startOfLastLine(fd, size);
+  const first = readText(fd, start, Math.min(size, start + deadLetterLineStart.length));
+  if (deadLetterLineStart.startsWith(first)) ftruncateSync(fd, start);
+  else writeAll(fd, Buffer.from("\n"));
+}
+
+/** How much of the file is read at a time. Bytes. */
+const chunkBytes = 64 << 10;
+
+function startOfLastLine(fd: number, size: number): number {
+  for (let end = size; end > 0; end -= chunkBytes) {
+    const from = Math.max(0, end - chunkBytes);
+    const newline = readText(fd, from, end).lastIndexOf("\n");
+    if (newline >= 0) return from + newline + 1;
+  }
+  return 0;
 }
 
 /** Reads one character for each byte, so that an incomplete UTF-8 sequence is kept. */

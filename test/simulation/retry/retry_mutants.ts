@@ -173,6 +173,14 @@ export const retryMutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
+    name: "a line that a power cut left incomplete stays in front of the next dead letter",
+    world: "retry",
+    changes: [{ file: "src/retry/dead_letters/file_sink.ts", from: "        endLastLine(fd);\n", to: "" }],
+    kinds: ["judge"],
+    from: 3330,
+    seeds: 40,
+  },
+  {
     name: "with fifo a redriven message does not wait for the one in flight",
     world: "retry",
     changes: [{

@@ -1,5 +1,5 @@
 /** The processes around a message store as simulated programs: processors, submitters, an operator. All of them run the real code. */
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { connectionSettings } from "../../../src/config/coordination_settings.ts";
 import { type ConfigSources, resolveSettings } from "../../../src/config/resolve_settings.ts";
 import { retrySettings } from "../../../src/config/retry_settings.ts";
@@ -372,13 +372,15 @@ async function operate(
   });
 }
 
-/** The ids in the file of dead letters, in its order. */
-export function lettersIn(path: string): string[] {
-  try {
-    const lines = readFileSync(path, "utf8").split("\n").filter((line) => line !== "");
-    return lines.map((line) => (JSON.parse(line) as { id: string }).id);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
-    throw error;
-  }
+/** The ids in the file of dead letters, in its order; a line that cannot be read is a problem. */
+export function lettersIn(path: string, addProblem: (sentence: string) => void): string[] {
+  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
+  return text.split("\n").filter((line) => line !== "").flatMap((line) => {
+    try {
+      return [(JSON.parse(line) as { id: string }).id];
+    } catch {
+      addProblem(`the file of dead letters has a broken line: ${line}`);
+      return [];
+    }
+  });
 }

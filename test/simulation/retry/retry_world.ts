@@ -327,13 +327,13 @@ class RetryWorld {
 
   #judge(): void {
     const { folder } = this.#disk;
-    const { problems } = verifyRetryStore(folder);
+    const problems = [...verifyRetryStore(folder).problems];
     using database = new RetryDatabase(folder, { mustExist: true });
     const rows = database.all("SELECT * FROM messages ORDER BY seq");
     const name = String(database.get("SELECT name FROM store")?.["name"]);
     const { rules, letterPath } = this.#system;
     this.#oracle.judge(rows, (seq) => `${name}-${seq}`, {
-      letters: rules.forwards ? lettersIn(letterPath) : null,
+      letters: rules.forwards ? lettersIn(letterPath, (sentence) => problems.push(sentence)) : null,
       problems,
     });
   }

@@ -159,6 +159,21 @@ describe("letters to a file", () => {
     }
   });
 
+  test("are whole after one that a crash left incomplete and that was redriven, and after text of others", async () => {
+    for (
+      const [before, rest] of [['{"version":1,"id":"x-1","na', ""], ['{"ver', ""], ["a note", "a note\n"]] as const
+    ) {
+      using bench = new Bench();
+      writeFileSync(bench.path, `{}\n${before}`);
+      bench.rig.call("markForwarding", 1, 3);
+      bench.rig.call("change", "1", "redrive", 5);
+      await bench.office().run(ended);
+      const text = readFileSync(bench.path, "utf8");
+      expect(text.startsWith(`{}\n${rest}{"version":1,"id":"`)).toBe(true);
+      expect(text.split("\n").length).toBe(rest === "" ? 3 : 4);
+    }
+  });
+
   test("wait for a file that another process has, and stay in the store meanwhile", async () => {
     using bench = new Bench(1);
     bench.isLocked = true;
