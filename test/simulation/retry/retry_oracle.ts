@@ -26,8 +26,10 @@ export interface SimTry {
   /** The status or the exit code; null: it was cut off. */
   answer: number | null;
   retryAfterMs: number;
-  /** Its process has learned that the lease is lost: its end was recorded before it ended. */
-  isLost: boolean;
+  /** Its process has seen its end: if it was not counted, its message had been taken back before. */
+  hasResult: boolean;
+  /** What its machine had been suspended when it started. */
+  readonly suspendedMs: number;
 }
 
 interface KnownMessage {
@@ -120,7 +122,18 @@ export class RetryOracle {
     const { world } = this;
     const message = this.#message(id);
     const startMs = world.nowMs;
-    const started = { id, fence, tries, process, startMs, endMs: null, answer: null, retryAfterMs: 0, isLost: false };
+    const started = {
+      id,
+      fence,
+      tries,
+      process,
+      startMs,
+      endMs: null,
+      answer: null,
+      retryAfterMs: 0,
+      hasResult: false,
+      suspendedMs: process.machine.suspendedMs,
+    };
     world.log(() => `${process.name} tries ${id}, fence ${fence}, after ${tries} tries`);
     world.count("tries");
     if (message.end !== null) {
@@ -142,9 +155,10 @@ export class RetryOracle {
     return started;
   }
 
-  /** Whether a try runs. What a stopped process has asked by HTTP is open until it goes on: no other process can end it. */
-  #isBeside({ endMs, process }: SimTry): boolean {
-    return endMs === null && (this.#options.kind === "command" || process.state !== "stopped");
+  /** Whether a try runs. What a stopped or suspended process has asked by HTTP is open until it looks at its lease: no other can end it. */
+  #isBeside({ endMs, process, suspendedMs }: SimTry): boolean {
+    if (endMs !== null || this.#options.kind === "command") return endMs === null;
+    return process.state !== "stopped" && suspendedMs === process.machine.suspendedMs;
   }
 
   ended(one: SimTry, answer: number | null, result: TryResult | null = null): void {
@@ -152,14 +166,15 @@ export class RetryOracle {
     this.world.log(() => `${one.process.name}: the try of ${one.id} ended, ${answer ?? "cut off"}`);
     one.endMs = this.world.nowMs;
     one.answer = answer;
-    one.isLost = result?.kind === "lost";
+    one.hasResult = result !== null;
     if (result?.kind === "tried") one.retryAfterMs = result.end.retryAfterMs ?? 0;
   }
 
   #checkDelay(process: SimProcess, message: KnownMessage, next: SimTry): void {
     const last = message.tries.at(-1);
-    if (last === undefined || last.endMs === null || last.isLost || message.isForced || next.tries === 0) return;
+    if (last === undefined || last.endMs === null || message.isForced || next.tries === 0) return;
     const isCounted = next.tries > last.tries;
+    if (last.hasResult && !isCounted) return;
     const least = Math.max(leastDelayMs(this.#options.policy, next.tries), isCounted ? last.retryAfterMs : 0);
     const { wallSteps, clockRate } = process.machine;
     const { endMs } = last;
