@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";
+import { parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/lock/lock_path.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
@@ -72,6 +73,13 @@ for (const kind of backends) {
         waiting.push(crew.acquire(zk, "o", { priority }).then((lease) => (order.push(priority), lease.release())));
         await eventually(async () => (await lockStatus(first, "o", { root: crew.root })).waiters.length === index + 1);
       }
+      // The grant that another contender has in advance counts until the better one has withdrawn it.
+      const path = lockPath("o", crew.root);
+      await eventually(async () => {
+        const [queue, grants] = [await first.getChildren(path.queue), await first.getChildren(path.holders)];
+        const best = queue.children.map(parseContender).find((node) => node?.priority === 5);
+        return grants.children.some((name) => parseHolder(name)?.guid === best?.guid);
+      });
       await held.release();
       await Promise.all(waiting);
       expect(order).toEqual([5, 100, 200, 300]);
