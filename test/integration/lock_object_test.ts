@@ -5,6 +5,7 @@ import { newGuid } from "../../src/support/guid.ts";
 import { backends, describeBackend } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";
+import { firstWaiterGranted } from "../support/first_waiter_granted.ts";
 import { failureCode } from "../support/failure_code.ts";
 import { observedBackend } from "../support/observed_backend.ts";
 
@@ -68,6 +69,7 @@ for (const kind of backends) {
       done.push(save.use(() => order.push("foreground")));
       await eventually(async () => (await waiters("article-7")).length === 2);
       expect((await waiters("article-7")).map(({ reason }) => reason)).toEqual(["Save Content", "Bulk Propagation"]);
+      await firstWaiterGranted(rig.observer, "article-7", { root, waiters: 2 });
       await first.release();
       await Promise.all(done);
       expect(order).toEqual(["foreground", "background"]);

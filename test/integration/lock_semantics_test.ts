@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";
-import { parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/lock/lock_path.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
+import { firstWaiterGranted } from "../support/first_waiter_granted.ts";
 import { LockCrew } from "../support/lock_crew.ts";
 
 const ready = async () => {};
@@ -73,13 +73,7 @@ for (const kind of backends) {
         waiting.push(crew.acquire(zk, "o", { priority }).then((lease) => (order.push(priority), lease.release())));
         await eventually(async () => (await lockStatus(first, "o", { root: crew.root })).waiters.length === index + 1);
       }
-      // The grant that another contender has in advance counts until the better one has withdrawn it.
-      const path = lockPath("o", crew.root);
-      await eventually(async () => {
-        const [queue, grants] = [await first.getChildren(path.queue), await first.getChildren(path.holders)];
-        const best = queue.children.map(parseContender).find((node) => node?.priority === 5);
-        return grants.children.some((name) => parseHolder(name)?.guid === best?.guid);
-      });
+      await firstWaiterGranted(first, "o", { root: crew.root, waiters: 4 });
       await held.release();
       await Promise.all(waiting);
       expect(order).toEqual([5, 100, 200, 300]);
