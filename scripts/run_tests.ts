@@ -46,6 +46,7 @@ function testEnvironment(): NodeJS.ProcessEnv {
     "BATON_SEED",
     "BATON_BINARY",
     "BATON_PEERS_DIR",
+    "BATON_POSTGRES_BIN",
     "BATON_ZOOKEEPER",
   ]);
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("BATON_") || kept.has(name));

@@ -30,8 +30,21 @@ export function zooKeeperJars(release: ZooKeeperRelease): string[] {
   return fetchedJars("zookeeper", (path) => !path.includes("/zookeeper/") || path.includes(`/${release}/`));
 }
 
+/** A PostgreSQL of another release than Debian's. */
+export type PostgresRelease = "13.23.0" | "18.6.0";
+
+export function postgresJar(release: PostgresRelease): string {
+  return fetchedJars("postgres", (path) => path.includes(`/${release}/`))[0] ?? "";
+}
+
+const hasPostgres = (release: PostgresRelease) =>
+  existsSync(postgresJar(release)) && ["psql", "unzip", "xz"].every((program) => inPath(program));
+
 /** The jars of a list that scripts/install_peers fetches, by their path in Maven Central. */
-function fetchedJars(name: "zookeeper" | "curator", isWanted: (path: string) => boolean = () => true): string[] {
+function fetchedJars(
+  name: "zookeeper" | "curator" | "postgres",
+  isWanted: (path: string) => boolean = () => true,
+): string[] {
   const list = readFileSync(join(import.meta.dirname, `${name}_jars.sha256`), "utf8").split("\n");
   const paths = list.filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.split("  ")[1] ?? "");
   return paths.filter(isWanted).map((path) => join(fetchedFolder, name, basename(path)));
@@ -154,6 +167,16 @@ const peers = {
     title: "PostgreSQL",
     packages: "postgresql",
     installed: () => existsSync("/usr/lib/postgresql") && inPath("psql"),
+  },
+  postgres13: {
+    title: "PostgreSQL 13.23",
+    packages: "postgresql unzip xz-utils, then sh scripts/install_peers for its jar",
+    installed: () => hasPostgres("13.23.0"),
+  },
+  postgres18: {
+    title: "PostgreSQL 18.6",
+    packages: "postgresql unzip xz-utils, then sh scripts/install_peers for its jar",
+    installed: () => hasPostgres("18.6.0"),
   },
   pgbouncer: {
     title: "PgBouncer with PostgreSQL",

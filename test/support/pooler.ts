@@ -1,6 +1,6 @@
 /** A real PostgreSQL with a real PgBouncer in transaction mode before it, from Debian's packages, in a folder of their own. */
 import { spawnSync } from "node:child_process";
-import { chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -10,8 +10,18 @@ import { ServerProcess } from "./server_process.ts";
 
 const releases = "/usr/lib/postgresql";
 
-/** The folder with the programs of the newest PostgreSQL; null if there is none. */
+/** The folder with the programs of PostgreSQL: BATON_POSTGRES_BIN, or Debian's newest; null if there is none. */
 export function postgresPrograms(): string | null {
+  return process.env["BATON_POSTGRES_BIN"] ?? debianPrograms();
+}
+
+/** A program of PostgreSQL. A folder may have the server alone; clients of another version then talk to it. */
+export function postgresProgram(name: string): string {
+  const program = join(postgresPrograms() ?? "", name);
+  return existsSync(program) ? program : join(debianPrograms() ?? "", name);
+}
+
+function debianPrograms(): string | null {
   try {
     const [newest] = readdirSync(releases).toSorted((a, b) => Number(b) - Number(a));
     return newest === undefined ? null : join(releases, newest, "bin");

@@ -1,6 +1,6 @@
 /**
- * A real PostgreSQL server of a test, from Debian's packages: on a Unix socket and on 127.0.0.1, in a folder of its own, run by an
- * unprivileged user. `standby` starts a copy that receives the log; `promote` makes it the primary.
+ * A real PostgreSQL server of a test, from Debian's packages or BATON_POSTGRES_BIN: on a Unix socket and on 127.0.0.1, in a folder of its own,
+ * run by an unprivileged user. `standby` starts a copy that receives the log; `promote` makes it the primary.
  */
 import { execFile } from "node:child_process";
 import {
@@ -20,7 +20,7 @@ import process from "node:process";
 import { promisify } from "node:util";
 import { eventually } from "./eventually.ts";
 import { freePorts } from "./free_ports.ts";
-import { asDatabaseUser, postgresPrograms } from "./pooler.ts";
+import { asDatabaseUser, postgresProgram } from "./pooler.ts";
 import { ServerProcess } from "./server_process.ts";
 
 const execute = promisify(execFile);
@@ -68,7 +68,8 @@ export class PostgresServer implements AsyncDisposable {
           giveAway(join(server.#data, to));
         }
       }
-      server.configure(...tls === undefined ? [] : ["ssl = on"], ...settings);
+      // Before version 14 the default is md5.
+      server.configure(...tls === undefined ? [] : ["ssl = on"], "password_encryption = 'scram-sha-256'", ...settings);
       await server.resume();
       if (password !== undefined) await server.sql(`ALTER ROLE baton PASSWORD '${password}'`);
       return server;
@@ -125,7 +126,7 @@ export class PostgresServer implements AsyncDisposable {
   async resume(): Promise<void> {
     const listen = ["-p", `${this.port}`, "-h", "127.0.0.1", "-k", this.folder];
     this.#process = new ServerProcess(
-      [...asDatabaseUser(), join(postgresPrograms() ?? "", "postgres"), "-D", this.#data, ...listen],
+      [...asDatabaseUser(), postgresProgram("postgres"), "-D", this.#data, ...listen],
       { folder: this.folder },
     );
     await eventually(async () => {
@@ -190,7 +191,11 @@ export class PostgresServer implements AsyncDisposable {
     const copy = await PostgresServer.#inFolder(parent);
     try {
       const source = `host=${this.folder} port=${this.port} user=baton application_name=standby`;
-      await copy.#command("pg_basebackup", "-w", "-R", "-c", "fast", "-D", copy.#data, "-d", source);
+      await copy.#command("pg_basebackup", "-w", "-c", "fast", "-D", copy.#data, "-d", source);
+      // Not -R: a pg_basebackup that is newer than the server writes parameters that the server does not know.
+      appendFileSync(join(copy.#data, "postgresql.auto.conf"), `primary_conninfo = '${source}'\n`);
+      writeFileSync(join(copy.#data, "standby.signal"), "");
+      giveAway(join(copy.#data, "standby.signal"));
       await copy.resume();
       if (isSynchronous) {
         this.configure(waitForStandby);
@@ -231,7 +236,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   async #command(program: string, ...args: string[]): Promise<void> {
-    const [first = "", ...rest] = [...asDatabaseUser(), join(postgresPrograms() ?? "", program), ...args];
+    const [first = "", ...rest] = [...asDatabaseUser(), postgresProgram(program), ...args];
     await execute(first, rest, { timeout: commandMsMax, cwd: this.folder });
   }
 }
