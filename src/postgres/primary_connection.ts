@@ -257,9 +257,14 @@ export class PrimaryConnection {
   }
 }
 
+/**
+ * Also turns off the `transaction_timeout` of the role, which would end the connection, with an unknown outcome, where `statement_timeout` ends
+ * a statement. Not one of the session's settings: PostgreSQL has it since version 17, and older ones refuse a connection with it.
+ */
 const primaryCheck: SqlStatement = {
   name: "baton_primary",
-  text: "SELECT pg_is_in_recovery() AS recovering, current_setting('transaction_read_only') AS read_only",
+  text: "SELECT pg_is_in_recovery() AS recovering, current_setting('transaction_read_only') AS read_only, " +
+    "(SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout') AS transaction_timeout",
 };
 
 function clientConfig(address: DatabaseAddress, host: DatabaseHost, name: string): pg.ClientConfig {

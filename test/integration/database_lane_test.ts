@@ -193,6 +193,17 @@ describeWithPeer("postgres", "statements for a real PostgreSQL", () => {
     expect((await failureOf(lane.run(one))).message).toBe("wrong store");
   });
 
+  test("time limits that the role has for statements and transactions do not apply", async () => {
+    const limits = "SELECT name FROM pg_settings WHERE name IN ('statement_timeout', 'transaction_timeout')";
+    const names = (await server.sql(limits)).split("\n");
+    expect(names).toContain("statement_timeout");
+    await server.sql(
+      `CREATE ROLE hurried LOGIN;${names.map((name) => `ALTER ROLE hurried SET ${name} = 100`).join(";")}`,
+    );
+    await using lane = laneTo(server.url.replace("baton@", "hurried@"));
+    expect(await lane.run({ name: "slow", text: "SELECT pg_sleep(0.3)::text AS slept" })).toEqual([{ slept: "" }]);
+  });
+
   test("the session has the settings that the statements need, and never a lower durability", async () => {
     await using lane = laneTo(server.url);
     const names = ["client_min_messages", "plan_cache_mode", "enable_seqscan", "synchronous_commit", "bytea_output"];
