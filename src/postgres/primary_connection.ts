@@ -116,9 +116,8 @@ export class PrimaryConnection {
     };
     client.on("error", gone);
     client.on("end", gone);
-    client.on("notice", ({ code, message }) => {
-      // 01000, the generic warning: the wait for the synchronous standby was cancelled. The text depends on the language of the server.
-      if (code === "01000") this.#warning = message ?? "warning 01000";
+    client.on("notice", (notice) => {
+      if (mayBeUnconfirmed(notice)) this.#warning = notice.message ?? "warning 01000";
     });
   }
 
@@ -255,6 +254,21 @@ export class PrimaryConnection {
     this.#client.end().catch(() => {});
     stream.destroy();
   }
+}
+
+/** Functions of PostgreSQL whose warning is that numbers of transactions run out: each statement that writes may have one, long before they do. */
+const wraparoundRoutines = new Set([
+  ...["GetNewTransactionId", "SetTransactionIdLimit", "GetNewMultiXactId", "SetMultiXactIdLimit"],
+]);
+
+/**
+ * Whether a statement has committed without its synchronous standby, because the wait was cancelled: that is the generic warning, as others are, and
+ * its text depends on the language of the server. A warning that is not known counts as this one.
+ */
+export function mayBeUnconfirmed(
+  { code, routine }: { readonly code?: string | undefined; readonly routine?: string | undefined },
+): boolean {
+  return code === "01000" && !wraparoundRoutines.has(routine ?? "");
 }
 
 /**
