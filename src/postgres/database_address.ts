@@ -54,9 +54,9 @@ const parameterNames = [
 ] as const;
 type Parameters = Partial<Record<(typeof parameterNames)[number], string>>;
 
-/** Whether the value of --store names a database. */
+/** Whether the value of --store is a URL rather than a folder. `parseDatabaseUrl` refuses those of other kinds. */
 export function isDatabaseUrl(store: string): boolean {
-  return /^postgres(ql)?:\/\//.test(store);
+  return /^([a-z][a-z0-9+.-]*:\/\/|postgres(ql)?:)/i.test(store);
 }
 
 /** The URL for messages: without the password. */
@@ -90,6 +90,9 @@ export function parseDatabaseUrl(
     throw refused(url, "it is not a URL such as postgres://user@host1,host2:5433/database?schema=baton");
   }
   const [, login, hostList = "", databaseName = "", query = ""] = parts;
+  if (hostList.includes("@") || databaseName.includes("@") || /^[^=&]*@/.test(query)) {
+    throw refused(url, "one @ ends the user; in a name @, / and ? are written %40, %2F and %3F");
+  }
   const parameters = parseParameters(query, url);
   const [userPart = "", ...passwordParts] = (login ?? "").split(":");
   if (passwordParts.length > 0 && !mayHavePassword) {
@@ -203,7 +206,10 @@ function refused(url: string, why: string): BatonError {
   return new BatonError("CONFIG", `The database URL ${withoutPassword(url)} cannot be used: ${why}`);
 }
 
-/** The URL with stars in place of a password. */
+/** The URL with stars in place of everything that may be a password, also if it is none of a database. */
 export function withoutPassword(url: string): string {
-  return url.replace(/^(postgres(?:ql)?:\/\/[^@/?:]*):[^@/?]*@/, "$1:***@");
+  return url.replace(/^([a-z][a-z0-9+.-]*:(?:\/\/)?[^:@/?]*):.*@/is, "$1:***@").replace(
+    /([?&]password)=[^&]*/gi,
+    "$1=***",
+  );
 }

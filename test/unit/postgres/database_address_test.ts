@@ -38,6 +38,25 @@ describe("the URL of a database", () => {
   });
 
   test.each([
+    "mysql://ann:geheim@pg1/shop",
+    "Postgres://ann:geheim@pg1/shop",
+    "postgres:ann:geheim@pg1/shop",
+    "postgres://ann:a@geheim@pg1/shop",
+    "postgres://ann:a/geheim@pg1/shop",
+    "postgres://ann:1/geheim@pg1/shop",
+    "postgres://ann:geheim/a@pg1/shop",
+    "postgres://ann:a?geheim@pg1/shop",
+    "postgres://ann:geheim?a@pg1/shop",
+    "postgres://pg1/shop?password=geheim",
+    "postgres://pg1/shop?user=ann&password=geheim&sslmode=maybe",
+  ])("%s is refused, and no message shows the password", (url) => {
+    expect(isDatabaseUrl(url)).toBe(true);
+    for (const mayHavePassword of [true, false]) {
+      expect(() => parse(url, {}, mayHavePassword)).toThrow(/^The database URL (?![^]*geheim)[^]* cannot be used: /);
+    }
+  });
+
+  test.each([
     ["postgres://pg1:99999/x", /"99999" is not a port: use 1 to 65535/],
     ["postgres://pg1/x?shema=a", /the parameter "shema" is not known; known are schema/],
     ["postgres://pg1/x?schema=A-b", /the schema "A-b" is not/],
@@ -48,12 +67,15 @@ describe("the URL of a database", () => {
   ])("%s is refused with the reason", (url, why) => expect(() => parse(url)).toThrow(why));
 
   test("a folder is no database", () => {
-    expect(["postgres://x/y", "postgresql://x", "/var/lib/x", "postgres"].map(isDatabaseUrl)).toEqual([
-      true,
-      true,
-      false,
-      false,
-    ]);
+    expect(["postgres://x/y", "postgresql://x", "/var/lib/x", "postgres", "./postgres:x", "a:b/c"].map(isDatabaseUrl))
+      .toEqual([
+        true,
+        true,
+        false,
+        false,
+        false,
+        false,
+      ]);
   });
 
   test("TLS verifies everything for other hosts, and is left out on this machine", () => {
