@@ -93,6 +93,7 @@ export class PrimaryConnection {
   readonly host: DatabaseHost;
   readonly #client: pg.Client;
   readonly #where: string;
+  readonly #address: DatabaseAddress;
   #isOpen = true;
   #isBusy = false;
   /** The server has ended the current statement: ReadyForQuery has arrived. */
@@ -101,9 +102,8 @@ export class PrimaryConnection {
   #onSettled: () => void = () => {};
   #onGone: () => void = () => {};
 
-  private constructor(client: pg.Client, host: DatabaseHost) {
-    this.#client = client;
-    this.host = host;
+  private constructor(client: pg.Client, address: DatabaseAddress, host: DatabaseHost) {
+    [this.#client, this.#address, this.host] = [client, address, host];
     this.#where = describeHost(host);
     client.on("drain", () => {
       this.#isReady = true;
@@ -127,7 +127,7 @@ export class PrimaryConnection {
     { clock, name, signal }: PrimaryConnectOptions,
   ): Promise<PrimaryConnection> {
     const client = new pg.Client(clientConfig(address, host, name));
-    const connection = new PrimaryConnection(client, host);
+    const connection = new PrimaryConnection(client, address, host);
     let abortReason: unknown = null;
     using _ends = new TaskScope(
       clock.startTimer(hostTimeoutMs, () => connection.#destroy()),
@@ -211,7 +211,7 @@ export class PrimaryConnection {
     }
     // The server is no longer the primary; the next connection finds that one.
     if (sqlState === "25006") this.#destroy();
-    return new StatementError(`${this.#where}: ${sentenceOf(sqlState, messageOf(error), name)}`, {
+    return new StatementError(`${this.#where}: ${sentenceOf(sqlState, messageOf(error), name, this.#address)}`, {
       outcome: "rolled_back",
       sqlState,
       cause: error,
@@ -339,7 +339,9 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
     });
   }
   if (tlsOf(address, host) !== null && isTlsRefusal(error)) {
-    const why = `TLS: ${message}; the certificate authority is set with ?sslrootcert=FILE`;
+    const why = /does not support SSL/i.test(message)
+      ? "TLS: the server has it switched off (ssl = off); switch it on there, or use ?sslmode=disable on a network that you trust"
+      : `TLS: ${message}; the certificate authority is set with ?sslrootcert=FILE`;
     return new StatementError(why, { outcome: "not_sent", sqlState: null, code: "CONFIG", cause: error });
   }
   const why = /terminated|destroyed|closed/i.test(message) ? "no response" : message;
@@ -352,7 +354,13 @@ function isTlsRefusal(error: unknown): boolean {
     /does not support SSL|certificate/i.test(messageOf(error));
 }
 
-function sentenceOf(sqlState: string, message: string, name: string): string {
+function sentenceOf(sqlState: string, message: string, name: string, { user, schema }: DatabaseAddress): string {
+  if (sqlState === "42501") {
+    const rights = `USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables`;
+    const why =
+      `the role "${user}" needs ${rights}; for --migrate it has to own them, or be allowed to create the schema`;
+    return `${message} (${sqlState}, ${name}): ${why}`;
+  }
   if (sqlState === "26000") {
     return `${message}: prepared statements are lost, as behind a pooler in transaction mode; connect to PostgreSQL itself`;
   }

@@ -56,6 +56,12 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
     expect(await run("@retry run --name plain --until-empty", plain)).toMatchObject({ code: 0 });
     const refused = await run("@retry stats --name plain --migrate", plain);
     expect([refused.code, refused.stderr]).toEqual([77, expect.stringMatching(/permission denied|must be owner/)]);
+    await server.sql("REVOKE ALL ON baton.queue FROM plain");
+    const without = await run("printf x | @retry submit --name plainer -- true", plain);
+    expect([without.code, without.stderr]).toEqual([
+      77,
+      expect.stringMatching(/table queue .*: the role "plain" needs USAGE on the schema "baton", and SELECT, INSERT, /),
+    ]);
   });
 
   test("has clear errors and their exit codes", async () => {
@@ -66,6 +72,12 @@ describeWithPeer("postgres", "retry-processor with a store in PostgreSQL", () =>
       [await stats(url("baton:secret", server.port)), 78, /a password in a URL can be read by others/],
       [await stats(url("baton", server.port)), 77, /wants a password, and there is none/],
       [await stats(url("baton", server.port, "?sslmod=disable")), 78, /the parameter "sslmod" is not known/],
+      [await run("@retry submit --store mysql://baton:secret@db/x"), 64, /mysql:.*it is not a URL such as postgres:/],
+      [
+        await stats(url("baton", server.port, "?sslmode=require")),
+        78,
+        /TLS: the server has it switched off \(ssl = off\)/,
+      ],
       [await run("@retry stats --name plain --require-sync"), 78, /there is no standby.*\(--require-sync\)/],
     ] as const;
     for (const [{ code, stdout, stderr }, wanted, sentence] of cases) {
