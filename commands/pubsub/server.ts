@@ -191,9 +191,9 @@ function databaseOpener(
   server: string,
   wasMoved: boolean,
 ): NonNullable<TopicServerOptions["openShared"]> {
-  return async (hooks, options) => {
+  return async (hooks, options, signal) => {
     const { openPostgresStore } = await import("../../src/pubsub/postgres_store/open_postgres_store.ts");
-    return await openPostgresStore(address, hooks, { ...options, ...opening, server, wasMoved });
+    return await openPostgresStore(address, hooks, { ...options, ...opening, server, wasMoved, signal });
   };
 }
 

@@ -133,6 +133,11 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
     }
   }
 
+  /** Ends the thread in the middle of `open`, which is then rejected. */
+  stopOpening(): void {
+    if (!this.#isOpen) void this.#worker.terminate();
+  }
+
   /** Null while the store has not failed and is not closed. */
   get broken(): BatonError | null {
     return this.#broken;

@@ -35,6 +35,17 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
     return running;
   }
 
+  test("a server that waits for its database says so", async () => {
+    const waiting = session.start(`exec "$baton" pubsub server --id s1`, {
+      BATON_PUBSUB_SERVER_STORE: "postgres://baton@127.0.0.1:9/postgres",
+    });
+    await eventually(() => waiting.stderr() !== "", { what: "a line of the server", withinMs: 20_000 });
+    expect(waiting.stderr()).toMatch(/warning: Cannot connect to .*127\.0\.0\.1:9: .*REFUSED.*; waiting up to 40 s/);
+    waiting.child.kill("SIGTERM");
+    await eventually(() => waiting.child.exitCode !== null, { what: "its end after SIGTERM", withinMs: 20_000 });
+    expect((await waiting.ended).code).toBe(0);
+  });
+
   test("a server says how its tables are made, and what it does not accept", async () => {
     const url = (login: string, port: number, rest = "") => `postgres://${login}@127.0.0.1:${port}/postgres${rest}`;
     const serve = (store: string, options = "") =>

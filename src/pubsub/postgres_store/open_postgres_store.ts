@@ -11,7 +11,7 @@ import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 export async function openPostgresStore(
   address: DatabaseAddress,
   hooks: TopicStoreHooks,
-  { server, requiresSync = false, migrates = false, wasMoved = false, stopsOnLoss = false, ...options }:
+  { server, requiresSync = false, migrates = false, wasMoved = false, stopsOnLoss = false, signal, ...options }:
     & Partial<StoreOptions>
     & {
       readonly server: string;
@@ -23,6 +23,8 @@ export async function openPostgresStore(
       readonly wasMoved?: boolean;
       /** A topic that has lost messages is not served before an operator accepts it. */
       readonly stopsOnLoss?: boolean;
+      /** Ends the wait for a database that does not respond. */
+      readonly signal?: AbortSignal | undefined;
     },
 ): Promise<TopicStore> {
   const opening: PostgresStoreOpening = {
@@ -30,5 +32,5 @@ export async function openPostgresStore(
     options: { ...defaultStoreOptions, ...options },
   };
   const start = () => startStoreWorker(new URL("./postgres_store_worker.ts", import.meta.url));
-  return await TopicStore.openThread({ what: describeDatabase(address), start }, opening, hooks);
+  return await TopicStore.openThread({ what: describeDatabase(address), start }, opening, hooks, signal);
 }

@@ -41,6 +41,9 @@ interface StoreCall {
   readonly values: readonly unknown[];
 }
 
+/** Time for a connection at the start before it is reported that there is none, and from then on. */
+const silentMs = 3_000;
+const connectMs = 40_000;
 /** Cursor moves that no response waits for are written after this time. */
 const settleMs = 20;
 /** Interval of the search for expired messages. */
@@ -105,10 +108,22 @@ class PostgresStore {
   }
 
   async open(): Promise<string> {
-    await this.#lane.connect();
+    await this.#connect();
     await this.#rows.copies.findGarbage();
     await runSteps(this.#transfer.dropIncomplete());
     return this.storeId;
+  }
+
+  /** A database that does not respond may be starting, too. */
+  async #connect(): Promise<void> {
+    try {
+      await this.#lane.connect({ connectMs: silentMs });
+    } catch (error) {
+      if (!(error instanceof StatementError) || error.code !== "UNREACHABLE") throw error;
+      const message = `${error.message}; waiting up to ${connectMs / 1000} s`;
+      emit({ kind: "problem", code: "UNREACHABLE", message });
+      await this.#lane.connect({ connectMs });
+    }
   }
 
   async executeBatches(first: Uint8Array, next: () => Uint8Array | null): Promise<void> {

@@ -67,7 +67,9 @@ export interface TopicServerOptions {
   /** Null: `openShared` opens the store. */
   readonly dataDir: string | null;
   /** Opens a store that several servers share. */
-  readonly openShared?: ((hooks: TopicStoreHooks, options: Partial<StoreOptions>) => Promise<TopicStore>) | undefined;
+  readonly openShared?:
+    | ((hooks: TopicStoreHooks, options: Partial<StoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
+    | undefined;
   /** How often topics are given to servers of a shared store that have fewer, in milliseconds; null: never. Default: 10,000. */
   readonly balanceEveryMs?: number | null;
   /** The data directory is a copy whose original is never served again. */
@@ -238,7 +240,7 @@ export class TopicServer implements AsyncDisposable {
       onProblem,
       onTopicLost: (topic) => this.#ownership.topicLost(topic),
     };
-    this.#store = await this.#openStore(hooks);
+    this.#store = await this.#openStore(hooks, signal);
     if (dataDir !== null) claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? bound;
@@ -272,7 +274,7 @@ export class TopicServer implements AsyncDisposable {
     return this.#options.dataDir === null ? this.#store.storeId : null;
   }
 
-  #openStore(hooks: TopicStoreHooks): Promise<TopicStore> {
+  #openStore(hooks: TopicStoreHooks, signal: AbortSignal | undefined): Promise<TopicStore> {
     const { id, dataDir, store = {}, openShared, system = {} } = this.#options;
     if (dataDir !== null) {
       const { startStoreThreads: startThreads } = system;
@@ -282,7 +284,7 @@ export class TopicServer implements AsyncDisposable {
       });
     }
     if (openShared === undefined) throw new BatonError("INTERNAL", "The server has neither a folder nor a database");
-    return openShared(hooks, store);
+    return openShared(hooks, store, signal);
   }
 
   #createParts(): void {

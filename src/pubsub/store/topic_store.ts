@@ -6,6 +6,7 @@
 import { MessageChannel, Worker } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
 import { type StorageRequestSender, StorageThread, type StorageWorker } from "../../storage/storage_thread.ts";
+import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
 import { FrameBatch, unpackFrames } from "./frame_batch.ts";
 import type { ContentName, IncomingContent, OutgoingContent } from "./owned_store.ts";
@@ -171,14 +172,22 @@ export class TopicStore extends DeclaredMethods {
     return await TopicStore.openThread(thread, opening, hooks);
   }
 
-  /** Opens a store in a thread of its own, to which `opening` is passed. Rejects with its error. */
-  static async openThread(thread: StoreThread, opening: object, hooks: TopicStoreHooks): Promise<TopicStore> {
+  /** Opens a store in a thread of its own, to which `opening` is passed. Rejects with its error, and with the signal's reason. */
+  static async openThread(
+    thread: StoreThread,
+    opening: object,
+    hooks: TopicStoreHooks,
+    signal?: AbortSignal,
+  ): Promise<TopicStore> {
+    throwIfAborted(signal);
     const store = new TopicStore(hooks, thread);
+    using _ends = new TaskScope(onAbort(signal, () => store.#thread.stopOpening()));
     try {
       store.storeId = await store.#thread.open(opening);
       return store;
     } catch (error) {
       await store.#endOthers();
+      throwIfAborted(signal);
       throw error;
     }
   }
