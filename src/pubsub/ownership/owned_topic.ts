@@ -42,8 +42,9 @@ export class OwnedTopic {
   permit: Permit | null = null;
   /** The node as last read or written; undefined: not read yet; null: no node exists. */
   knownNode: VersionedTopicNode | null | undefined = undefined;
-  /** The last action; explains why the topic is not served. */
+  /** The last action, and the error of a shared database that has refused it: why the topic is not served. */
   lastAction: TopicAction["do"] | null = null;
+  problem: string | undefined = undefined;
   /** The content is being sent or received, which may take long. */
   isInTransfer = false;
   /** Data is left in the store that waits for another server. */
@@ -98,7 +99,7 @@ export class OwnedTopic {
       const { permit } = this;
       if (permit === null) {
         const what = this.lastAction === "missing" ? "have its data" : "serve it";
-        return { kind: "kept", why: `this server does not ${what}` };
+        return { kind: "kept", why: this.problem ?? `this server does not ${what}` };
       }
       if (epoch !== null && epoch !== permit.epoch) {
         return { kind: "kept", why: `the request is for epoch ${epoch}, and the topic is at epoch ${permit.epoch}` };
@@ -296,7 +297,7 @@ export class OwnedTopic {
     const shared = await this.#sharedFacts(node);
     const action = decideTopic({ me: id, node, shared, ...stored });
     this.isWaiting = false;
-    this.lastAction = action.do;
+    [this.lastAction, this.problem] = [action.do, undefined];
     if (action.do !== "serve") this.permit = null;
     switch (action.do) {
       case "serve":
@@ -349,7 +350,7 @@ export class OwnedTopic {
       const { sharedStore, onProblem, signal } = this.#context;
       const isExpected = thrown instanceof BatonError && thrown.code !== "INTERNAL" && !isTransient(thrown);
       if (sharedStore === null || !isExpected || signal.aborted) throw thrown;
-      this.lastAction = null;
+      [this.lastAction, this.problem] = [null, messageOf(thrown)];
       onProblem(thrown);
       this.#scheduleRecheck();
       return null;

@@ -48,8 +48,8 @@ export type Availability =
   | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
   /** NOT_OWNER: no proxy has assigned the topic to a server. */
   | { readonly kind: "unassigned" }
-  /** OVERLOADED: the topic is moving; ask again. */
-  | { readonly kind: "moving" }
+  /** OVERLOADED: the topic is moving, or could not be opened, with the reason; ask again. */
+  | { readonly kind: "moving"; readonly why?: string | undefined }
   /** DAMAGED: the topic belongs to this server, but its data is missing. */
   | { readonly kind: "missing" }
   /** OVERLOADED: this server has no lease at present. */
@@ -238,12 +238,12 @@ export class OwnershipSession {
     return topic;
   }
 
-  #availabilityOf({ permit, knownNode, lastAction }: OwnedTopic): Availability {
+  #availabilityOf({ permit, knownNode, lastAction, problem }: OwnedTopic): Availability {
     if (permit !== null) return { kind: "serving", permit };
     const node = knownNode?.node;
     if (node === undefined) return { kind: "unassigned" };
     if (node.owner !== this.#options.id) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
-    return lastAction === "missing" ? { kind: "missing" } : { kind: "moving" };
+    return lastAction === "missing" ? { kind: "missing" } : { kind: "moving", why: problem };
   }
 
   #isCacheFresh(

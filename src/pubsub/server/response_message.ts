@@ -25,8 +25,11 @@ export function unavailableResponse(
     }
     case "unassigned":
       return makeStatus(server, message, "NOT_OWNER", { reason: `topic ${topic} is not assigned to a server` });
-    case "moving":
-      return makeStatus(server, message, "OVERLOADED", { reason: `topic ${topic} is moving; ask again` });
+    case "moving": {
+      const { why } = availability;
+      const what = why === undefined ? "is moving" : `cannot be opened: ${why}`;
+      return makeStatus(server, message, "OVERLOADED", { reason: `topic ${topic} ${what}; ask again` });
+    }
     case "missing":
       return makeStatus(server, message, "DAMAGED", {
         reason: `topic ${topic} belongs to this server, but its data is missing or damaged`,

@@ -172,6 +172,20 @@ test.each(refusals)("%j is answered %s and nothing is stored", async (availabili
   expect(submitted).toEqual([]);
 });
 
+test.each(
+  [
+    [{ kind: "moving" }, 'topic "t" is moving; ask again'],
+    [{ kind: "moving", why: "its rows are locked" }, 'topic "t" cannot be opened: its rows are locked; ask again'],
+  ] as const,
+)("the response to a request says why the topic is not served: %j", async (availability, reason) => {
+  const { take, lookups, responses, world } = rig();
+  world.epoch = null;
+  take(put);
+  lookups[0]?.(availability);
+  await Promise.resolve();
+  expect(text(responses[0]?.body)).toBe(reason);
+});
+
 test("a request whose topic nobody knows is answered by its deadline, and never done afterwards", async () => {
   const { take, clock, responses, lookups, submitted, world, permit } = rig();
   world.epoch = null;
