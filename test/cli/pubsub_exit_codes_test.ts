@@ -9,6 +9,8 @@ import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { frozenPut } from "../support/frozen_put.ts";
 import { messagesOf } from "../support/messages_of.ts";
+import { describeWithPeer, hasPeer } from "../support/peers.ts";
+import { PostgresServer } from "../support/postgres_server.ts";
 
 setDefaultTimeout(120_000);
 
@@ -181,6 +183,14 @@ test("of a server", async () => {
   reached.get(role)?.add(74);
 });
 
+describeWithPeer("postgres", "of a server whose database", () => {
+  test("asks for a password", async () => {
+    await using database = await PostgresServer.start({ password: "open sesame" });
+    const store = `postgres://baton@127.0.0.1:${database.port}/postgres`;
+    await expectCode("a server", 77, `PGPASSFILE=/nowhere "$baton" pubsub server --id s4 --store ${store}`);
+  });
+});
+
 test("of a client whose server fails", async () => {
   await using failing = new RouterSocket();
   const endpoint = await failing.bind("tcp://127.0.0.1:0");
@@ -220,7 +230,9 @@ test("the documentation promises what was reached, and nothing else", () => {
   for (const role of documented) {
     const table = new RegExp(`^\\| exit code +\\| of ${role} +\\|\\n((?:\\|.*\\n)+)`, "m").exec(page)?.[1] ?? "";
     const codes = [...table.matchAll(/^\| ([\d, ]+?) +\|/gm)].flatMap(([, some = ""]) => some.split(", ").map(Number));
-    const wanted = codes.filter((code) => isRoot || code !== 83).sort((a, b) => a - b);
+    const isReachable = (code: number) =>
+      code === 83 ? isRoot : role !== "a server" || code !== 77 || hasPeer("postgres");
+    const wanted = codes.filter(isReachable).sort((a, b) => a - b);
     const found = [...reached.get(role) ?? []].filter((code) => code !== 9); // the line's own
     expect([role, found.sort((a, b) => a - b)]).toEqual([role, wanted]);
   }
