@@ -10,11 +10,8 @@ import type { Chance } from "../world/chance.ts";
 import type { DiskFaults } from "../apply_faults.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
+import { frameBytes, frameHeaderBytes, keepsCommit, logHeaderBytes, readIfThere } from "../world/sqlite_log.ts";
 
-const sectorBytes = 512;
-const logHeaderBytes = 32;
-const frameHeaderBytes = 24;
-const frameBytes = frameHeaderBytes + 4096;
 const fileSystemBytes = 1 << 30;
 
 /** A commit that is not flushed: the bytes of the log that it has written. */
@@ -155,7 +152,7 @@ export class TopicDisk {
     for (const { from, to, writtenMs, flushedMs } of this.#pending) {
       if (flushedMs <= nowMs) continue;
       if (how === "killed" && writtenMs <= nowMs) continue;
-      const isKept = how === "lost" && this.#isKept(log, from, to);
+      const isKept = how === "lost" && keepsCommit(log, { from, to }, { chance: this.#chance, nowMs });
       this.world.count(
         how === "killed"
           ? "effect commit not written by a killed process"
@@ -167,36 +164,6 @@ export class TopicDisk {
       log.fill(0, how === "killed" ? from : to);
       return;
     }
-  }
-
-  /**
-   * Whether all sectors are kept; otherwise takes some from the log. What is drawn does not depend on the number of pages: versions
-   * of SQLite differ in it.
-   */
-  #isKept(log: Uint8Array, from: number, to: number): boolean {
-    const kind = this.#chance.oneOf(["kept", "lost", "torn", "torn"]);
-    const sectors = this.#chance.fork(`cut at ${this.world.nowMs}`);
-    if (kind === "kept") return true;
-    if (kind === "lost") log.fill(0, from, to);
-    const likelihood = sectors.oneOf([0, 0.4, 0.9]);
-    for (let at = from; at < to;) {
-      const end = Math.min(to, (Math.floor(at / sectorBytes) + 1) * sectorBytes);
-      if (sectors.is(likelihood)) log.fill(0, at, end);
-      at = end;
-    }
-    // At least the sector with the header of a frame: the rest of a page may be zeros anyway.
-    const frames = (to - from) / frameBytes;
-    const header = from + sectors.whole(0, frames - 1) * frameBytes;
-    log.fill(0, header, header + frameHeaderBytes);
-    return false;
-  }
-}
-
-function readIfThere(path: string): Uint8Array | null {
-  try {
-    return readFileSync(path);
-  } catch {
-    return null;
   }
 }
 

@@ -11,11 +11,8 @@ import type { DiskFaults } from "../apply_faults.ts";
 import type { Chance } from "../world/chance.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
+import { frameBytes, keepsCommit, logHeaderBytes, readIfThere, tornFile } from "../world/sqlite_log.ts";
 
-const sectorBytes = 512;
-const logHeaderBytes = 32;
-const frameHeaderBytes = 24;
-const frameBytes = frameHeaderBytes + 4096;
 /** Positions in the index of the log. */
 const indexHeader = { frames: 16, salt: 32, bytes: 40 };
 const fileSystemBytes = 1 << 30;
@@ -219,30 +216,9 @@ export class RetryDisk {
       log.fill(0, from);
       return;
     }
-    const isKept = this.#isKept(log, from, to);
+    const isKept = keepsCommit(log, { from, to }, { chance: this.#chance, nowMs });
     this.world.count(isKept ? "effect commit kept by a power cut" : "effect commit torn by a power cut");
     if (!isKept) log.fill(0, to);
-  }
-
-  /**
-   * Whether all sectors are kept; otherwise takes some from the log. What is drawn does not depend on the number of pages: versions
-   * of SQLite differ in it.
-   */
-  #isKept(log: Uint8Array, from: number, to: number): boolean {
-    const kind = this.#chance.oneOf(["kept", "lost", "torn", "torn"]);
-    const sectors = this.#chance.fork(`cut at ${this.world.nowMs}`);
-    if (kind === "kept") return true;
-    if (kind === "lost") log.fill(0, from, to);
-    const likelihood = sectors.oneOf([0, 0.4, 0.9]);
-    for (let at = from; at < to;) {
-      const end = Math.min(to, (Math.floor(at / sectorBytes) + 1) * sectorBytes);
-      if (sectors.is(likelihood)) log.fill(0, at, end);
-      at = end;
-    }
-    // At least the sector with the header of a frame: the rest of a page may be zeros anyway.
-    const header = from + sectors.whole(0, (to - from) / frameBytes - 1) * frameBytes;
-    log.fill(0, header, header + frameHeaderBytes);
-    return false;
   }
 
   /** The rows after a power cut: any of the sectors of a checkpoint on its way are there. */
@@ -250,19 +226,7 @@ export class RetryDisk {
     const after = readFileSync(this.#databasePath);
     if (this.#rows === null || this.#rows.untilMs <= this.world.nowMs) return after;
     this.world.count("effect checkpoint torn by a power cut");
-    const { before } = this.#rows;
-    const sectors = this.#chance.fork(`rows at ${this.world.nowMs}`);
-    const mixed = new Uint8Array(Math.max(before.byteLength, after.byteLength));
-    mixed.set(before);
-    let bytes = before.byteLength;
-    const kept = sectors.oneOf([0.3, 0.7, 0.95]);
-    for (let at = 0; at < after.byteLength; at += sectorBytes) {
-      if (!sectors.is(kept)) continue;
-      const sector = after.subarray(at, at + sectorBytes);
-      mixed.set(sector, at);
-      bytes = Math.max(bytes, at + sector.byteLength);
-    }
-    return mixed.subarray(0, bytes);
+    return tornFile(this.#rows.before, after, this.#chance.fork(`rows at ${this.world.nowMs}`));
   }
 
   /** What was appended and not flushed is there in part. */
@@ -281,14 +245,6 @@ export class RetryDisk {
 
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-function readIfThere(path: string): Uint8Array<ArrayBuffer> | null {
-  try {
-    return new Uint8Array(readFileSync(path));
-  } catch {
-    return null;
-  }
 }
 
 /** The real store, whose commits take the time of the disk, and fail with it. */

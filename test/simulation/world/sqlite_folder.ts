@@ -22,8 +22,8 @@ import { KeeperDatabase } from "../../../src/keeper/storage/keeper_database.ts";
 import { databaseName, markName } from "../../../src/keeper/storage/stored_records.ts";
 import type { Chance } from "./chance.ts";
 import type { SimWorld } from "./sim_world.ts";
+import { sectorBytes, tornFile } from "./sqlite_log.ts";
 
-const sectorBytes = 512;
 const logName = `${databaseName}-wal`;
 const memory = "/dev/shm";
 
@@ -125,7 +125,7 @@ export class SqliteFolder implements Disposable {
       else rmSync(join(this.#folder, markName), { force: true });
     }
     if (rows !== null && how === "lost") {
-      this.#write(databaseName, this.#torn(rows.before, databaseName));
+      this.#write(databaseName, tornFile(rows.before, this.#read(databaseName), this.#chance));
       this.#world.count("effect checkpoint torn by a power cut");
     }
     this.close();
@@ -139,22 +139,6 @@ export class SqliteFolder implements Disposable {
 
   get #folder(): string {
     return join(this.#base, String(this.#lives));
-  }
-
-  /** Any of the sectors are new. The file may have lost its new length. */
-  #torn(before: Uint8Array, name: string): Uint8Array {
-    const after = this.#read(name);
-    const mixed = new Uint8Array(Math.max(before.byteLength, after.byteLength));
-    mixed.set(before);
-    let bytes = before.byteLength;
-    const kept = this.#chance.oneOf([0.3, 0.7, 0.95]);
-    for (let at = 0; at < after.byteLength; at += sectorBytes) {
-      if (!this.#chance.is(kept)) continue;
-      const sector = after.subarray(at, at + sectorBytes);
-      mixed.set(sector, at);
-      bytes = Math.max(bytes, at + sector.byteLength);
-    }
-    return mixed.subarray(0, bytes);
   }
 
   /** Any of the sectors of the frames are there. The file may have lost its new length. */
