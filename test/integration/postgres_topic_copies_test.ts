@@ -1,43 +1,18 @@
 /** Copies of topics that another store sends into a database which servers share, or that have left it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { migrateDatabase } from "../../src/postgres/database_schema.ts";
-import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
 import { runSteps } from "../../src/pubsub/store/store_steps.ts";
-import { systemClock } from "../../src/support/clock.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { databaseAddress, SharedTopicStore } from "../support/shared_topic_store.ts";
+import { codes, get, newSchema, newTopics, put, texts } from "../support/shared_topics.ts";
 import { StatementCutter } from "../support/statement_cutter.ts";
-
-const connecting = { clock: systemClock(), name: "test" };
-const put = (counter: number, body: string, more: Record<string, unknown> = {}) => ({
-  kind: "put",
-  counter,
-  bodies: [new TextEncoder().encode(body)],
-  ...more,
-});
-const get = { kind: "get", client: "alice" };
-const codes = (responses: readonly { readonly code: string }[]) => responses.map(({ code }) => code);
-const texts = (responses: readonly { readonly messages?: readonly { readonly body: Uint8Array }[] }[]) =>
-  responses.flatMap(({ messages = [] }) => messages.map(({ body }) => new TextDecoder().decode(body)));
 
 describeWithPeer("postgres", "copies of topics in a database", () => {
   let server: PostgresServer;
-  let schemas = 0;
   beforeAll(async () => void (server = await PostgresServer.start({ settings: ["fsync = off"] })), 60_000);
   afterAll(async () => await server?.[Symbol.asyncDispose]());
 
-  /** A new schema with the topics `news` and `other`, which s1 has opened at epoch 1; alice is subscribed. */
-  async function topics(url = server.url): Promise<{ schema: string; s1: SharedTopicStore }> {
-    const schema = `store${++schemas}`;
-    await migrateDatabase(databaseAddress(server.url, schema), { ...connecting, tables: topicTables });
-    const s1 = new SharedTopicStore(databaseAddress(url, schema), "s1");
-    for (const topic of ["news", "other"]) {
-      await s1.create(topic);
-      expect(codes(await s1.execute({ kind: "subscribe", client: "alice", topic }))).toEqual(["OK"]);
-    }
-    return { schema, s1 };
-  }
+  const topics = (url = server.url) => newTopics(server, url);
 
   /** The content of a topic that is sealed for another store. */
   async function sealedContent(from: SharedTopicStore): Promise<{ pieces: Uint8Array[]; hash: string }> {
@@ -64,9 +39,8 @@ describeWithPeer("postgres", "copies of topics in a database", () => {
     await using _source = source;
     await source.execute(put(1, "one"), put(2, "two"));
     const content = await sealedContent(source);
-    const schema = `store${++schemas}`;
+    const schema = await newSchema(server);
     const address = databaseAddress(server.url, schema);
-    await migrateDatabase(address, { ...connecting, tables: topicTables });
     await using s1 = new SharedTopicStore(address, "s1");
     await using s2 = new SharedTopicStore(address, "s2");
     const [first, second] = [await arrived(s1, content), await arrived(s2, content)];

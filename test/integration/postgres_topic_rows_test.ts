@@ -4,46 +4,22 @@ import { connectToPrimary, type PrimaryConnection } from "../../src/postgres/pri
 import { migrateDatabase } from "../../src/postgres/database_schema.ts";
 import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
 import { forgottenRowsPerDelete } from "../../src/pubsub/store/topic_store_limits.ts";
-import { systemClock } from "../../src/support/clock.ts";
 import { runSteps } from "../../src/pubsub/store/store_steps.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
 import { databaseAddress, SharedTopicStore } from "../support/shared_topic_store.ts";
+import { codes, connecting, get, newTopics, put, subscribe, texts } from "../support/shared_topics.ts";
 import { StatementCutter } from "../support/statement_cutter.ts";
-
-const connecting = { clock: systemClock(), name: "test" };
-const put = (counter: number, body: string, more: Record<string, unknown> = {}) => ({
-  kind: "put",
-  counter,
-  bodies: [new TextEncoder().encode(body)],
-  ...more,
-});
-const get = { kind: "get", client: "alice" };
-const subscribe = { kind: "subscribe", client: "alice" };
-const codes = (responses: readonly { readonly code: string }[]) => responses.map(({ code }) => code);
-const texts = (responses: readonly { readonly messages?: readonly { readonly body: Uint8Array }[] }[]) =>
-  responses.flatMap(({ messages = [] }) => messages.map(({ body }) => new TextDecoder().decode(body)));
 
 describeWithPeer("postgres", "topics of a database that servers share", () => {
   let server: PostgresServer;
-  let schemas = 0;
   beforeAll(async () => {
     server = await PostgresServer.start({ settings: ["fsync = off", "deadlock_timeout = 500ms"] });
   }, 60_000);
   afterAll(async () => await server?.[Symbol.asyncDispose]());
 
-  /** A new schema with the topics `news` and `other`, which s1 has opened at epoch 1; alice is subscribed. */
-  async function topics(url = server.url): Promise<{ schema: string; s1: SharedTopicStore }> {
-    const schema = `store${++schemas}`;
-    await migrateDatabase(databaseAddress(server.url, schema), { ...connecting, tables: topicTables });
-    const s1 = new SharedTopicStore(databaseAddress(url, schema), "s1");
-    for (const topic of ["news", "other"]) {
-      await s1.create(topic);
-      expect(codes(await s1.execute({ ...subscribe, topic }))).toEqual(["OK"]);
-    }
-    return { schema, s1 };
-  }
+  const topics = (url = server.url) => newTopics(server, url);
 
   /** A transaction that has locked the row of a topic. */
   async function lock(schema: string, topic: string): Promise<{
