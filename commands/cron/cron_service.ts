@@ -29,14 +29,14 @@ import { demandValid, readCrontab } from "./cron_file.ts";
 import type { cronSettings } from "./cron_options.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
 import { followSchedule } from "./follow_schedule.ts";
-import { type LogSink, ServiceStderr } from "../../src/terminal/service_stderr.ts";
+import { type LogSink, logSinkOf } from "../../src/terminal/service_stderr.ts";
 import { OutputFolder } from "./job_output.ts";
 import { JobSlots } from "./job_slots.ts";
 
 /** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
 export async function runCronService(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
-  const stderr = new ServiceStderr(call.io, { libc: await loadLibc(), clock: systemClock() });
+  const stderr = logSinkOf(io, { libc: await loadLibc(), clock: systemClock() });
   const crontab = readCrontab(file, io.env, values.timezone);
   demandValid(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;

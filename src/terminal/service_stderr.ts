@@ -21,48 +21,49 @@ export interface LogSink {
   ready(signal: AbortSignal): Promise<void>;
 }
 
-/** As `Libc` has it: waits until a descriptor accepts a piece. */
-interface PipeWatch {
-  waitWritable(fd: number, timeoutMs: number): boolean;
-}
+/** The part of `Libc` that waits until a descriptor accepts a piece. Null: output blocks. */
+type PipeWatch = { waitWritable(fd: number, timeoutMs: number): boolean } | null;
 
-export class ServiceStderr implements LogSink {
+export class ServiceStderr {
   readonly #io: Pick<Io, "err">;
-  readonly #libc: PipeWatch | null;
-  readonly #clock: Clock;
+  readonly #libc: PipeWatch;
   /** Messages that were lost since the last one. */
   #lost = 0;
 
-  /** `libc` null: it blocks. */
-  constructor(
-    io: Pick<Io, "err">,
-    { libc, clock }: { readonly libc: PipeWatch | null; readonly clock: Clock },
-  ) {
+  constructor(io: Pick<Io, "err">, libc: PipeWatch) {
     this.#io = io;
     this.#libc = libc;
-    this.#clock = clock;
   }
 
   err(text: string): void {
-    if (this.#lost > 0 && this.#isWritable(0)) {
+    if (this.#lost > 0 && isWritable(this.#libc, 0)) {
       this.#io.err(`baton: ${countWithNoun(this.#lost, "message was", "messages were")} lost here: stderr was full\n`);
       this.#lost = 0;
     }
     for (const piece of piecesOf(text)) {
-      if (!this.#isWritable(this.#lost === 0 ? messageMsMax : 0)) return void this.#lost++;
+      if (!isWritable(this.#libc, this.#lost === 0 ? messageMsMax : 0)) return void this.#lost++;
       this.#io.err(piece);
     }
   }
+}
 
-  async ready(signal: AbortSignal): Promise<void> {
-    await nextTurn();
-    signal.throwIfAborted();
-    while (!this.#isWritable(0)) await sleep(this.#clock, fullMs, signal);
-  }
+/** The stderr of a service for text that can wait: `io` has that stderr. */
+export function logSinkOf(
+  io: Pick<Io, "err">,
+  { libc, clock }: { readonly libc: PipeWatch; readonly clock: Clock },
+): LogSink {
+  return {
+    err: (text) => io.err(text),
+    async ready(signal) {
+      await nextTurn();
+      signal.throwIfAborted();
+      while (!isWritable(libc, 0)) await sleep(clock, fullMs, signal);
+    },
+  };
+}
 
-  #isWritable(timeoutMs: number): boolean {
-    return this.#libc === null || this.#libc.waitWritable(2, timeoutMs);
-  }
+function isWritable(libc: PipeWatch, timeoutMs: number): boolean {
+  return libc === null || libc.waitWritable(2, timeoutMs);
 }
 
 /** Nearly every text is one piece. A UTF-16 unit has three bytes at most. */

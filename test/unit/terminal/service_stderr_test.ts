@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { pieceBytesMax, ServiceStderr } from "../../../src/terminal/service_stderr.ts";
-import { FakeClock } from "../../support/fake_clock.ts";
 
 function stderr() {
   const state = { isFull: false, waitedMs: 0 };
@@ -11,7 +10,7 @@ function stderr() {
       return !state.isFull;
     },
   };
-  const sink = new ServiceStderr({ err: (text) => void written.push(text) }, { libc, clock: new FakeClock() });
+  const sink = new ServiceStderr({ err: (text) => void written.push(text) }, libc);
   return { sink, state, written };
 }
 

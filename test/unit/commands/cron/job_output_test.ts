@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { OutputFolder, printOutput } from "../../../../commands/cron/job_output.ts";
-import { ServiceStderr } from "../../../../src/terminal/service_stderr.ts";
+import { logSinkOf } from "../../../../src/terminal/service_stderr.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 
 let folder = "";
@@ -42,7 +42,7 @@ test("output without end is written in pieces that a pipe takes whole, and other
   }
   const reader = new AbortController();
   const pieces: string[] = [];
-  const sink = new ServiceStderr({ err: (text) => void pieces.push(text) }, { libc: null, clock: systemClock() });
+  const sink = logSinkOf({ err: (text) => void pieces.push(text) }, { libc: null, clock: systemClock() });
   setTimeout(() => reader.abort(new Error("enough")), 1);
   await expect(printOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
   expect(pieces.length).toBeGreaterThan(0);
@@ -55,7 +55,7 @@ test("a stderr that nobody reads delays the output of commands", async () => {
   const written: string[] = [];
   let waits = 0;
   const libc = { waitWritable: () => ++waits > 3 };
-  const sink = new ServiceStderr({ err: (text) => void written.push(text) }, { libc, clock: systemClock() });
+  const sink = logSinkOf({ err: (text) => void written.push(text) }, { libc, clock: systemClock() });
   await printOutput(sink, { ...run, format: "text" }, chunks("x\n"), new AbortController().signal);
   expect(written).toEqual(["backup[7]: x\n"]);
   expect(waits).toBeGreaterThan(3);
