@@ -24,7 +24,10 @@ function bunTest(name: string, minutesMax: number, ...args: string[]): Tier {
   return { name, minutesMax, command: ["bun", "test", `--timeout=${testMsMax}`, ...args] };
 }
 
-/** Two or three files at a time, since tests wait for most of their time; not the faults, each of which runs many rounds at once. */
+/**
+ * Most tiers run two or three files at a time, because their tests mostly wait. The tier of faults runs one file at a time: each file runs
+ * many rounds at once.
+ */
 const tiers: readonly Tier[] = [
   { name: "gate", command: ["bun", "scripts/tidy.ts"], minutesMax: 2 },
   bunTest("unit", 5, "--parallel=2", "./test/unit", "./test/support", "./test/checker"),

@@ -148,7 +148,10 @@ function madeFolder(folder: string, name: string): string {
   return path;
 }
 
-/** Of all threads of a process until now, in milliseconds; 0 if it has ended. `withEnded`: and of its children that have ended. */
+/**
+ * Processor time that all threads of a process have used, in milliseconds; 0 if it has ended. `withEnded`: its children that have ended are
+ * included.
+ */
 export function cpuMs(pid: number, { withEnded = false } = {}): number {
   let words: string[];
   try {

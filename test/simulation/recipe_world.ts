@@ -155,13 +155,7 @@ export class RecipeWorld implements ClientWorld {
     } finally {
       disk[Symbol.dispose]();
     }
-    return {
-      trace: world.trace.value,
-      failure: world.failure,
-      turns: world.turns,
-      simulatedMs: world.nowMs,
-      counts: world.counts,
-    };
+    return world.outcome;
   }
 
   #applyFaults(targets: FaultTargets): void {

@@ -120,13 +120,7 @@ class PubsubWorld {
       for (const one of this.#processes.values()) one.die("killed");
     }
     this.#judge();
-    return {
-      trace: world.trace.value,
-      failure: world.failure,
-      turns: world.turns,
-      simulatedMs: world.nowMs,
-      counts: world.counts,
-    };
+    return world.outcome;
   }
 
   #applyFaults(): void {

@@ -194,13 +194,7 @@ class RetryWorld {
       for (const one of this.#processes.values()) one.die("killed");
     }
     if (isWhole) this.#judge();
-    return {
-      trace: world.trace.value,
-      failure: world.failure,
-      turns: world.turns,
-      simulatedMs: world.nowMs,
-      counts: world.counts,
-    };
+    return world.outcome;
   }
 
   #addProcesses(): void {

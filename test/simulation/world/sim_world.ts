@@ -64,6 +64,12 @@ export class SimWorld {
     this.#log = log;
   }
 
+  /** What a run of this world has come to. */
+  get outcome() {
+    const { failure, turns, nowMs, counts } = this;
+    return { trace: this.trace.value, failure, turns, simulatedMs: nowMs, counts };
+  }
+
   get isVerbose(): boolean {
     return this.#log !== undefined;
   }
