@@ -3,21 +3,26 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import type { AttackFigures, MutantFigures, ProofFigures } from "./docs/proof_figures.ts";
+import { type AttackFigures, type MutantFigures, type ProofFigures, sumOfSeeds } from "./docs/proof_figures.ts";
 
 const root = join(import.meta.dirname, "..");
 const file = join(root, "docs/proof_figures.json");
 
-/** Attacks in the order of the page; the names of campaigns are those of scripts/fault. */
+/** The campaigns by name, in the order of the page: the words after scripts/fault. */
 const campaigns: Readonly<Record<string, string>> = {
-  lock: "--rounds 30",
-  hold: "--rounds 12",
-  elect: "--rounds 12",
-  barrier: "--rounds 12",
-  pool: "--rounds 12",
-  interop: "--rounds 16",
-  znode: "--rounds 4",
-  ensemble: "--rounds 20",
+  lock: "lock --rounds 30",
+  hold: "hold --rounds 12",
+  elect: "elect --rounds 12",
+  barrier: "barrier --rounds 12",
+  pool: "pool --rounds 12",
+  cron: "cron processes --rounds 12",
+  interop: "interop --rounds 16",
+  znode: "znode --rounds 4",
+  ensemble: "ensemble --rounds 20",
+  pubsub: "pubsub --messages 5000 --faults 40",
+  "pubsub-postgres": "pubsub --on keeper --store postgres --database mixed --messages 5000 --faults 40",
+  retry: "retry --rounds 16",
+  "retry-postgres": "retry --store postgres --rounds 8",
 };
 const simulationCommand = "sh scripts/simulate --seeds 50 --json";
 const mutantsCommand = "sh scripts/simulate --mutants";
@@ -26,24 +31,33 @@ const names = ["simulation", "mutants", ...Object.keys(campaigns)];
 /** The time limit of one attack: a simulation that hangs must not hold up the others. */
 const attackMsMax = 60 * 60_000;
 
-const wanted = process.argv[2] === "all" ? names : process.argv.slice(2);
-const unknown = wanted.filter((name) => !names.includes(name));
-if (wanted.length === 0 || unknown.length > 0) {
-  console.error(`"${unknown.join(" ")}": expected all, or some of ${names.join(", ")}`);
-  process.exit(64);
-}
-
 const git = (...args: readonly string[]) => execFileSync("git", args, { cwd: root, encoding: "utf8" }).trim();
-if (git("status", "--porcelain", "--", "src", "commands", "test") !== "") {
-  console.error(
-    "scripts/proof: the sources differ from the last commit, which the record would name: commit them first",
-  );
-  process.exit(1);
+const nothing: ProofFigures = { attacks: [], seeds: [], mutants: [] };
+let figures: ProofFigures = existsSync(file) ? { ...nothing, ...JSON.parse(readFileSync(file, "utf8")) } : nothing;
+
+const [first, ...others] = process.argv.slice(2);
+if (first === "seeds") {
+  const lines = others.flatMap((path) => readFileSync(path, "utf8").trim().split("\n"));
+  save({ ...figures, seeds: sumOfSeeds(lines.map((line) => JSON.parse(line)), figures.seeds) });
+} else recordAll(first === "all" ? names : process.argv.slice(2));
+
+function recordAll(wanted: readonly string[]): void {
+  const unknown = wanted.filter((name) => !names.includes(name));
+  if (wanted.length === 0 || unknown.length > 0) {
+    console.error(`"${unknown.join(" ")}": expected all, seeds FILE…, or some of ${names.join(", ")}`);
+    process.exit(64);
+  }
+  if (git("status", "--porcelain", "--", "src", "commands", "test") !== "") {
+    console.error(
+      "scripts/proof: the sources differ from the last commit, which the record would name: commit them first",
+    );
+    process.exit(1);
+  }
+  for (const name of wanted) record(name);
 }
 
-let figures: ProofFigures = existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : { attacks: [], mutants: [] };
-for (const name of wanted) {
-  record(name);
+function save(next: ProofFigures): void {
+  figures = next;
   writeFileSync(file, `${JSON.stringify(figures, null, 2)}\n`);
 }
 
@@ -53,7 +67,7 @@ function record(name: string): void {
     ? simulationCommand
     : name === "mutants"
     ? mutantsCommand
-    : `sh scripts/fault ${name} ${campaigns[name]}`;
+    : `sh scripts/fault ${campaigns[name]}`;
   const startMs = performance.now();
   const [program = "", ...args] = command.split(" ");
   console.error(`scripts/proof: ${command}`);
@@ -84,7 +98,7 @@ function record(name: string): void {
   };
   const attacks = [...figures.attacks.filter((one) => one.name !== name), own];
   attacks.sort((left, right) => names.indexOf(left.name) - names.indexOf(right.name));
-  figures = { attacks, mutants };
+  save({ ...figures, attacks, mutants });
 }
 
 type Found = Pick<AttackFigures, "counts" | "violations" | "seed">;
@@ -117,12 +131,22 @@ function readSimulation(stdout: string): Found {
   };
 }
 
-/** The seed, and the rounds: each has a line. */
+/** What campaigns print about their work: figures that are added up. */
+const amounts: Readonly<Record<string, RegExp>> = {
+  "messages delivered": /, (\d+) delivered\b/g,
+  tries: /^\d+ messages, (\d+) tries/gm,
+  "runs of ticks": /: (\d+) runs of \d+ ticks/g,
+};
+
+/** The seed, the rounds, of which each has a line, and the amounts. */
 function readCampaign(stdout: string, status: number): Found {
   const rounds = stdout.match(/^(?:\w+ +)?round \d+/gm) ?? [];
   const failures = stdout.match(/^FAIL/gm) ?? [];
+  const sums = Object.entries(amounts).map(([name, pattern]) =>
+    [name, [...stdout.matchAll(pattern)].reduce((sum, [, figure]) => sum + Number(figure), 0)] as const
+  );
   return {
-    counts: { rounds: rounds.length },
+    counts: { rounds: rounds.length, ...Object.fromEntries(sums.filter(([, sum]) => sum > 0)) },
     violations: status === 0 ? 0 : Math.max(1, failures.length),
     seed: /--seed (\d+)/.exec(stdout)?.[1] ?? null,
   };

@@ -24,16 +24,76 @@ export interface MutantFigures {
   readonly seconds: number;
 }
 
+/** Long simulations of one world on one commit. */
+export interface SeedsFigures {
+  readonly world: string;
+  readonly commit: string;
+  /** YYYY-MM-DD */
+  readonly date: string;
+  readonly seeds: number;
+  readonly failed: number;
+  readonly simulatedHours: number;
+  /** Faults that took effect. */
+  readonly faults: number;
+}
+
 export interface ProofFigures {
   readonly attacks: readonly AttackFigures[];
+  readonly seeds: readonly SeedsFigures[];
   readonly mutants: readonly MutantFigures[];
 }
 
 const number = (value: number) => value.toLocaleString("en-US", { maximumFractionDigits: 1 });
 const code = (text: string) => `\`${text}\``;
 
+/** A line of `scripts/simulate --summary`. */
+export interface SeedsSummary {
+  readonly world: string;
+  readonly commit: string;
+  readonly date: string;
+  readonly seeds: number;
+  readonly failed: readonly unknown[];
+  readonly simulated_hours: number;
+  readonly faults: Readonly<Record<string, number>>;
+}
+
+/** The lines, added up by world and commit. They take the place of what `known` has for the same world and commit. */
+export function sumOfSeeds(lines: readonly SeedsSummary[], known: readonly SeedsFigures[]): SeedsFigures[] {
+  const sums = new Map<string, SeedsFigures>();
+  for (const { world, commit, date, seeds, failed, simulated_hours, faults } of lines) {
+    if (!/^[0-9a-f]{8}$/.test(commit)) throw new Error(`A run of ${world} is not of a commit, but of "${commit}"`);
+    const sum = sums.get(`${world} ${commit}`);
+    sums.set(`${world} ${commit}`, {
+      ...{ world, commit, date },
+      seeds: (sum?.seeds ?? 0) + seeds,
+      failed: (sum?.failed ?? 0) + failed.length,
+      simulatedHours: round((sum?.simulatedHours ?? 0) + simulated_hours),
+      faults: (sum?.faults ?? 0) + Object.values(faults).reduce((all, one) => all + one, 0),
+    });
+  }
+  return [...known.filter(({ world, commit }) => !sums.has(`${world} ${commit}`)), ...sums.values()];
+}
+
+const round = (hours: number) => Math.round(hours * 100) / 100;
+
+/** One row for each world, over all commits. */
+function seedsRows(figures: readonly SeedsFigures[]): string[][] {
+  const worlds = [...new Set(figures.map(({ world }) => world))];
+  const rows = worlds.map((world): [string, readonly SeedsFigures[]] => [
+    code(world),
+    figures.filter((one) => one.world === world),
+  ]);
+  return [...rows, ["all", figures] as const].map(([name, own]) => [
+    name,
+    ...(["seeds", "simulatedHours", "faults", "failed"] as const).map((key) =>
+      number(own.reduce((sum, one) => sum + one[key], 0))
+    ),
+    name === "all" ? "" : own.map(({ commit }) => commit).join(", "),
+  ]);
+}
+
 /** The lines of the tables by their name, as the marks in the page have it. */
-export function proofTables({ attacks, mutants }: ProofFigures): Readonly<Record<string, readonly string[]>> {
+export function proofTables({ attacks, seeds, mutants }: ProofFigures): Readonly<Record<string, readonly string[]>> {
   const rows = attacks.map((one) => [
     one.layer,
     code(one.command),
@@ -46,6 +106,10 @@ export function proofTables({ attacks, mutants }: ProofFigures): Readonly<Record
   ]);
   return {
     figures: table(["layer", "command", "amount", "violations", "seed", "time", "date", "commit"], rows),
+    seeds: table(
+      ["world", "seeds", "simulated hours", "faults that took effect", "failed", "commits"],
+      seedsRows(seeds),
+    ),
     mutants: table(
       ["defect that is put back", "found as", "first seed that finds it", "time"],
       mutants.map(({ defect, foundAs, seed, seconds }) => [defect, foundAs, String(seed), `${number(seconds)} s`]),

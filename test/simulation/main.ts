@@ -1,4 +1,5 @@
 /** The command line of the simulation; `sh scripts/simulate --help` prints its options. */
+import { spawnSync } from "node:child_process";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -111,7 +112,17 @@ function printReport(report: SeedsReport): void {
   console.log(`  reached: ${marks.map(([name, times]) => `${name.slice(5)} ${times}`).join(", ")}`);
 }
 
+/** What runs: the commit, with a mark when the source differs from it. */
+function version(): { readonly commit: string; readonly date: string } {
+  const { stdout } = spawnSync("git", ["describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"], {
+    cwd: import.meta.dirname,
+    encoding: "utf8",
+  });
+  return { commit: stdout?.trim() ?? "", date: new Date().toISOString().slice(0, 10) };
+}
+
 async function main(): Promise<boolean> {
+  const tested = values.summary === undefined ? null : version(); // the source is read now
   if (values.mutants) return runMutants(positionals);
   if (values.faults !== undefined) {
     const { plan } = JSON.parse(readFileSync(values.faults, "utf8")) as { plan: RunPlan };
@@ -143,7 +154,9 @@ async function main(): Promise<boolean> {
     });
     if (values.json) console.log(JSON.stringify({ ...report, counts: Object.fromEntries(report.counts) }));
     else printReport(report);
-    if (values.summary !== undefined) appendFileSync(values.summary, `${JSON.stringify(summaryOf(report))}\n`);
+    if (values.summary !== undefined && tested !== null) {
+      appendFileSync(values.summary, `${JSON.stringify(summaryOf(report, tested))}\n`);
+    }
     isGood &&= report.failures.length === 0;
   }
   return isGood;

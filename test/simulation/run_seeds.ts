@@ -33,13 +33,14 @@ export interface RunSeedsOptions extends RunOptions {
   readonly onSeed?: (report: SeedsReport) => void;
 }
 
-/** The figures of a report, for docs/proof.md. */
-export function summaryOf({ world, from, seeds, simulatedMs, realMs, counts, failures }: SeedsReport) {
+/** The figures of a report on the source of `commit`, for docs/proof.md. */
+export function summaryOf(
+  { world, from, seeds, simulatedMs, realMs, counts, failures }: SeedsReport,
+  { commit, date }: { readonly commit: string; readonly date: string },
+) {
   const marks = [...counts].filter(([name]) => name.startsWith("mark ")).sort();
   return {
-    world,
-    from,
-    seeds,
+    ...{ world, commit, date, from, seeds },
     failed: failures.map(({ plan, outcome }) => ({ seed: plan.seed, kind: outcome.failure?.kind })),
     simulated_hours: Math.round(simulatedMs / 36_000) / 100,
     real_seconds: Math.round(realMs / 1000),

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ProofFigures, proofTables, withTables } from "../../../scripts/docs/proof_figures.ts";
+import { type ProofFigures, proofTables, sumOfSeeds, withTables } from "../../../scripts/docs/proof_figures.ts";
 
 const root = join(import.meta.dirname, "../../..");
 const page = readFileSync(join(root, "docs/proof.md"), "utf8");
@@ -72,7 +72,8 @@ describe("the track record", () => {
 });
 
 describe("the figures", () => {
-  const { attacks, mutants } = JSON.parse(read("docs/proof_figures.json")) as ProofFigures;
+  const figures = JSON.parse(read("docs/proof_figures.json")) as ProofFigures;
+  const { attacks, mutants } = figures;
 
   test("are of simulations, campaigns and mutants, without a violation", () => {
     expect(new Set(attacks.map(({ layer }) => layer))).toEqual(new Set(["simulation", "faults", "mutants"]));
@@ -80,8 +81,28 @@ describe("the figures", () => {
     expect(mutants.length).toBeGreaterThan(10);
   });
 
+  test("of long simulations are added up by world and commit, and replace those of the same commit", () => {
+    const line = (world: string, commit: string, seeds: number) => ({
+      ...{ world, commit, date: "2026-11-27", seeds, failed: seeds > 9 ? [{ seed: 1 }] : [], simulated_hours: 0.1 },
+      faults: { cut: 2, kill: 1 },
+    });
+    const sum = { date: "2026-11-27", failed: 1, simulatedHours: 0.2, faults: 6 };
+    const known = sumOfSeeds([line("lock", "00000001", 5), line("pool", "00000001", 7)], []);
+    const all = sumOfSeeds(
+      [line("lock", "00000001", 10), line("lock", "00000001", 3), line("lock", "00000002", 4)],
+      known,
+    );
+    expect(all.map(({ world, commit, seeds }) => `${world} ${commit} ${seeds}`)).toEqual([
+      ...["pool 00000001 7", "lock 00000001 13", "lock 00000002 4"],
+    ]);
+    expect(all[1]).toEqual({ world: "lock", commit: "00000001", seeds: 13, ...sum });
+    expect(() => sumOfSeeds([line("lock", "00000001-dirty", 1)], [])).toThrow(
+      'not of a commit, but of "00000001-dirty"',
+    );
+  });
+
   test("stand in the page between their marks", () => {
-    expect(withTables(page, proofTables({ attacks, mutants }))).toBe(page);
+    expect(withTables(page, proofTables(figures))).toBe(page);
     expect(() => withTables("<!-- other: begin -->\n<!-- other: end -->", {})).toThrow('no table for the mark "other"');
     expect(() => withTables("", { figures: [] })).toThrow("no mark for: figures");
   });
