@@ -1,6 +1,7 @@
 /** The defects that mutants.ts puts back, and how the simulation must show each. */
 import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
 import { retryMutants } from "./retry/retry_mutants.ts";
+import { znodeMutants } from "./znode/znode_mutants.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -485,4 +486,5 @@ export const mutants: readonly Mutant[] = [
   },
   ...pubsubMutants,
   ...retryMutants,
+  ...znodeMutants,
 ];

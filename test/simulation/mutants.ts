@@ -15,8 +15,10 @@ const copied = [
   "src",
   "test/simulation",
   "test/support/random.ts",
+  "test/checker",
   "test/fault/pubsub",
   "test/fault/retry",
+  "test/fault/znode",
   "package.json",
 ];
 /** The time for one mutant, in milliseconds. */

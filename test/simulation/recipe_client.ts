@@ -67,6 +67,7 @@ export abstract class RecipeClient {
         if (!this.isOver) await sleep(clock, this.chance.oneOf(this.pausesMs) * this.chance.next());
       }
     } finally {
+      this.closing();
       await zk.close();
     }
   }
@@ -78,6 +79,9 @@ export abstract class RecipeClient {
   }
 
   protected connected(_zk: ZooKeeper): void {}
+
+  /** The session of `connected` is about to be closed, or has ended. */
+  protected closing(): void {}
 
   protected abstract round(zk: ZooKeeper): Promise<void>;
 }

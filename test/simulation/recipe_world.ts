@@ -69,12 +69,12 @@ export function drawPlan<Options extends RecipeWorldOptions>(
 const keeperCommit = "commit of keeper";
 
 /** Aims most of the keeper's deaths at commits, and adds some power cuts. */
-export function atCommits(plan: RunPlan): RunPlan {
+export function atCommits(plan: RunPlan, counts: readonly number[] = [0, 0, 1, 2]): RunPlan {
   const chance = new Chance(plan.seed).fork("deaths in commits");
   const isDeath = ({ kind, target }: Fault) => (kind === "kill" || kind === "lose") && target === "keeper";
   const aimed = (fault: Fault) => isDeath(fault) && chance.is(0.8) ? { ...fault, target: keeperCommit } : fault;
   const untilMs = Number(plan.options["quietMs"]);
-  const cuts = Array.from({ length: chance.oneOf([0, 0, 1, 2]) }, (): Fault => {
+  const cuts = Array.from({ length: chance.oneOf(counts) }, (): Fault => {
     const at = chance.whole(0, untilMs - 1);
     return { at, kind: "lose", target: keeperCommit, forMs: Math.min(untilMs - at, chance.whole(20, 2000)) };
   });

@@ -5,8 +5,9 @@ import { poolSimulation } from "./pool/pool_world.ts";
 import { pubsubSimulation } from "./pubsub/pubsub_world.ts";
 import { retrySimulation } from "./retry/retry_world.ts";
 import type { Simulation } from "./simulation.ts";
+import { znodeSimulation } from "./znode/znode_world.ts";
 
 export const simulations: readonly Simulation[] = [
   ...[lockSimulation, electionSimulation, fenceSimulation],
-  ...[barrierSimulation, poolSimulation, pubsubSimulation, retrySimulation],
+  ...[barrierSimulation, poolSimulation, pubsubSimulation, retrySimulation, znodeSimulation],
 ];

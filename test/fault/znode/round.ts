@@ -56,7 +56,7 @@ export async function runZnodeRound({ backend, seed, workMs }: ZnodeRoundOptions
       random: seededRandom(seed + 1 + number),
       sessionTimeoutMs,
       hasStaleReads: server.nodes.length > 1,
-      firstZxid,
+      firstZxid: () => firstZxid,
     }));
   try {
     const endMs = startMs + workMs;
@@ -78,7 +78,7 @@ export async function runZnodeRound({ backend, seed, workMs }: ZnodeRoundOptions
     await Promise.all(clients.map((client) => client[Symbol.asyncDispose]()));
     await server.close();
   }
-  const operations = clients.flatMap((client) => client.operations);
-  const surprises = clients.flatMap((client) => client.surprises);
+  const operations = clients.flatMap(({ calls }) => calls.operations);
+  const surprises = clients.flatMap(({ calls }) => calls.surprises);
   return { operations, states, surprises, verdict: checkHistory(operations) };
 }
