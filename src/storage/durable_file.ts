@@ -12,6 +12,15 @@ export function flushPath(path: string): void {
   }
 }
 
+/** The same for a file that may be missing. */
+export function flushIfThere(path: string): void {
+  try {
+    flushPath(path);
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== "ENOENT") throw thrown;
+  }
+}
+
 /**
  * Writes a file and flushes its content; the folder's entry needs `flushPath`. `flags` are those of `open`. The mode 600
  * does not depend on the umask.

@@ -8,7 +8,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import type { WorkProgress } from "../support/work_progress.ts";
 import { blockFor } from "../support/write_whole.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
-import { createPrivateFile, flushParentFolders, reserveFile } from "./durable_file.ts";
+import { createPrivateFile, flushIfThere, flushParentFolders, reserveFile } from "./durable_file.ts";
 import { OpenFilesCheck } from "./open_files_check.ts";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
 import { checkSqliteFormat, pragmaOf, type SqliteFormat } from "./sqlite_format.ts";
@@ -81,6 +81,8 @@ export class SqliteFile implements Disposable {
     try {
       options.makeFolder?.();
       if (owner !== undefined) lock = lockFolder(folder, owner);
+      // SQLite takes what a killed process has written for stored, and writes behind it, also if it was never flushed.
+      flushIfThere(this.#logPath);
       options.prepare();
       this.database = repeatWhileLocked(options.busyMs, () => openTables(options, this.#ownerId));
     } catch (error) {

@@ -174,6 +174,22 @@ describeWithPeer("cc", `a keeper whose storage fails it [BATON_SEED=${seed}]`, (
     expect(starts).toBeGreaterThan(0);
   });
 
+  test("killed before the sync of a commit, then the power lost during the next start: it starts, with what it had", async () => {
+    expect(await keeper.start()).toBe(true);
+    for (const step of pick(4, 12)) {
+      await traffic.work(10);
+      keeper.faults.killAt(1 + Math.floor(random() * 3), ["sync"]);
+      await traffic.work();
+      await keeper.ended(); // the kernel has what was written; the disk may not
+      keeper.faults.killAt(step);
+      if (await keeper.start()) await keeper.kill();
+      losePower();
+      keeper.faults.killAt(0);
+      expect([await keeper.start(), keeper.output]).toEqual([true, expect.not.stringContaining("damaged")]);
+      expect([step, ...await traffic.problems()]).toEqual([step]);
+    }
+  });
+
   test("a keeper that acknowledges before it has synced is caught", async () => {
     await keeper.start();
     await traffic.work(20);
