@@ -14,6 +14,7 @@ import { crewTopics, planCrew } from "../../fault/pubsub/crew_plan.ts";
 import type { History, HistoryEvent } from "../../fault/pubsub/history.ts";
 import { historyOf, HistoryRecorder } from "../../fault/pubsub/history_recorder.ts";
 import { judge } from "../../fault/pubsub/judge.ts";
+import { judgeLogs } from "../../fault/pubsub/log_history.ts";
 import { applyFaults, type FaultTargets } from "../apply_faults.ts";
 import type { Fault } from "../fault_plan.ts";
 import { keeperPort, keeperProgram } from "../lock/keeper_program.ts";
@@ -335,10 +336,19 @@ class PubsubWorld {
       world.failure = null;
       world.fail(first.invariant, `${first.count} times; ${first.first}`);
     }
+    this.#judgeLogs(history);
     if (world.failure !== null || !this.#isDone) return;
     for (const [name, { folder }] of this.#disks) {
       for (const problem of verifyStore(folder).problems) world.fail("store", `${name}: ${problem}`);
     }
+  }
+
+  /** A second judge. What was given up leaves gaps in logs. */
+  #judgeLogs(history: History): void {
+    if (this.#givenUp.length > 0) return;
+    const { partitions, failures } = judgeLogs(history);
+    for (const failure of failures) this.#world.fail("not linearizable", failure);
+    this.#world.count("mark topic judged as a log", partitions.length);
   }
 
   /** Nobody stores a message in a content that was given up, and says so. */
@@ -366,7 +376,7 @@ export const pubsubSimulation: Simulation = {
     ...["mark topic changed its owner", "mark move: moved", "mark server left", "mark message given up by retention"],
     ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
     ...["effect commit not written by a killed process", "mark client state lost transactions"],
-    ...["mark client state lost", "mark topic given up"],
+    ...["mark client state lost", "mark topic given up", "mark topic judged as a log"],
   ],
   gateSeeds: 20,
 };
