@@ -15,6 +15,8 @@ export interface TreeObserver {
 export class StoredTree {
   readonly #world: SimWorld;
   readonly #nodes = new Map<bigint, ZNode>();
+  /** The children of each node by their names. */
+  readonly #children = new Map<string, Map<string, ZNode>>();
   readonly #sessions = new Set<bigint>();
   readonly observers: TreeObserver[] = [];
 
@@ -27,18 +29,18 @@ export class StoredTree {
     return this.#sessions.has(id);
   }
 
-  get nodes(): Iterable<ZNode> {
-    return this.#nodes.values();
+  /** The children of a node, in the order in which they were stored. */
+  childrenOf(path: string): ZNode[] {
+    return [...this.#children.get(path)?.values() ?? []];
   }
 
-  /** The nodes below a path. */
+  /** All nodes below a node. */
   below(path: string): ZNode[] {
-    return [...this.#nodes.values()].filter((node) => node.path.startsWith(`${path}/`));
+    return this.childrenOf(path).flatMap((child) => [child, ...this.below(child.path)]);
   }
 
   at(path: string): ZNode | undefined {
-    for (const node of this.#nodes.values()) if (node.path === path) return node;
-    return undefined;
+    return this.#children.get(parentOf(path))?.get(nameOf(path));
   }
 
   /** Fails the run if ephemeral nodes or sessions are left, when all clients have ended. */
@@ -50,23 +52,41 @@ export class StoredTree {
 
   #flushed(nodes: readonly StoredRow[], sessions: readonly StoredRow[]): void {
     for (const { id, body } of sessions) body === null ? this.#sessions.delete(id) : this.#sessions.add(id);
+    const changed: (ZNode | undefined)[] = [];
     for (const row of nodes) {
       const before = this.#nodes.get(row.id);
       const after = row.body === null ? undefined : nodeOf(row);
       for (const observer of this.observers) observer.nodeChanges(before, after);
-      if (after === undefined) this.#nodes.delete(row.id);
-      else this.#nodes.set(row.id, after);
+      if (after !== undefined) this.#store(row.id, after);
+      else if (before !== undefined) this.#remove(row.id, before);
+      changed.push(after);
     }
-    this.#checkOwners();
+    // A session that has ended leaves no node; without one, only changed nodes can belong to a session that is not there.
+    this.#checkOwners(sessions.some(({ body }) => body === null) ? this.#nodes.values() : changed);
     for (const observer of this.observers) observer.committed();
   }
 
-  #checkOwners(): void {
-    for (const { path, ephemeralOwner } of this.#nodes.values()) {
+  #store(id: bigint, node: ZNode): void {
+    const parent = parentOf(node.path);
+    const children = this.#children.get(parent) ?? new Map<string, ZNode>();
+    this.#nodes.set(id, node);
+    this.#children.set(parent, children.set(nameOf(node.path), node));
+  }
+
+  #remove(id: bigint, { path }: ZNode): void {
+    this.#nodes.delete(id);
+    this.#children.get(parentOf(path))?.delete(nameOf(path));
+  }
+
+  #checkOwners(nodes: Iterable<ZNode | undefined>): void {
+    for (const node of nodes) {
+      if (node === undefined) continue;
+      const { path, ephemeralOwner } = node;
       if (ephemeralOwner === 0n || this.#sessions.has(ephemeralOwner)) continue;
       this.#world.fail("node of a dead session", `${path} belongs to session ${ephemeralOwner}, which has ended`);
     }
   }
 }
 
+const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

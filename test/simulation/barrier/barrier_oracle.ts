@@ -107,7 +107,7 @@ export class BarrierOracle implements TreeObserver {
     const { path, holderId, rank, size, generation, fencingToken } = membership;
     const what =
       `${process.name} believes that it has rank ${rank} of generation ${generation} with token ${fencingToken}`;
-    const own = this.#tree.below(path).find((node) => parseParticipant(nameOf(node.path))?.guid === holderId);
+    const own = this.#tree.childrenOf(path).find((node) => parseParticipant(nameOf(node.path))?.guid === holderId);
     const started = this.#stateAt(path)?.started;
     if (own === undefined) this.#world.fail("member without a node", what);
     else if (
@@ -256,7 +256,7 @@ export class BarrierOracle implements TreeObserver {
       );
     });
     if (new Set(members).size !== members.length) this.#world.fail("early start", `${what}: a member counts twice`);
-    for (const { path: at } of this.#tree.below(path)) {
+    for (const { path: at } of this.#tree.childrenOf(path)) {
       const node = parseParticipant(nameOf(at));
       if (node === null || node.epoch !== epoch) continue;
       if (node.generation < generation) this.#world.fail("two generations", `${what} was started; ${at} is there`);

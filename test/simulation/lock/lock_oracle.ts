@@ -14,6 +14,8 @@ export interface LeaseInUse {
   readonly process: SimProcess;
   readonly life: number;
   readonly lease: Lease;
+  /** The commit of grants after which it was last found to be in force. */
+  checkedAt: number;
 }
 
 export class LockOracle implements TreeObserver {
@@ -23,7 +25,10 @@ export class LockOracle implements TreeObserver {
   readonly #lastTokens = new Map<string, bigint>();
   /** Looks at all leases whenever a grant comes or goes, not only when their processes work. */
   readonly #isEager: boolean;
-  #hasGrantChanged = false;
+  /** Locks whose grants were changed by the commit. */
+  readonly #changed = new Set<string>();
+  /** Counts the commits that change grants. */
+  #commits = 0;
 
   constructor(world: SimWorld, tree: StoredTree, { isEager }: { readonly isEager: boolean }) {
     this.#world = world;
@@ -40,7 +45,7 @@ export class LockOracle implements TreeObserver {
 
   /** A process begins to work under a lease. Checks the lease's token. */
   began(process: SimProcess, lease: Lease): LeaseInUse {
-    const used = { process, life: process.life, lease };
+    const used = { process, life: process.life, lease, checkedAt: -1 };
     if (!this.check(used)) return used;
     this.#inUse.add(used);
     const last = this.#lastTokens.get(lease.path) ?? 0n;
@@ -58,7 +63,7 @@ export class LockOracle implements TreeObserver {
 
   /** A process begins to work under a lease under which it has worked before. */
   beganAgain(process: SimProcess, lease: Lease): LeaseInUse {
-    const used = { process, life: process.life, lease };
+    const used = { process, life: process.life, lease, checkedAt: -1 };
     if (this.check(used)) this.#inUse.add(used);
     return used;
   }
@@ -68,10 +73,13 @@ export class LockOracle implements TreeObserver {
   }
 
   /** Whether the process holds, by its own account; fails the run if another one may hold. Call it in a turn of the process. */
-  check({ process, lease }: LeaseInUse): boolean {
+  check(used: LeaseInUse): boolean {
+    const { process, lease } = used;
     if (!lease.isHeld()) return false;
+    if (used.checkedAt === this.#commits) return true;
+    used.checkedAt = this.#commits;
     const grants = this.grantsOf(lease.path);
-    const own = grants.find((node) => nameOf(node.path) === holderName({ ...lease, guid: lease.holderId }));
+    const own = this.#grantOf(lease);
     const what = `${process.name} believes that it holds ${lease.path} with token ${lease.fencingToken}`;
     const state = () => grants.map((node) => `${nameOf(node.path)} by ${node.czxid}`).join(", ");
     if (own === undefined) {
@@ -84,12 +92,11 @@ export class LockOracle implements TreeObserver {
 
   /** The grants of a lock on the disk, the oldest first. */
   grantsOf(lockPath: string): ZNode[] {
-    return this.#tree.below(`${lockPath}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
+    return this.#tree.childrenOf(`${lockPath}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
   }
 
-  #grantOf(lease: Lease): ZNode | undefined {
-    const name = holderName({ ...lease, guid: lease.holderId });
-    return this.grantsOf(lease.path).find((node) => nameOf(node.path) === name);
+  #grantOf({ path, mode, slot, holderId }: Lease): ZNode | undefined {
+    return this.#tree.at(`${path}/h/${holderName({ mode, slot, guid: holderId })}`);
   }
 
   /** The token is the zxid of the grant's transaction. */
@@ -98,23 +105,27 @@ export class LockOracle implements TreeObserver {
   }
 
   nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
-    if ((before ?? after)?.path.includes("/h/") !== true) return;
-    this.#hasGrantChanged = true;
-    this.#mark(before, after);
+    const { path = "" } = before ?? after ?? {};
+    const at = path.indexOf("/h/");
+    if (at === -1) return;
+    const lock = path.slice(0, at);
+    this.#changed.add(lock);
+    this.#mark(lock, before, after);
   }
 
   committed(): void {
-    if (!this.#hasGrantChanged) return;
-    this.#hasGrantChanged = false;
-    this.#checkLimits();
+    if (this.#changed.size === 0) return;
+    this.#commits++;
+    for (const lock of this.#changed) this.#checkLimits(lock);
+    this.#changed.clear();
     if (this.#isEager) this.#checkAll();
   }
 
   /** Counts the situations that a run must reach. */
-  #mark(before: ZNode | undefined, after: ZNode | undefined): void {
+  #mark(lock: string, before: ZNode | undefined, after: ZNode | undefined): void {
     const { path = "", ephemeralOwner = 0n } = before ?? after ?? {};
     if (!nameOf(path).startsWith("x")) return;
-    const grants = this.grantsOf(path.slice(0, path.indexOf("/h/")));
+    const grants = this.grantsOf(lock);
     if (before === undefined && grants.length > 0) this.#world.count("mark grant in advance");
     if (after !== undefined) return;
     if (!this.#tree.hasSession(ephemeralOwner)) this.#world.count("mark session of a grant ended");
@@ -122,15 +133,13 @@ export class LockOracle implements TreeObserver {
   }
 
   /** Grants of one lock that exclude each other. */
-  #checkLimits(): void {
-    const slots = new Set<string>();
-    for (const { path } of this.#tree.nodes) {
-      const at = path.indexOf("/h/");
-      const slot = at === -1 ? null : parseHolder(path.slice(at + 3))?.slot ?? null;
+  #checkLimits(lock: string): void {
+    const slots = new Set<number>();
+    for (const { path } of this.#tree.childrenOf(`${lock}/h`)) {
+      const slot = parseHolder(nameOf(path))?.slot ?? null;
       if (slot === null) continue;
-      const key = `${path.slice(0, at)} ${slot}`;
-      if (slots.has(key)) this.#world.fail("slot given twice", key);
-      slots.add(key);
+      if (slots.has(slot)) this.#world.fail("slot given twice", `${lock} ${slot}`);
+      slots.add(slot);
     }
   }
 
