@@ -120,16 +120,13 @@ export class RowLoader {
         return first === null ? null : Number(first);
       }
       default:
-        return await this.#messagesFor(lack.kind, lack.topicId, lack.id);
+        return await this.#messagesFor(lack);
     }
   }
 
   /** Rows that follow the first one are cached: a reader that needs one usually needs the next ones. */
-  async #messagesFor(
-    kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load",
-    topicId: number,
-    id: number,
-  ): Promise<unknown> {
+  async #messagesFor(lack: Extract<Lack, { readonly id: number }>): Promise<unknown> {
+    const { kind, topicId, id, opening = 0 } = lack;
     const startsBefore = kind === "findRowUpTo" || kind === "load";
     const rows = await this.#run(readMessages, [topicId, id, startsBefore]);
     const found: LogRow[] = [];
@@ -143,10 +140,10 @@ export class RowLoader {
       found.push(row);
       heads.push(head);
     }
-    if (kind !== "rowsAfter") this.#loaded.cache(topicId, heads, found);
+    if (kind !== "rowsAfter") this.#loaded.cache(opening, heads, found);
     const [first, head] = [found[0], heads[0]];
     // The cache may have no room for it.
-    if (first !== undefined) this.#loaded.set({ kind: "load", topicId, id: first.first }, first);
+    if (first !== undefined) this.#loaded.set({ ...lack, kind: "load", id: first.first }, first);
     switch (kind) {
       case "rowsAfter":
         return found.map(({ records }, index) => ({ ...heads[index], records }));

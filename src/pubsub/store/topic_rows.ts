@@ -136,6 +136,8 @@ export type Lack =
     readonly kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load";
     readonly topicId: number;
     readonly id: number;
+    /** The opening of the topic that asks, in a shared store: an earlier one may have had other rows. */
+    readonly opening?: number;
   }
   | { readonly kind: "countBetween"; readonly topicId: number; readonly from: number; readonly to: number }
   | { readonly kind: "firstStored"; readonly topicId: number };
