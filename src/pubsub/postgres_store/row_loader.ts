@@ -2,7 +2,6 @@
 import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
 import { DamageError, describeDamagedRow, rangeOfMessages } from "../../storage/damage.ts";
-import type { SqlRow } from "../../storage/sql_row.ts";
 import { decodeResolved, messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import { PublisherWindow } from "../store/publisher_window.ts";
 import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../store/topic_client.ts";
@@ -101,12 +100,12 @@ export class RowLoader {
     switch (lack.kind) {
       case "findClient": {
         const [row] = await this.#run(findClient, [lack.topicId, nameBytes(lack.name)]);
-        return row === undefined ? null : clientOf(row);
+        return row === undefined ? null : clientOfRow(row);
       }
       case "clientsAfter":
-        return (await this.#run(readClientsAfter, [lack.topicId, nameBytes(lack.name ?? "")])).map(clientOf);
+        return (await this.#run(readClientsAfter, [lack.topicId, nameBytes(lack.name ?? "")])).map(clientOfRow);
       case "oldestPublishers":
-        return (await this.#run(readOldestPublishers, [lack.topicId, lack.most])).map(clientOf);
+        return (await this.#run(readOldestPublishers, [lack.topicId, lack.most])).map(clientOfRow);
       case "readWindows":
         return await this.#windowsOf(lack.client);
       case "readKeys":
@@ -191,10 +190,6 @@ export class RowLoader {
       fingerprint: Number(row["fingerprint"]),
     }));
   }
-}
-
-export function clientOf(row: PostgresRow): TopicClient {
-  return clientOfRow(row as SqlRow);
 }
 
 export function nameBytes(name: string): Buffer {

@@ -1,4 +1,5 @@
 /** The facts in a row of a message, as stores in folders and in databases have them: their columns have the same names and numbers. */
+import type { StoredRow } from "../../storage/sql_row.ts";
 import {
   type DeathReason,
   lifeAfterChange,
@@ -11,13 +12,11 @@ import { claimBytesMax } from "./retry_store_limits.ts";
 import { statesWithBody } from "./retry_totals.ts";
 import { forwardStates, type StoredMessage } from "./stored_message.ts";
 
-export type MessageRow = Readonly<Record<string, unknown>>;
-
-export function stateOf(row: MessageRow): MessageState {
+export function stateOf(row: StoredRow): MessageState {
   return messageStates[Number(row["state"])] ?? "waiting";
 }
 
-export function lifeOf(row: MessageRow): MessageLife {
+export function lifeOf(row: StoredRow): MessageLife {
   return {
     state: stateOf(row),
     tries: Number(row["tries"]),
@@ -30,7 +29,7 @@ export function lifeOf(row: MessageRow): MessageLife {
 }
 
 /** The rest of the message is not in its row. */
-export function messageOf(row: MessageRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
+export function messageOf(row: StoredRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
   const { nextAtMs, ...life } = lifeOf(row);
   return {
     ...life,
@@ -46,23 +45,23 @@ export function messageOf(row: MessageRow, rest: Pick<StoredMessage, "id" | "for
   };
 }
 
-export function isPendingLetter(row: MessageRow): boolean {
+export function isPendingLetter(row: StoredRow): boolean {
   return stateOf(row) === "dead" && ["pending", "sending"].includes(forwardStateOf(row));
 }
 
 /** Whether the content of the message has to be stored. */
-export function keepsContent(row: MessageRow): boolean {
+export function keepsContent(row: StoredRow): boolean {
   return statesWithBody.includes(stateOf(row)) && forwardStateOf(row) !== "forwarded";
 }
 
 /** The life of the message after a change by an operator; null: it cannot be changed so. */
-export function changedLife(row: MessageRow, change: MessageChange, nowMs: number): MessageLife | null {
+export function changedLife(row: StoredRow, change: MessageChange, nowMs: number): MessageLife | null {
   if (change === "redrive" && forwardStateOf(row) === "forwarded") return null;
   return lifeAfterChange(lifeOf(row), change, nowMs);
 }
 
 /** Why a message cannot be changed. */
-export function unchangedState(row: MessageRow): MessageState | "forwarded" {
+export function unchangedState(row: StoredRow): MessageState | "forwarded" {
   return forwardStateOf(row) === "forwarded" ? "forwarded" : stateOf(row);
 }
 
@@ -74,7 +73,7 @@ export function numberOfId(id: string, storeName: string): number | null {
 }
 
 /** The first row, and as many more as the limit of bytes of a claim allows. */
-export function limitRowsByBytes<Row extends MessageRow>(rows: readonly Row[]): readonly Row[] {
+export function limitRowsByBytes<Row extends StoredRow>(rows: readonly Row[]): readonly Row[] {
   let bytes = 0;
   const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
   return end < 0 ? rows : rows.slice(0, end);
@@ -86,6 +85,6 @@ export function textOf(value: unknown): string | null {
   return value instanceof Buffer ? value.toString() : null;
 }
 
-function forwardStateOf(row: MessageRow): StoredMessage["forwardState"] {
+function forwardStateOf(row: StoredRow): StoredMessage["forwardState"] {
   return forwardStates[Number(row["forwarding"])] ?? "none";
 }
