@@ -3,7 +3,8 @@ import type { DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts"
 import { BatonError } from "../../src/errors.ts";
 import { judgeDatabase, readDatabaseFacts } from "../../src/postgres/database_checks.ts";
 import { inSchema, requireSharedStore } from "../../src/postgres/database_schema.ts";
-import { connectToPrimary, type PrimaryConnection } from "../../src/postgres/primary_connection.ts";
+import { suspectTopics } from "../../src/pubsub/postgres_store/postgres_tables.ts";
+import { connectToPrimary, type PostgresRow, type PrimaryConnection } from "../../src/postgres/primary_connection.ts";
 import { StatementError } from "../../src/postgres/statement_error.ts";
 import type { DatabaseAddress } from "../../src/postgres/database_address.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -58,31 +59,47 @@ export async function databaseFindings(
   }
 }
 
-/** Topics of the database whose messages were lost, or may have been, in the last days. */
+/** Topics of the database whose messages were lost, or may have been, in the last days, and those that are not open because of that. */
 async function lossFindings(
   connection: PrimaryConnection,
   address: DatabaseAddress,
   where: string,
 ): Promise<DiagnosisFinding[]> {
-  const text =
-    `SELECT t.name, l.certain, l.last, to_char(l.at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at FROM SCHEMA.topic_loss l
-    JOIN SCHEMA.topic t ON t.id = l.topic WHERE l.at > clock_timestamp() - interval '${lossDays} days' ORDER BY l.at DESC LIMIT ${lossesMax}`;
-  const rows = await connection.run({ name: "doctor_losses", text: inSchema(text, address.schema) }, []).catch(
-    (error) => {
+  const read = async (name: string, text: string) => {
+    try {
+      return await connection.run({ name, text: inSchema(text, address.schema) }, []);
+    } catch (error) {
       // The tables of topics are not in this database, or not readable for this role.
       if (error instanceof StatementError) return [];
       throw error;
-    },
+    }
+  };
+  const suspects = await read(
+    "doctor_suspects",
+    `SELECT name, count(*) OVER () AS total FROM SCHEMA.topic WHERE ${suspectTopics} ORDER BY name LIMIT ${lossesMax}`,
   );
-  return rows.map(({ name, certain, last, at }) => ({
-    kind: "warning",
-    where,
-    what:
-      `topic ${JSON.stringify(String(name))} ${
-        certain === true ? "has lost" : "may have lost"
-      } messages after message ${last}, in a ` +
-      `fail-over of the database found at ${at}`,
-  }));
+  const losses = await read(
+    "doctor_losses",
+    `SELECT t.name, l.certain, l.last, to_char(l.at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at FROM SCHEMA.topic_loss l
+    JOIN SCHEMA.topic t ON t.id = l.topic WHERE l.at > clock_timestamp() - interval '${lossDays} days' ORDER BY l.at DESC LIMIT ${lossesMax}`,
+  );
+  const topic = ({ name }: PostgresRow) => JSON.stringify(String(name));
+  const findings: DiagnosisFinding[] = losses.map((row) => {
+    const loss = row["certain"] === true ? "has lost" : "may have lost";
+    const what = `topic ${topic(row)} ${loss} messages after message ${
+      row["last"]
+    }, in a fail-over of the database found at ${row["at"]}`;
+    return { kind: "warning", where, what };
+  });
+  const [suspect] = suspects;
+  if (suspect !== undefined) {
+    const more = Number(suspect["total"]) - suspects.length;
+    const names = suspects.map(topic).join(", ") + (more > 0 ? ` and ${more} more` : "");
+    const what = "topics that may have lost messages in a fail-over of the database, and were not opened since: " +
+      `${names}; with --on-loss stop they are not served until: baton pubsub server restore --store URL --accept-loss`;
+    findings.push({ kind: "warning", where, what });
+  }
+  return findings;
 }
 
 function problem(where: string, error: unknown): DiagnosisFinding {

@@ -44,7 +44,8 @@ export const pubsubServerCommand = defineCommand({
     "has committed is refused (78), and so is one in another cluster than before, unless --moved says that it was moved there. The password comes from PGPASSWORD or a password file, never from the URL.",
     "ls lists the servers and how many topics each owns. move, drain and rebalance hand off topics while they are used: to one " +
     "server, away from one server, or until all own the same number. A topic goes from a data directory into a database, or back, only to a " +
-    "server that --to names. Exit 69: a topic has not moved; 76: the outcome is unknown. A drained server gets no " +
+    "server that --to names. Exit 69: a topic has not moved; 76: the outcome is unknown. After a signal, " +
+    "handoffs that were asked for go on, and the result names them. A drained server gets no " +
     "new topics until it is started again, or until drain ID --undo. forget gives up a server whose data is lost: its topics begin again, " +
     "empty, with unused message IDs. forget-client removes one client of a topic, to make room; it is refused (64) without " +
     "--accept-loss if that loses data.",

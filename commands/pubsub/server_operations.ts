@@ -19,9 +19,12 @@ import { setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
 import { readMarks } from "../../src/pubsub/ownership/store_generation.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/pubsub/store/backup_store.ts";
 import { type TopicStoreReport, verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
+import { processSignals, StoppedBySignal, StopRequest } from "../../src/process/supervise/signal_source.ts";
+import { abortable, throwIfAborted } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun, printable } from "../../src/support/text.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -113,7 +116,10 @@ async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<
   if (to === undefined) {
     throw new BatonError("USAGE", `baton pubsub server move needs --to SERVER-ID`);
   }
-  return await runMoves(call, async (_zk, _path, move) => void await move([{ topic, from: null, to }]));
+  return await runMoves(call, async (zk, path, move) => {
+    const known = await new TopicNodes(zk, path).read(topic);
+    await move([{ topic, from: known?.node.owner ?? null, to }]);
+  });
 }
 
 async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
@@ -153,34 +159,72 @@ async function rebalance(call: ServerCall): Promise<ExitCode> {
   });
 }
 
-/** Moves topics as often as `work` asks for it, and returns how many were moved each time. */
+/**
+ * Moves topics as often as `work` asks for it, and returns how many were moved each time. Rejects with StoppedBySignal after a
+ * signal, when it has printed what was moved, and what may still move.
+ */
 async function runMoves(
   call: ServerCall,
   work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly RequestedMove[]) => Promise<number>) => Promise<void>,
 ): Promise<ExitCode> {
-  const { values, io } = call;
+  const { values } = call;
+  using stop = new StopRequest(processSignals());
+  const { signal } = stop;
   const outcomes = new Map<string, MoveResult>();
-  await runConnected(call, async (zk) => {
-    using progress = new ProgressLine(call, { noun: "topic", verb: "moved", total: 0, isWanted: !values.dryRun });
-    const path = new PubsubPath(values.root);
-    let total = 0;
-    await work(zk, path, async (moves) => {
-      total += moves.length;
-      progress.set({ total });
-      const done = values.dryRun
-        ? moves.map((one): MoveResult => ({ ...one, outcome: "planned", why: null }))
-        : await moveTopics(zk, path, moves, {
+  const setOutcome = (one: MoveResult) => void outcomes.set(one.topic, one);
+  try {
+    await runConnected(call, async (zk) => {
+      using progress = new ProgressLine(call, { noun: "topic", verb: "moved", total: 0, isWanted: !values.dryRun });
+      const path = new PubsubPath(values.root);
+      let total = 0;
+      const moving = work(zk, path, async (moves) => {
+        throwIfAborted(signal);
+        total += moves.length;
+        progress.set({ total });
+        if (values.dryRun) {
+          for (const one of moves) setOutcome(plannedMove(one));
+          return 0;
+        }
+        const done = await moveTopics(zk, path, moves, {
           clock: systemClock(),
           socket: serviceSecurity(values)?.internalDialOptions,
-          onDone: () => progress.add(1),
+          signal,
+          onStart: (one) => setOutcome(interruptedMove(one)),
+          onDone: (result) => {
+            setOutcome(result);
+            progress.add(1);
+          },
         });
-      for (const one of done) outcomes.set(one.topic, one);
-      return done.filter(({ outcome }) => outcome === "moved").length;
-    });
-  });
+        return done.filter(({ outcome }) => outcome === "moved").length;
+      });
+      await abortable(moving, signal);
+    }, { signal });
+  } catch (thrown) {
+    if (thrown instanceof StoppedBySignal && outcomes.size > 0) printMoves(call, [...outcomes.values()]);
+    throw thrown;
+  }
   const done = [...outcomes.values()];
+  printMoves(call, done);
+  return exitCodeOfMoves(done);
+}
+
+function plannedMove({ topic, from, to }: RequestedMove): MoveResult {
+  const outcome = from === null ? "no topic" : from === to ? "there" : "planned";
+  return { topic, from, to, outcome, why: null };
+}
+
+/** The result if the command ends before the response: there is no request that takes one back. */
+function interruptedMove({ topic, from, to }: RequestedMove): MoveResult {
+  const undo = `move ${shellQuoteIfNeeded(topic)} --to ${shellQuoteIfNeeded(from ?? "")}`;
+  const why =
+    `server "${printable(from ?? "")}" goes on with the handoff. baton pubsub server ls --topics shows the owner, ` +
+    `and this undoes the move: baton pubsub server ${undo}`;
+  return { topic, from, to, outcome: "unknown", why };
+}
+
+function printMoves({ values, io }: ServerCall, done: readonly MoveResult[]): void {
   if (values.json) {
-    printJson<PubsubMovesJson>(io, { version: 1, moves: done });
+    printJson<PubsubMovesJson>(io, { version: 1, moves: [...done] });
   } else {
     const rows = done.map(({ topic, from, to, outcome, why }) => [topic, from ?? "", to, outcome, why ?? ""]);
     if (rows.length > 0) printTable(io, [headCells(["TOPIC", "FROM", "TO", "OUTCOME", ""]), ...rows]);
@@ -190,7 +234,6 @@ async function runMoves(
     const sentence = failureOf(one);
     if (sentence !== null) io.err(`baton: ${sentence}\n`);
   }
-  return exitCodeOfMoves(done);
 }
 
 /** Returns why this move causes a nonzero exit code; null if it does not. */

@@ -4,6 +4,9 @@ import type { StatementSync } from "node:sqlite";
 export type SqlValue = number | string | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;
 
+/** A row of any database. */
+export type StoredRow = Readonly<Record<string, unknown>>;
+
 /**
  * The result of `read`: a row, rows, or undefined. No row was stored with an integer that a JavaScript number cannot represent.
  * If a disk error has produced one, the row gets the nearest number: its checksum detects the damage, and the other rows can be

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import process from "node:process";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { BackendSession } from "../support/backend_session.ts";
+import { backends, describeBackend } from "../support/backends.ts";
 import { BatonSession, killKeeper } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../support/small_disk.ts";
@@ -89,16 +90,9 @@ describe("without a server", () => {
 
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let session: BatonSession;
-    beforeAll(async () => {
-      backend = await kind.start();
-      session = new BatonSession({ BATON_SERVERS: backend.servers, TZ: "UTC" });
-    }, 40_000);
-    afterAll(async () => {
-      await session[Symbol.asyncDispose]();
-      await backend.close();
-    });
+    let session: BackendSession;
+    beforeAll(async () => void (session = await BackendSession.start(kind, { TZ: "UTC" })), 40_000);
+    afterAll(() => session?.[Symbol.asyncDispose]());
 
     test("reset sets back a schedule that is settled up to a time in the future, and nothing else", async () => {
       const call = '"$baton" lock wound --tick "*/5 * * * *" --catch-up 1h -- true';
@@ -107,7 +101,7 @@ for (const kind of backends) {
       const unchanged = await session.run('"$baton" cron reset wound');
       expect(unchanged).toMatchObject({ code: 1, stdout: "" });
       expect(unchanged.stderr).toContain("which is not in the future: nothing was changed");
-      await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: 10_000 });
+      await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
       const [id] = (await zk.getChildren("/baton/ticks/wound")).children;
       const path = `/baton/ticks/wound/${id}`;
       const { data, stat } = await zk.getData(path);
@@ -134,7 +128,7 @@ for (const kind of backends) {
       const time = new Date(tickMs);
       const schedule = new Schedule(`${time.getUTCMinutes()} ${time.getUTCHours()} * * *`, "UTC");
       const path = `${ticksFolder(name)}/${schedule.id}`;
-      await using zk = await connect({ servers: parseServers(backend.servers), connectTimeoutMs: 10_000 });
+      await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
       await createParents(zk, path, openAcl);
       const progress = { uptoMs: tickMs - 3_000_000, open: null, retry: null };
       const data = formatTickState({

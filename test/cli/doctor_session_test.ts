@@ -1,23 +1,17 @@
 /** `baton doctor`, by sessions with the binary, on the keeper and on a real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, parseServers } from "../../src/baton.ts";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { BackendSession } from "../support/backend_session.ts";
+import { backends, describeBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
 
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let session: BatonSession;
-    beforeAll(async () => {
-      backend = await kind.start({ sessionTimeoutMinMs: 5000 });
-      session = new BatonSession({ BATON_SERVERS: backend.servers });
-    }, 40_000);
-    afterAll(async () => {
-      await session[Symbol.asyncDispose]();
-      await backend.close();
-    });
+    let session: BackendSession;
+    beforeAll(async () => void (session = await BackendSession.start(kind, {}, { sessionTimeoutMinMs: 5000 })), 40_000);
+    afterAll(() => session?.[Symbol.asyncDispose]());
 
     test("has nothing to say of locks that are held and waited for", async () => {
       const script = `"$baton" lock -q a -- sh -c '"$baton" elect -q --value v e -- "$baton" doctor'`;
@@ -29,7 +23,7 @@ for (const kind of backends) {
     });
 
     test("tells of another program's nodes, as a table and for programs, with 1", async () => {
-      await using zk = await connect({ servers: parseServers(backend.servers) });
+      await using zk = await connect({ servers: parseServers(session.backend.servers) });
       await session.run('"$baton" lock -q a -- true');
       const node = await zk.create("/baton/locks/a/_c_lock-", new Uint8Array(), { mode: "persistentSequential" });
       const table = await session.run('"$baton" doctor -q');
@@ -40,7 +34,7 @@ for (const kind of backends) {
       const json = await session.run('"$baton" doctor --json -q');
       expect(JSON.parse(json.stdout)).toMatchObject({
         version: 1,
-        servers: backend.servers,
+        servers: session.backend.servers,
         session_timeout_ms: 10_000,
         findings: [{ kind: "problem", where: 'lock "a"' }],
       });

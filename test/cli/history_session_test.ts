@@ -4,7 +4,8 @@ import { writeFileSync } from "node:fs";
 import { historyPath, readHead } from "../../src/coordination/history/history_log.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
+import { BackendSession } from "../support/backend_session.ts";
+import { backends, describeBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -12,16 +13,9 @@ setDefaultTimeout(60_000);
 
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let session: BatonSession;
-    beforeAll(async () => {
-      backend = await kind.start();
-      session = new BatonSession({ BATON_SERVERS: backend.servers });
-    }, 40_000);
-    afterAll(async () => {
-      await session[Symbol.asyncDispose]();
-      await backend.close();
-    });
+    let session: BackendSession;
+    beforeAll(async () => void (session = await BackendSession.start(kind)), 40_000);
+    afterAll(() => session?.[Symbol.asyncDispose]());
     const history = async (name: string, options = "") =>
       JSON.parse((await session.run(`"$baton" history ${name} --json ${options}`)).stdout);
     const hold = (name: string, options = "") =>
@@ -229,7 +223,7 @@ for (const kind of backends) {
       });
       service.child.kill("SIGTERM");
       expect((await service.ended).code).toBe(0);
-      await using zk = await connect({ servers: parseServers(backend.servers) });
+      await using zk = await connect({ servers: parseServers(session.backend.servers) });
       expect((await readHead(zk, historyPath("limited"))).maxAgeMs).toBe(90 * 86_400_000);
     });
   });

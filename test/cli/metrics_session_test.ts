@@ -2,24 +2,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
-import { BatonSession } from "../support/baton_session.ts";
+import { BackendSession } from "../support/backend_session.ts";
+import { backends, describeBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 
 setDefaultTimeout(60_000);
 
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let session: BatonSession;
-    beforeAll(async () => {
-      backend = await kind.start();
-      session = new BatonSession({ BATON_SERVERS: backend.servers });
-    }, 40_000);
-    afterAll(async () => {
-      await session[Symbol.asyncDispose]();
-      await backend.close();
-    });
+    let session: BackendSession;
+    beforeAll(async () => void (session = await BackendSession.start(kind)), 40_000);
+    afterAll(() => session?.[Symbol.asyncDispose]());
 
     test("holders, waiters, ended holds, refusals and ticks are printed", async () => {
       const script = `
@@ -55,7 +48,7 @@ for (const kind of backends) {
       };
       await eventually(async () => (await ask("/healthz"))?.status === 200, { withinMs: 20_000 });
       expect((await ask("/metrics"))?.text).toContain("baton_up 1\n");
-      const [node] = backend.nodes;
+      const [node] = session.backend.nodes;
       await node?.pause();
       await eventually(async () => (await ask("/metrics"))?.text.includes("baton_up 0\n"), { withinMs: 20_000 });
       expect((await ask("/healthz"))?.status).toBe(503);

@@ -1,8 +1,12 @@
 /** `baton pubsub server` and its operator's words, as typed. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { assignedNode, confirmedNode } from "../../src/pubsub/ownership/topic_node.ts";
+import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
-import { sessionTalker } from "../support/session_talker.ts";
+import { ScriptedServer } from "../support/scripted_server.ts";
+import { sessionTalker, sessionZooKeeper } from "../support/session_talker.ts";
 import { bytesOf, textOf } from "../support/pubsub_talker.ts";
 
 setDefaultTimeout(60_000);
@@ -38,6 +42,39 @@ test("says when it serves, refuses data in use and a name that is taken, and end
   expect(await stopped(one)).toBe(0);
   const renamed = await session.run('"$baton" pubsub server --id s2 --data-dir s1');
   expect([renamed.code, renamed.stderr]).toEqual([78, expect.stringContaining('it belongs to the server "s1"')]);
+});
+
+test("SIGINT during a move says at once that the handoff goes on, how to look at it and how to undo it", async () => {
+  await session.run('"$baton" pubsub server ls');
+  await using zk = await sessionZooKeeper(session);
+  const path = new PubsubPath();
+  await new TopicNodes(zk, path).create("a b", confirmedNode(assignedNode("m1", "i")));
+  const asked = Promise.withResolvers<void>();
+  await using _owner = await ScriptedServer.start(zk, path, {
+    id: "m1",
+    answer: () => {
+      asked.resolve();
+      return new Promise(() => {}); // the handoff goes on
+    },
+  });
+  const planned = await session.run(`"$baton" pubsub server move 'a b' --to m2 --dry-run --json`);
+  expect(JSON.parse(planned.stdout).moves).toEqual([
+    { topic: "a b", from: "m1", to: "m2", outcome: "planned", why: null },
+  ]);
+  const none = await session.run('"$baton" pubsub server move none --to m2 --dry-run --json');
+  expect([none.code, JSON.parse(none.stdout).moves]).toEqual([
+    1,
+    [{ topic: "none", from: null, to: "m2", outcome: "no topic", why: null }],
+  ]);
+  const move = session.start(`exec "$baton" pubsub server move 'a b' --to m2 --json`);
+  await asked.promise;
+  move.child.kill("SIGINT");
+  const { signal, stdout, stderr } = await move.ended;
+  const why = 'server "m1" goes on with the handoff. baton pubsub server ls --topics shows the owner, ' +
+    "and this undoes the move: baton pubsub server move 'a b' --to m1";
+  expect(signal).toBe("SIGINT");
+  expect(JSON.parse(stdout).moves).toEqual([{ topic: "a b", from: "m1", to: "m2", outcome: "unknown", why }]);
+  expect(stderr).toBe(`baton: It is unknown whether topic "a b" was moved to "m2": ${why}\n`);
 });
 
 test("each way of not starting has its number", async () => {

@@ -1,7 +1,8 @@
 /** `baton lock --tick` as the crontabs of several hosts call it, on the keeper and on ZooKeeper. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, parseServers } from "../../src/baton.ts";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { BackendSession } from "../support/backend_session.ts";
+import { backends, describeBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
@@ -17,16 +18,9 @@ function tickAgo(minutes: number): { readonly schedule: string; readonly tick: s
 
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let session: BatonSession;
-    beforeAll(async () => {
-      backend = await kind.start();
-      session = new BatonSession({ BATON_SERVERS: backend.servers, CRON_TZ: "UTC" });
-    }, 40_000);
-    afterAll(async () => {
-      await session[Symbol.asyncDispose]();
-      await backend.close();
-    });
+    let session: BackendSession;
+    beforeAll(async () => void (session = await BackendSession.start(kind, { CRON_TZ: "UTC" })), 40_000);
+    afterAll(() => session?.[Symbol.asyncDispose]());
     const { schedule, tick } = tickAgo(10);
     const call = (name: string, options: string, command: string, given = schedule) =>
       session.run(`"$baton" lock ${name} --tick '${given}' --catch-up 1h ${options} -- ${command}`);
@@ -156,7 +150,7 @@ for (const kind of backends) {
 
     test("history and explain show a schedule whose time zone this machine does not know, and say so", async () => {
       expect(await call("mars", "", "true")).toMatchObject({ code: 0 });
-      await using zk = await connect({ servers: parseServers(backend.servers) });
+      await using zk = await connect({ servers: parseServers(session.backend.servers) });
       const folder = "/baton/ticks/mars";
       const [id = ""] = (await zk.getChildren(folder)).children;
       const { data } = await zk.getData(`${folder}/${id}`);

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { BackendSession } from "../support/backend_session.ts";
+import { backends, describeBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { TraceCollector } from "../support/trace_collector.ts";
@@ -14,18 +15,11 @@ const around = `00-${trace}-00f067aa0ba902b7-01`;
 
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let session: BatonSession;
+    let session: BackendSession;
     let collector: TraceCollector;
     let env: Record<string, string>;
-    beforeAll(async () => {
-      backend = await kind.start();
-      session = new BatonSession({ BATON_SERVERS: backend.servers });
-    }, 40_000);
-    afterAll(async () => {
-      await session[Symbol.asyncDispose]();
-      await backend.close();
-    });
+    beforeAll(async () => void (session = await BackendSession.start(kind)), 40_000);
+    afterAll(() => session?.[Symbol.asyncDispose]());
     beforeEach(async () => {
       await collector?.[Symbol.asyncDispose]();
       collector = await new TraceCollector().up();

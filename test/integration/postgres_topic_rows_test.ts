@@ -1,5 +1,6 @@
 /** Statements of topics in a real PostgreSQL that are late, cut off, refused or stale: what is answered, and what is stored. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { databaseFindings } from "../../commands/operator/database_findings.ts";
 import { connectToPrimary, type PrimaryConnection } from "../../src/postgres/primary_connection.ts";
 import { migrateDatabase } from "../../src/postgres/database_schema.ts";
 import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
@@ -241,9 +242,18 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await careful.execute(put(3, "three", { epoch: 2 }));
     await expect(careful.open("news", 2)).rejects.toThrow(/has lost commits.*not served \(--on-loss stop\)/);
     await expect(careful.open("news", 2)).rejects.toThrow(/not served \(--on-loss stop\)/);
+    const doctor = async () =>
+      (await databaseFindings({ address: both, requiresSync: false }, "here")).map(({ what }) => what).filter((what) =>
+        what.includes("topic")
+      );
+    expect(await doctor()).toEqual([
+      'topics that may have lost messages in a fail-over of the database, and were not opened since: "news"; with --on-loss stop ' +
+      "they are not served until: baton pubsub server restore --store URL --accept-loss",
+    ]);
     // A server that knows nothing of these commits finds what the owner has left in the row.
     await s1.open("news", 3);
     expect(s1.losses).toEqual([expect.stringMatching(/messages of topic "news" after message 1 .* may be lost/)]);
+    expect(await doctor()).toEqual([expect.stringMatching(/^topic "news" may have lost messages after message 1,/)]);
     const [done] = await s1.execute(put(2, "two", { epoch: 3 }));
     expect(done).toMatchObject({ code: "OK", ids: [{ first: 2 ** 33 + 3 }], loss: "possible" });
     // A publisher is told once, and again if it repeats that put.

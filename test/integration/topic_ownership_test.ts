@@ -88,6 +88,20 @@ for (const kind of backends) {
       expect(crew.problems).toEqual([]);
     });
 
+    test("a handoff to the owner itself is answered after one that is in progress, by where the topic is then", async () => {
+      await using crew = newCrew();
+      const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
+      await crew.put(await crew.router(), "t", "a");
+      expect(await one.ownership.handOff("t", "s1", 1)).toEqual({ kind: "moved", epoch: 1 });
+      const [away, stays] = await Promise.all([
+        one.ownership.handOff("t", "s2", 1),
+        one.ownership.handOff("t", "s1", 1),
+      ]);
+      expect(away).toEqual({ kind: "moved", epoch: 2 });
+      expect(stays).toEqual({ kind: "kept", why: "this server does not serve it" });
+      expect(await two.ownership.handOff("t", "s2", 1)).toEqual({ kind: "moved", epoch: 2 });
+    });
+
     test("what cannot be handed off stays, at the next epoch, and is served", async () => {
       await using crew = newCrew();
       crew.handoffMs = 300;

@@ -1,4 +1,5 @@
 /** Talks to the publish/subscribe servers of a shell session. */
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { keeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
@@ -10,10 +11,14 @@ export interface SessionTalker extends AsyncDisposable {
   readonly say: PubsubTalker;
 }
 
+/** A session at the keeper of the shell session, which has to run. */
+export function sessionZooKeeper({ env }: BatonSession): Promise<ZooKeeper> {
+  return connect({ servers: parseServers(`unix:${keeperLocation(env).socketPath}`) });
+}
+
 /** The session's keeper has to run. */
 export async function sessionTalker(session: BatonSession): Promise<SessionTalker> {
-  const { socketPath } = keeperLocation(session.env);
-  const zk = await connect({ servers: parseServers(`unix:${socketPath}`) });
+  const zk = await sessionZooKeeper(session);
   const say = await PubsubTalker.start(zk, new PubsubPath());
   return {
     say,

@@ -39,7 +39,8 @@ const checkEveryMs = 250;
 
 /**
  * Ends early when no server can respond: the owner is lost, or another server has the topic. A handoff that fails takes
- * 30 s.
+ * 30 s. The owner is asked although the topic is to move to it: a handoff to another server may be in progress there, which
+ * is waited for and then undone.
  */
 export async function moveTopic(
   zk: ZooKeeper,
@@ -54,14 +55,14 @@ export async function moveTopic(
   if (seen !== undefined && (seen.owner !== owner || seen.epoch !== epoch)) {
     return { kind: "kept", owner, why: `it is at "${owner}" in epoch ${epoch} meanwhile` };
   }
-  if (owner === to) return { kind: "there" };
   const kept = (why: string): MoveOutcome => ({ kind: "kept", owner, why });
   if (owner === "") return kept("no server owns it at present");
   const announced = await announcementAt(zk, path.server(owner));
-  if (announced === null) return kept(`its owner, server "${owner}", is offline`);
+  if (announced === null) return owner === to ? { kind: "there" } : kept(`its owner, server "${owner}", is offline`);
   let why: string;
   let isKept = false;
   const { endpoint } = announced;
+  const endMs = options.clock.now() + options.withinMs;
   const over = new AbortController();
   const off = onAbort(options.signal, (reason) => over.abort(reason));
   // If a check fails, only the response is awaited.
@@ -69,6 +70,7 @@ export async function moveTopic(
   try {
     const merge = { name: "MERGE", sender: "operator", topic, address: to, headers: { version: 1, epoch } } as const;
     const answer = await requestFromServer({ id: owner, endpoint }, merge, { ...options, signal: over.signal });
+    if (answer.status === "OK" && owner === to) return { kind: "there" };
     if (answer.status === "OK") return { kind: "moved", from: owner, epoch: answer.headers?.epoch ?? epoch + 1 };
     isKept = answer.headers?.unknown !== true;
     why = responseReason(answer);
@@ -82,8 +84,14 @@ export async function moveTopic(
   }
   await nodes.settle(topic);
   const now = (await nodes.read(topic))?.node;
+  if (owner === to && now?.owner !== to) {
+    return await moveTopic(zk, path, { topic, to, seen }, {
+      ...options,
+      withinMs: Math.max(0, endMs - options.clock.now()),
+    });
+  }
   // The topic may also be there because of another operator's request.
-  if (now?.owner === to) return { kind: "moved", from: owner, epoch: now.epoch };
+  if (now?.owner === to && owner !== to) return { kind: "moved", from: owner, epoch: now.epoch };
   if (now !== undefined && now.owner !== owner) {
     return { kind: "kept", owner: now.owner, why: `"${topic}" was given to "${now.owner}" meanwhile` };
   }
@@ -104,7 +112,7 @@ async function watchMove(
     const there = await announcementAt(zk, path.server(owner));
     const now = (await nodes.read(topic))?.node;
     const end = (why: string) => over.abort(new BatonError("OUTCOME_UNKNOWN", why));
-    if (now?.owner === to && now.state === "stored") return end(`"${topic}" is at "${to}"`);
+    if (now?.owner === to && owner !== to && now.state === "stored") return end(`"${topic}" is at "${to}"`);
     if (now?.owner !== owner && now?.owner !== to) return end(`"${topic}" was given to "${now?.owner}" meanwhile`);
     if (there?.endpoint !== endpoint) {
       return end(`the server "${owner}" was lost while it was to hand "${topic}" over to "${to}"`);

@@ -9,7 +9,7 @@ import { type MoveOutcome, type MoveRequest, moveTopic } from "./move_topic.ts";
 import { readOverview, type ServerOverview } from "./overview.ts";
 import { planDrain, type TopicsByServer } from "./plan_moves.ts";
 
-/** `from`: null if it is not known. */
+/** `from`: null if there is no such topic, or if its owner is not known. */
 export type RequestedMove = MoveRequest & { readonly from: string | null };
 
 export interface MoveResult {
@@ -29,24 +29,28 @@ interface MoveTopicsOptions {
   readonly clock: Clock;
   readonly socket: SocketOptions | undefined;
   readonly signal?: AbortSignal;
-  readonly onDone?: () => void;
+  /** The owner of the topic is asked now. Without `onDone` it may have been asked, and the topic may move. */
+  readonly onStart?: (move: RequestedMove) => void;
+  readonly onDone?: (result: MoveResult) => void;
 }
 
 export async function moveTopics(
   zk: ZooKeeper,
   path: PubsubPath,
   moves: readonly RequestedMove[],
-  { clock, socket, signal, onDone }: MoveTopicsOptions,
+  { clock, socket, signal, onStart, onDone }: MoveTopicsOptions,
 ): Promise<MoveResult[]> {
   const done: MoveResult[] = [];
   const rest = moves.values();
   const worker = async () => {
     for (const one of rest) {
       const { topic, to } = one;
+      onStart?.(one);
       const outcome = await moveTopic(zk, path, one, { clock, withinMs: moveMsMax, socket, signal });
       const from = previousOwnerOf(one, outcome);
-      done.push({ topic, from, to, outcome: outcome.kind, why: "why" in outcome ? outcome.why : null });
-      onDone?.();
+      const result = { topic, from, to, outcome: outcome.kind, why: "why" in outcome ? outcome.why : null };
+      done.push(result);
+      onDone?.(result);
     }
   };
   await Promise.all(Array.from({ length: movesAtOnce }, worker));

@@ -90,8 +90,8 @@ export class OwnedTopic {
   }
 
   /**
-   * Hands the topic to `to`: sends its messages while it is served, seals it, and sends the rest. If `epoch` is given
-   * and is not the current one, nothing is moved. A failure before the seal leaves everything unchanged.
+   * Hands the topic to `to`: sends its messages while it is served, seals it, and sends the rest. Nothing is moved if `epoch` is
+   * given and is not the current one, or if `to` is this server. A failure before the seal leaves everything unchanged.
    */
   handOff(to: string, epoch: number | null): Promise<HandoffResult> {
     return this.#enqueue(async () => {
@@ -101,11 +101,11 @@ export class OwnedTopic {
         const what = this.lastAction === "missing" ? "have its data" : "serve it";
         return { kind: "kept", why: this.problem ?? `this server does not ${what}` };
       }
+      const { sharedStore, addressOf, id } = this.#context;
+      if (to === id) return { kind: "moved", epoch: permit.epoch };
       if (epoch !== null && epoch !== permit.epoch) {
         return { kind: "kept", why: `the request is for epoch ${epoch}, and the topic is at epoch ${permit.epoch}` };
       }
-      if (to === this.#context.id) return { kind: "kept", why: "it is on that server already" };
-      const { sharedStore, addressOf } = this.#context;
       if (sharedStore !== null && (await addressOf(to))?.store === sharedStore) return await this.#moveWithinStore(to);
       const reply = await this.#handOffServed(to, permit);
       if (this.permit !== null) {

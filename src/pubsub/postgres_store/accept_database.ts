@@ -5,10 +5,9 @@ import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../postgre
 import { systemClock } from "../../support/clock.ts";
 import { decodeName } from "../store/topic_client.ts";
 import { noteLoss, setGeneration } from "./postgres_copy_rows.ts";
-import { timelineNow, topicPlaces } from "./postgres_tables.ts";
+import { suspectTopics, topicPlaces } from "./postgres_tables.ts";
 
 const isServed = `place = ${topicPlaces.served}`;
-const isSuspect = `${isServed} AND timeline <> ${timelineNow} AND NOT synchronous`;
 
 export class AcceptedDatabase implements AsyncDisposable {
   readonly #lane: DatabaseLane;
@@ -40,7 +39,7 @@ export class AcceptedDatabase implements AsyncDisposable {
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${
-      noteLoss(ofAll ? isServed : isSuspect, { certain: String(ofAll), lastLost: "NULL::bigint" })
+      noteLoss(ofAll ? isServed : suspectTopics, { certain: String(ofAll), lastLost: "NULL::bigint" })
     } SELECT name FROM t`;
     const rows = await this.#run(`accept_loss_${ofAll}`, text, []);
     return rows.map((row) => decodeName(row["name"])).sort();

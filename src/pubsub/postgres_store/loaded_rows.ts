@@ -28,7 +28,7 @@ export function nameOfLack(lack: Lack): string {
     case "firstStored":
       return `${kind} ${lack.topicId}`;
     default:
-      return `${kind} ${lack.topicId} ${lack.id}`;
+      return `${kind} ${lack.opening} ${lack.id}`;
   }
 }
 
@@ -36,8 +36,8 @@ export class LoadedRows {
   /** Results by the name of what was asked for; an error is thrown to whom asks. */
   readonly #results = new Map<string, unknown>();
   readonly #cache = new RowCache<string>(rowCacheBytesMax);
-  /** How often each topic was opened: rows that were cached before may not be what the database has. */
-  readonly #openings = new Map<number, number>();
+  /** Openings of topics so far: rows that were read before an opening may not be what the database has. */
+  #openings = 0;
   readonly #runs = new RowRuns();
   readonly clients: ClientReader;
 
@@ -62,37 +62,36 @@ export class LoadedRows {
   }
 
   /** Keeps rows that follow each other. */
-  cache(topicId: number, heads: readonly RowHead[], rows: readonly LogRow[]): void {
+  cache(opening: number, heads: readonly RowHead[], rows: readonly LogRow[]): void {
     if (heads.length === 0) return;
-    const opening = this.#openings.get(topicId);
-    for (const row of rows) this.#cache.set(`${topicId} ${opening} ${row.first}`, row);
-    this.#runs.add(topicId, heads);
+    for (const row of rows) this.#cache.set(`${opening} ${row.first}`, row);
+    this.#runs.add(opening, heads);
   }
 
   /** The reader of a topic that was opened; `name` is for messages. */
   messagesOf(topicId: number, name: string): MessageReader {
-    const opening = (this.#openings.get(topicId) ?? 0) + 1;
-    this.#openings.set(topicId, opening);
-    this.#runs.forget(topicId);
+    const opening = ++this.#openings;
     this.forget();
-    const keyOf = (first: number) => `${topicId} ${opening} ${first}`;
+    const keyOf = (first: number) => `${opening} ${first}`;
     const cached = (first: number) => this.#cache.get(keyOf(first));
     return {
       findRowUpTo: (id) =>
-        this.#runs.find(topicId, id) ?? this.#read<RowHead | null>({ kind: "findRowUpTo", topicId, id }),
+        this.#runs.find(opening, id) ?? this.#read<RowHead | null>({ kind: "findRowUpTo", topicId, id, opening }),
       findRowAfter: (id) => {
-        const next = this.#runs.find(topicId, id + 1);
-        return next?.first === id + 1 ? next : this.#read<RowHead | null>({ kind: "findRowAfter", topicId, id });
+        const next = this.#runs.find(opening, id + 1);
+        return next?.first === id + 1
+          ? next
+          : this.#read<RowHead | null>({ kind: "findRowAfter", topicId, id, opening });
       },
       rowReadAhead: cached,
-      load: ({ id }) => cached(id) ?? this.#read<LogRow>({ kind: "load", topicId, id }),
+      load: ({ id }) => cached(id) ?? this.#read<LogRow>({ kind: "load", topicId, id, opening }),
       countBetween: (from, to) => this.#read<number>({ kind: "countBetween", topicId, from, to }),
-      rowsAfter: (last) => this.#read<ExportedRow[]>({ kind: "rowsAfter", topicId, id: last }),
+      rowsAfter: (last) => this.#read<ExportedRow[]>({ kind: "rowsAfter", topicId, id: last, opening }),
       firstStored: () => this.#read<number | null>({ kind: "firstStored", topicId }),
       cache: (row) => this.#cache.set(keyOf(row.first), row),
       uncache: ({ id }) => {
         this.#cache.delete(keyOf(id));
-        this.#runs.remove(topicId, id);
+        this.#runs.remove(opening, id);
       },
       missingRowError: (first, last) =>
         new DamageError(`${rangeOfMessages(first, last)} of topic ${JSON.stringify(name)}: the row is missing`),

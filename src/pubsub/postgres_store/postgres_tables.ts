@@ -16,6 +16,8 @@ export const timelineNow = "('x' || substr(pg_walfile_name(pg_current_wal_lsn())
 export const synchronousNow = `(current_setting('synchronous_standby_names') <> ''
   AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;
 export const committedState = `timeline = ${timelineNow}, synchronous = ${synchronousNow}`;
+/** Topics that were not opened since a fail-over that may have lost commits of them, in SQL. */
+export const suspectTopics = `place = ${topicPlaces.served} AND timeline <> ${timelineNow} AND NOT synchronous`;
 
 /** Deleted rows are removed soon: a table with much change would otherwise become slow to read. */
 const vacuumed =

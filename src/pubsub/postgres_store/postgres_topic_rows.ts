@@ -14,23 +14,23 @@ import { DamageLog } from "../../storage/damage.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { RowsUnavailable } from "../store/store_steps.ts";
-import { decodeName } from "../store/topic_client.ts";
+import { clientOfRow } from "../store/topic_client.ts";
 import { lossDaysKept, type MessageLoss } from "../store/topic_losses.ts";
-import type {
-  ClientReader,
-  Lack,
-  LoadedClients,
-  LostTopic,
-  OpenedTopic,
-  RowNumbers,
-  TopicChange,
-  TopicRow,
-  TopicRows,
+import {
+  type ClientReader,
+  type Lack,
+  type LoadedClients,
+  type LostTopic,
+  type OpenedTopic,
+  type RowNumbers,
+  type TopicChange,
+  topicOfRow,
+  type TopicRows,
 } from "../store/topic_rows.ts";
 import { batchStatement, type FencedChange, type OpenFence } from "./batch_statement.ts";
 import { LoadedRows } from "./loaded_rows.ts";
 import { type ConfirmedState, PostgresCopyRows } from "./postgres_copy_rows.ts";
-import { clientOf, readSubscribers, RowLoader } from "./row_loader.ts";
+import { readSubscribers, RowLoader } from "./row_loader.ts";
 
 /** Clients wait about this long for a server anyway. */
 const refusedMsDefault = 5_000;
@@ -110,8 +110,8 @@ export class PostgresTopicRows implements TopicRows {
       throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
     }
     fence.numbers = Number(stored["numbers"]);
-    const row = topicOf(stored);
-    const subscribers = (await this.read(readSubscribers, [id])).map(clientOf);
+    const row = topicOfRow(stored);
+    const subscribers = (await this.read(readSubscribers, [id])).map(clientOfRow);
     const [count, plain] = [Number(stored["found"]), Number(stored["plain"])];
     const where = `of topic ${JSON.stringify(row.name)}`;
     const damaged = count === row.clients
@@ -235,22 +235,4 @@ function lossesOf(column: PostgresRow[string] | undefined): MessageLoss[] {
     const [isCertain, last, lastLost, baseOffset, lastClient, ageSeconds] = columns;
     return { isCertain, last, lastLost, baseOffset, lastClient, atMs: Date.now() - ageSeconds * 1000 };
   });
-}
-
-export function topicOf(row: PostgresRow): TopicRow {
-  const sealedFor = row["sealed_for"];
-  return {
-    id: Number(row["id"]),
-    name: decodeName(row["name"]),
-    incarnation: String(row["incarnation"]),
-    baseOffset: Number(row["base_offset"]),
-    epoch: Number(row["epoch"]),
-    sealedFor: typeof sealedFor === "string" ? sealedFor : null,
-    last: Number(row["last"]),
-    gone: Number(row["gone"]),
-    stored: Number(row["stored"]),
-    bytes: Number(row["bytes"]),
-    clients: Number(row["clients"]),
-    registration: Number(row["registration"]),
-  };
 }

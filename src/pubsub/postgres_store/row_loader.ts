@@ -2,7 +2,6 @@
 import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
 import { DamageError, describeDamagedRow, rangeOfMessages } from "../../storage/damage.ts";
-import type { SqlRow } from "../../storage/sql_row.ts";
 import { decodeResolved, messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import { PublisherWindow } from "../store/publisher_window.ts";
 import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../store/topic_client.ts";
@@ -101,12 +100,12 @@ export class RowLoader {
     switch (lack.kind) {
       case "findClient": {
         const [row] = await this.#run(findClient, [lack.topicId, nameBytes(lack.name)]);
-        return row === undefined ? null : clientOf(row);
+        return row === undefined ? null : clientOfRow(row);
       }
       case "clientsAfter":
-        return (await this.#run(readClientsAfter, [lack.topicId, nameBytes(lack.name ?? "")])).map(clientOf);
+        return (await this.#run(readClientsAfter, [lack.topicId, nameBytes(lack.name ?? "")])).map(clientOfRow);
       case "oldestPublishers":
-        return (await this.#run(readOldestPublishers, [lack.topicId, lack.most])).map(clientOf);
+        return (await this.#run(readOldestPublishers, [lack.topicId, lack.most])).map(clientOfRow);
       case "readWindows":
         return await this.#windowsOf(lack.client);
       case "readKeys":
@@ -120,16 +119,13 @@ export class RowLoader {
         return first === null ? null : Number(first);
       }
       default:
-        return await this.#messagesFor(lack.kind, lack.topicId, lack.id);
+        return await this.#messagesFor(lack);
     }
   }
 
   /** Rows that follow the first one are cached: a reader that needs one usually needs the next ones. */
-  async #messagesFor(
-    kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load",
-    topicId: number,
-    id: number,
-  ): Promise<unknown> {
+  async #messagesFor(lack: Extract<Lack, { readonly id: number }>): Promise<unknown> {
+    const { kind, topicId, id, opening = 0 } = lack;
     const startsBefore = kind === "findRowUpTo" || kind === "load";
     const rows = await this.#run(readMessages, [topicId, id, startsBefore]);
     const found: LogRow[] = [];
@@ -143,10 +139,10 @@ export class RowLoader {
       found.push(row);
       heads.push(head);
     }
-    if (kind !== "rowsAfter") this.#loaded.cache(topicId, heads, found);
+    if (kind !== "rowsAfter") this.#loaded.cache(opening, heads, found);
     const [first, head] = [found[0], heads[0]];
     // The cache may have no room for it.
-    if (first !== undefined) this.#loaded.set({ kind: "load", topicId, id: first.first }, first);
+    if (first !== undefined) this.#loaded.set({ ...lack, kind: "load", id: first.first }, first);
     switch (kind) {
       case "rowsAfter":
         return found.map(({ records }, index) => ({ ...heads[index], records }));
@@ -194,10 +190,6 @@ export class RowLoader {
       fingerprint: Number(row["fingerprint"]),
     }));
   }
-}
-
-export function clientOf(row: PostgresRow): TopicClient {
-  return clientOfRow(row as SqlRow);
 }
 
 export function nameBytes(name: string): Buffer {

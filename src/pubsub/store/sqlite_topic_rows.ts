@@ -6,9 +6,17 @@ import { repairTopic } from "./repair_topic.ts";
 import { RowCache } from "./row_cache.ts";
 import { SqliteChangeWriter } from "./sqlite_change.ts";
 import { SqliteCopyRows } from "./sqlite_copy_rows.ts";
-import { SqliteTopics, topicOfRow } from "./sqlite_topics.ts";
+import { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-import type { LostTopic, OpenedTopic, RowNumbers, TopicChange, TopicRow, TopicRows } from "./topic_rows.ts";
+import {
+  type LostTopic,
+  type OpenedTopic,
+  type RowNumbers,
+  type TopicChange,
+  topicOfRow,
+  type TopicRow,
+  type TopicRows,
+} from "./topic_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax } from "./topic_store_limits.ts";
 import { topicStates } from "./topic_tables.ts";
 

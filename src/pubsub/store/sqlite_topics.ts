@@ -2,7 +2,7 @@
 import { DamageError, orIfDamaged } from "../../storage/damage.ts";
 import { decodeName, describeTopicRow, encodeName } from "./topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import type { NewTopic, RowNumbers, TopicRow } from "./topic_rows.ts";
+import type { NewTopic, RowNumbers } from "./topic_rows.ts";
 import { tables, topicStates } from "./topic_tables.ts";
 
 type TopicColumns = Partial<Record<(typeof tables.topics.columns)[number], SqlRow[string]>>;
@@ -103,23 +103,4 @@ export class SqliteTopics {
       this.#database.run("UPDATE topics SET state = ? WHERE id = ?", topicStates.setAside, id);
     }
   }
-}
-
-/** Converts the row of an intact topic. */
-export function topicOfRow(row: SqlRow): TopicRow {
-  const sealedFor = row["sealed_for"];
-  return {
-    id: Number(row["id"]),
-    name: decodeName(row["name"]),
-    incarnation: String(row["incarnation"]),
-    baseOffset: Number(row["base_offset"]),
-    epoch: Number(row["epoch"]),
-    sealedFor: typeof sealedFor === "string" ? sealedFor : null,
-    last: Number(row["last"]),
-    gone: Number(row["gone"]),
-    stored: Number(row["stored"]),
-    bytes: Number(row["bytes"]),
-    clients: Number(row["clients"]),
-    registration: Number(row["registration"]),
-  };
 }

@@ -3,8 +3,8 @@
  * text at a zero byte.
  */
 import type { KeyEntry } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { StoredRow } from "../../storage/sql_row.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
-import type { SqlRow } from "./topic_database.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -52,7 +52,7 @@ export interface StoredKey extends KeyEntry {
 }
 
 /** Creates a client from its row. */
-export function clientOfRow(row: SqlRow): TopicClient {
+export function clientOfRow(row: StoredRow): TopicClient {
   const position = row["position"];
   return {
     id: Number(row["id"]),

@@ -9,9 +9,10 @@
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DamageError } from "../../storage/damage.ts";
+import type { StoredRow } from "../../storage/sql_row.ts";
 import type { DroppedTopic, TopicCopy } from "./owned_store.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
-import type { StoredKey, TopicClient } from "./topic_client.ts";
+import { decodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
 import type { MessageLoss } from "./topic_losses.ts";
 
 /** A result, or the promise of one. */
@@ -33,6 +34,25 @@ export interface TopicRow {
   /** Number of its clients. */
   readonly clients: number;
   readonly registration: number;
+}
+
+/** Converts the row of an intact topic. */
+export function topicOfRow(row: StoredRow): TopicRow {
+  const sealedFor = row["sealed_for"];
+  return {
+    id: Number(row["id"]),
+    name: decodeName(row["name"]),
+    incarnation: String(row["incarnation"]),
+    baseOffset: Number(row["base_offset"]),
+    epoch: Number(row["epoch"]),
+    sealedFor: typeof sealedFor === "string" ? sealedFor : null,
+    last: Number(row["last"]),
+    gone: Number(row["gone"]),
+    stored: Number(row["stored"]),
+    bytes: Number(row["bytes"]),
+    clients: Number(row["clients"]),
+    registration: Number(row["registration"]),
+  };
 }
 
 /** The topic of a transfer that is complete and not activated yet. */
@@ -136,6 +156,8 @@ export type Lack =
     readonly kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load";
     readonly topicId: number;
     readonly id: number;
+    /** The opening of the topic that asks, in a shared store: an earlier one may have had other rows. */
+    readonly opening?: number;
   }
   | { readonly kind: "countBetween"; readonly topicId: number; readonly from: number; readonly to: number }
   | { readonly kind: "firstStored"; readonly topicId: number };

@@ -1,8 +1,9 @@
 /** The store's record of dead letters that are to be forwarded: which are pending, which are being sent, and the last error of each. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { limitRowsByBytes } from "./message_row.ts";
 import type { RetryEngine } from "./retry_engine.ts";
 import { tables } from "./retry_tables.ts";
-import { claimBytesMax, errorCharsMax, forwardDelayMs } from "./retry_store_limits.ts";
+import { errorCharsMax, forwardDelayMs } from "./retry_store_limits.ts";
 import type { ClaimedMessage } from "./stored_message.ts";
 
 export interface PendingDeadLetter extends ClaimedMessage {
@@ -97,11 +98,4 @@ export class DeadLetterIndex {
       error: error.slice(0, errorCharsMax),
     });
   }
-}
-
-/** The first row, and as many more as the limit of bytes allows. */
-function limitRowsByBytes(rows: readonly SqlRow[]): SqlRow[] {
-  let bytes = 0;
-  const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
-  return rows.slice(0, end < 0 ? rows.length : end);
 }

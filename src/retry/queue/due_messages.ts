@@ -1,7 +1,7 @@
 /** Finds the messages that are due, in the order in which they are claimed, and the time when the next one is due. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
-import { claimBytesMax } from "./retry_store_limits.ts";
+import { limitRowsByBytes } from "./message_row.ts";
 
 /** `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other. */
 export type RetryOrder = "none" | "key" | "fifo";
@@ -13,7 +13,7 @@ export interface DueOptions {
 }
 
 /** Returns up to `max` messages, limited by the size of their bodies; at least one. */
-export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): SqlRow[] {
+export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): readonly SqlRow[] {
   if (order === "fifo") {
     // A redriven message is first, and waits for a newer one that is in flight.
     if (database.get("SELECT 1 FROM messages WHERE state = 1 LIMIT 1") !== undefined) return [];
@@ -30,9 +30,7 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
       nowMs,
       limit,
     ));
-  let bytes = 0;
-  const end = rows.findIndex((row) => (bytes += Number(row["bytes"])) > claimBytesMax);
-  return end < 0 ? rows : rows.slice(0, Math.max(1, end));
+  return limitRowsByBytes(rows);
 }
 
 /** The next due time after now; null: none is known. */

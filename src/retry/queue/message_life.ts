@@ -17,6 +17,9 @@ export type MessageState = (typeof messageStates)[number];
 /** The reason why a message is dead or dropped. `damaged`: its content differs from what was stored; `purged`: an operator gave it up. */
 export type DeathReason = "exhausted" | "too_old" | "final" | "crashed" | "damaged" | "purged";
 
+/** A change that an operator asks for. */
+export type MessageChange = "retry" | "cancel" | "redrive" | "purge";
+
 export interface MessageLife {
   readonly state: MessageState;
   /** Tries that ended since the message was accepted or redriven, including the first one. */
@@ -108,6 +111,20 @@ export function lifeAfterCrash(
  */
 export function lifeAfterDamage(life: MessageLife): MessageLife | null {
   return life.state === "waiting" ? { ...life, state: "dead", reason: "damaged" } : null;
+}
+
+/** The life after a change by an operator; null: the message cannot be changed so. */
+export function lifeAfterChange(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
+  switch (change) {
+    case "retry":
+      return lifeDueNow(life, nowMs);
+    case "cancel":
+      return lifeAfterCancel(life);
+    case "redrive":
+      return lifeAfterRedrive(life, nowMs);
+    case "purge":
+      return lifeAfterPurge(life);
+  }
 }
 
 /** Makes the next try due now, for an operator. Null: the message is not waiting. */

@@ -1,20 +1,14 @@
 /** Operator commands on stored messages. Each call runs inside a transaction of its caller. */
-import {
-  lifeAfterCancel,
-  lifeAfterPurge,
-  lifeAfterRedrive,
-  lifeDueNow,
-  type MessageLife,
-  type MessageState,
-} from "./message_life.ts";
+import type { MessageChange, MessageState } from "./message_life.ts";
+import { changedLife, keepsContent, numberOfId, stateOf, unchangedState } from "./message_row.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { BatonError } from "../../errors.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
 import { tables } from "./retry_tables.ts";
-import { lifeOf, type RetryEngine, stateOf } from "./retry_engine.ts";
-import { stateNumbers, statesWithBody } from "./retry_totals.ts";
+import type { RetryEngine } from "./retry_engine.ts";
+import { stateNumbers } from "./retry_totals.ts";
 import { changesMax } from "./retry_store_limits.ts";
-import { type ClaimedMessage, forwardStates, type StoredMessage } from "./stored_message.ts";
+import type { ClaimedMessage, StoredMessage } from "./stored_message.ts";
 
 export interface MessageFilter {
   readonly states: readonly MessageState[];
@@ -23,8 +17,6 @@ export interface MessageFilter {
   /** A part of the last error. */
   readonly error?: string;
 }
-
-export type MessageChange = "retry" | "cancel" | "redrive" | "purge";
 
 /** The reason why a message was not changed. */
 export type ChangeRefusal = "unknown" | MessageState | "forwarded";
@@ -62,8 +54,7 @@ export class RetryAdmin {
     if (row === null) return null;
     this.#checkWhole(row);
     const hasBody = this.#database.get("SELECT 1 FROM bodies WHERE seq = ?", Number(row["seq"])) !== undefined;
-    const isKept = statesWithBody.includes(stateOf(row)) && forwardStates[Number(row["forwarding"])] !== "forwarded";
-    return hasBody || isKept ? this.#engine.claimedMessageOf(row) : this.#engine.storedMessageOf(row);
+    return hasBody || keepsContent(row) ? this.#engine.claimedMessageOf(row) : this.#engine.storedMessageOf(row);
   }
 
   /** Null: the change was made. */
@@ -75,7 +66,7 @@ export class RetryAdmin {
       this.#remove(Number(row["seq"]));
       return null;
     }
-    return this.#changeRow(row, change, nowMs) ? null : Number(row["forwarding"]) === 3 ? "forwarded" : stateOf(row);
+    return this.#changeRow(row, change, nowMs) ? null : unchangedState(row);
   }
 
   /** The number of a new redrive. A redrive does not repeat a dead letter that it redrove before and that died again. */
@@ -162,10 +153,8 @@ export class RetryAdmin {
   }
 
   #row(id: string): SqlRow | null {
-    const prefix = `${this.#engine.storeName}-`;
-    const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
-    if (number === undefined) return null;
-    return this.#database.get("SELECT * FROM messages WHERE seq = ?", Number(number)) ?? null;
+    const seq = numberOfId(id, this.#engine.storeName);
+    return seq === null ? null : this.#database.get("SELECT * FROM messages WHERE seq = ?", seq) ?? null;
   }
 
   /** Throws BAD_DATA. */
@@ -193,24 +182,10 @@ export class RetryAdmin {
   }
 
   #changeRow(row: SqlRow, change: MessageChange, nowMs: number): boolean {
-    const isForwarded = forwardStates[Number(row["forwarding"])] === "forwarded";
-    const next = isForwarded && change === "redrive" ? null : lifeAfterChange(lifeOf(row), change, nowMs);
+    const next = changedLife(row, change, nowMs);
     if (next === null) return false;
     this.#engine.writeLife(row, next, { nowMs });
     return true;
-  }
-}
-
-function lifeAfterChange(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
-  switch (change) {
-    case "retry":
-      return lifeDueNow(life, nowMs);
-    case "cancel":
-      return lifeAfterCancel(life);
-    case "redrive":
-      return lifeAfterRedrive(life, nowMs);
-    case "purge":
-      return lifeAfterPurge(life);
   }
 }
 

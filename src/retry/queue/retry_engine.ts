@@ -5,7 +5,6 @@
  */
 import { BatonError } from "../../errors.ts";
 import {
-  type DeathReason,
   lifeAfterClaim,
   lifeAfterCrash,
   lifeAfterDamage,
@@ -14,10 +13,10 @@ import {
   type LifeRules,
   type MessageLife,
   type MessageState,
-  messageStates,
   newLife,
   type TryEnd,
 } from "./message_life.ts";
+import { isPendingLetter, lifeOf, messageOf, stateOf } from "./message_row.ts";
 import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
 import { DamageError } from "../../storage/damage.ts";
 import { KeyOrdering } from "./key_ordering.ts";
@@ -290,27 +289,13 @@ export class RetryEngine {
 
   storedMessageOf(row: SqlRow): StoredMessage {
     const seq = Number(row["seq"]);
-    const { nextAtMs, ...life } = lifeOf(row);
-    return {
-      ...life,
-      seq,
-      id: this.idOf(seq),
-      key: row["key"] as string | null,
-      firstMs: Number(row["first_ms"]),
-      lastMs: row["last_ms"] === null ? null : Number(row["last_ms"]),
-      nextMs: life.state === "waiting" ? nextAtMs : null,
-      error: row["error"] as string | null,
-      forwardState: forwardStates[Number(row["forwarding"])] ?? "none",
-      forwardError: this.#forwardError(row),
-      bytes: Number(row["bytes"]),
-    };
+    return messageOf(row, { id: this.idOf(seq), forwardError: isPendingLetter(row) ? this.#forwardError(seq) : null });
   }
 
   /** The error of this dead letter, or else the error of the sink. */
-  #forwardError(row: SqlRow): string | null {
-    if (stateOf(row) !== "dead" || ![1, 2].includes(Number(row["forwarding"]))) return null;
+  #forwardError(seq: number): string | null {
     const sql = "SELECT error FROM forward_failures WHERE seq IN (0, ?) ORDER BY seq DESC LIMIT 1";
-    return this.#database.get(sql, Number(row["seq"]))?.["error"] as string | undefined ?? null;
+    return this.#database.get(sql, seq)?.["error"] as string | undefined ?? null;
   }
 
   idOf(seq: number): string {
@@ -330,22 +315,6 @@ export class RetryEngine {
 
 function isOpen(state: MessageState): boolean {
   return state === "waiting" || state === "in_flight";
-}
-
-export function stateOf(row: SqlRow): MessageState {
-  return messageStates[Number(row["state"])] ?? "waiting";
-}
-
-export function lifeOf(row: SqlRow): MessageLife {
-  return {
-    state: stateOf(row),
-    tries: Number(row["tries"]),
-    crashes: Number(row["crashes"]),
-    fence: Number(row["fence"]),
-    sinceMs: Number(row["since_ms"]),
-    nextAtMs: Number(row["next_ms"]),
-    reason: row["reason"] as DeathReason | null,
-  };
 }
 
 /** Throws BAD_DATA for a message that is too large for the store. */

@@ -1,27 +1,12 @@
 /** Operators' calls of a shared queue: messages are listed, changed, and removed when they are old. */
 import type { PostgresRow, SqlParameter } from "../../postgres/primary_connection.ts";
 import { BatonError } from "../../errors.ts";
-import {
-  lifeAfterCancel,
-  lifeAfterPurge,
-  lifeAfterRedrive,
-  lifeDueNow,
-  type MessageLife,
-  type MessageState,
-  messageStates,
-} from "./message_life.ts";
-import type { ChangeRefusal, MessageChange, MessageFilter } from "./retry_admin.ts";
+import { type MessageChange, type MessageState, messageStates } from "./message_life.ts";
+import { changedLife, keepsContent, numberOfId, stateOf, unchangedState } from "./message_row.ts";
+import type { ChangeRefusal, MessageFilter } from "./retry_admin.ts";
 import { changesMax } from "./retry_store_limits.ts";
 import { stateNumbers } from "./retry_totals.ts";
-import {
-  contentOf,
-  damageSentence,
-  type LifeChange,
-  lifeOf,
-  type SharedQueue,
-  stateOf,
-  storedMessageOf,
-} from "./shared_queue.ts";
+import { contentOf, damageSentence, type LifeChange, type SharedQueue, storedMessageOf } from "./shared_queue.ts";
 import { databaseNow } from "./shared_queue_tables.ts";
 import type { ClaimedMessage, StateTotals, StoredMessage } from "./stored_message.ts";
 
@@ -50,14 +35,14 @@ export class SharedAdmin {
 
   /** Rejects with BAD_DATA if the content is damaged. */
   async show(id: string): Promise<(StoredMessage & Partial<Pick<ClaimedMessage, "head" | "body">>) | null> {
-    const seq = this.#seqOf(id);
+    const seq = numberOfId(id, this.#queue.key);
     if (seq === null) return null;
     const text = `SELECT ${messageColumns}, b.crc, b.head, b.body FROM SCHEMA.retry r LEFT JOIN SCHEMA.retry_body b ` +
       "ON b.queue = r.queue AND b.seq = r.seq WHERE r.queue = $1 AND r.seq = $2";
     const [row] = await this.#queue.run("queue_show", text, [this.#queue.id, seq]);
     if (row === undefined) return null;
     const message = storedMessageOf(this.#queue, row);
-    if (!hasBody(row)) return message;
+    if (!keepsContent(row)) return message;
     const content = contentOf(this.#queue, row);
     if (content === null) throw new BatonError("BAD_DATA", damageSentence(this.#queue, row));
     return { ...message, ...content };
@@ -65,14 +50,14 @@ export class SharedAdmin {
 
   /** Null: the change was made. A message that another process changes at the same moment is looked at again. */
   async change(id: string, change: MessageChange): Promise<ChangeRefusal | null> {
-    const seq = this.#seqOf(id);
+    const seq = numberOfId(id, this.#queue.key);
     for (;;) {
       const [row] = seq === null
         ? []
         : await this.#queue.run("queue_row", `SELECT r.* ${ofQueue} AND r.seq = $2`, [this.#queue.id, seq]);
       if (row === undefined) return "unknown";
       const decided = this.#decide(row, change);
-      if (decided === null) return Number(row["forwarding"]) === 3 ? "forwarded" : stateOf(row);
+      if (decided === null) return unchangedState(row);
       if ((await this.#queue.write([decided])).size > 0) return null;
     }
   }
@@ -191,36 +176,10 @@ export class SharedAdmin {
     return Number((await this.#queue.run("queue_size", text, [id]))[0]?.["bytes"]);
   }
 
-  #seqOf(id: string): number | null {
-    const prefix = `${this.#queue.key}-`;
-    const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
-    return number === undefined ? null : Number(number);
-  }
-
   #decide(row: PostgresRow, change: MessageChange): LifeChange | null {
     const nowMs = this.#queue.nowMs();
-    const isForwarded = Number(row["forwarding"]) === 3;
-    const next = isForwarded && change === "redrive" ? null : lifeAfterChange(lifeOf(row), change, nowMs);
+    const next = changedLife(row, change, nowMs);
     return next === null ? null : { seq: Number(row["seq"]), rev: Number(row["rev"]), next, nowMs };
-  }
-}
-
-/** Whether the content of a message is still stored. */
-function hasBody(row: PostgresRow): boolean {
-  const state = Number(row["state"]);
-  return state < 2 || (state === 3 && Number(row["forwarding"]) !== 3);
-}
-
-function lifeAfterChange(life: MessageLife, change: MessageChange, nowMs: number): MessageLife | null {
-  switch (change) {
-    case "retry":
-      return lifeDueNow(life, nowMs);
-    case "cancel":
-      return lifeAfterCancel(life);
-    case "redrive":
-      return lifeAfterRedrive(life, nowMs);
-    case "purge":
-      return lifeAfterPurge(life);
   }
 }
 

@@ -10,14 +10,8 @@ import { Gather } from "../../support/gather.ts";
 import { lifeAfterCrash, lifeAfterReturn, lifeAfterTry, type LifeRules, type MessageLife } from "./message_life.ts";
 import type { Claim, ClaimOrder, TryReport } from "./retry_engine.ts";
 import { changesMax, claimBytesMax } from "./retry_store_limits.ts";
-import {
-  contentOf,
-  damageSentence,
-  type LifeChange,
-  lifeOf,
-  type SharedQueue,
-  storedMessageOf,
-} from "./shared_queue.ts";
+import { lifeOf } from "./message_row.ts";
+import { contentOf, damageSentence, type LifeChange, type SharedQueue, storedMessageOf } from "./shared_queue.ts";
 import { databaseNow } from "./shared_queue_tables.ts";
 import type { ClaimedMessage } from "./stored_message.ts";
 

@@ -6,7 +6,8 @@ import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../postgres/primary_connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { PendingDeadLetter } from "./dead_letter_index.ts";
-import { claimBytesMax, forwardDelayMs } from "./retry_store_limits.ts";
+import { limitRowsByBytes } from "./message_row.ts";
+import { forwardDelayMs } from "./retry_store_limits.ts";
 import { messageColumns } from "./shared_admin.ts";
 import { contentOf, damageSentence, errorBytes, type SharedQueue, storedMessageOf } from "./shared_queue.ts";
 import { databaseNow } from "./shared_queue_tables.ts";
@@ -34,9 +35,7 @@ export class SharedLetters {
     const found = await this.#pendingRows(max);
     if (found.length === 0) await this.leaveRole();
     if (found.length === 0 || !await this.#takeRole()) return [];
-    let bytes = 0;
-    const end = found.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
-    const seqs = found.slice(0, end < 0 ? found.length : end).map((row) => Number(row["seq"]));
+    const seqs = limitRowsByBytes(found).map((row) => Number(row["seq"]));
     // Read with their bodies in one statement: a letter may have been redriven or purged since.
     const rows = await this.#queue.run(
       "queue_letters",

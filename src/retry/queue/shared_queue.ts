@@ -14,12 +14,12 @@ import { StatementError } from "../../postgres/statement_error.ts";
 import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
-import type { DeathReason, MessageLife, MessageState } from "./message_life.ts";
-import { messageStates } from "./message_life.ts";
+import type { MessageLife } from "./message_life.ts";
+import { isPendingLetter, messageOf, textOf } from "./message_row.ts";
 import { stateNumbers } from "./retry_totals.ts";
 import { errorCharsMax } from "./retry_store_limits.ts";
 import { databaseNow } from "./shared_queue_tables.ts";
-import { type ClaimedMessage, forwardStates, type MessageHead, type StoredMessage } from "./stored_message.ts";
+import type { ClaimedMessage, MessageHead, StoredMessage } from "./stored_message.ts";
 
 export interface SharedQueueOptions {
   readonly address: DatabaseAddress;
@@ -292,45 +292,10 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
   return crc32(body, crc32(head));
 }
 
-export function lifeOf(row: PostgresRow): MessageLife {
-  return {
-    state: stateOf(row),
-    tries: Number(row["tries"]),
-    crashes: Number(row["crashes"]),
-    fence: Number(row["fence"]),
-    sinceMs: Number(row["since_ms"]),
-    nextAtMs: Number(row["next_ms"]),
-    reason: row["reason"] as DeathReason | null,
-  };
-}
-
-export function stateOf(row: PostgresRow): MessageState {
-  return messageStates[Number(row["state"])] ?? "waiting";
-}
-
 /** `sink_error` of the row: the error that concerns all dead letters. */
 export function storedMessageOf(queue: SharedQueue, row: PostgresRow): StoredMessage {
-  const { nextAtMs, ...life } = lifeOf(row);
-  const seq = Number(row["seq"]);
-  const isPending = life.state === "dead" && [1, 2].includes(Number(row["forwarding"]));
-  const numberOrNull = (column: string) => row[column] === null ? null : Number(row[column]);
-  return {
-    ...life,
-    seq,
-    id: queue.idOf(seq),
-    key: textOf(row["key"]),
-    firstMs: Number(row["first_ms"]),
-    lastMs: numberOrNull("last_ms"),
-    nextMs: life.state === "waiting" ? nextAtMs : null,
-    error: textOf(row["error"]),
-    forwardState: forwardStates[Number(row["forwarding"])] ?? "none",
-    forwardError: isPending ? textOf(row["forward_error"]) ?? textOf(row["sink_error"]) : null,
-    bytes: Number(row["bytes"]),
-  };
-}
-
-export function textOf(value: PostgresRow[string] | undefined): string | null {
-  return value instanceof Buffer ? value.toString() : null;
+  const forwardError = isPendingLetter(row) ? textOf(row["forward_error"]) ?? textOf(row["sink_error"]) : null;
+  return messageOf(row, { id: queue.idOf(Number(row["seq"])), forwardError });
 }
 
 /** The message with its content, from the columns `crc`, `head` and `body`; null: it is damaged, which is reported. */

@@ -1,6 +1,7 @@
 /** Checks everything in a shared queue, even one in use: the contents, the owners, and the turns of keys. Changes nothing. */
 import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
-import { contentOf, type SharedQueue, stateOf, textOf } from "./shared_queue.ts";
+import { keepsContent, stateOf, textOf } from "./message_row.ts";
+import { contentOf, type SharedQueue } from "./shared_queue.ts";
 import type { RetryVerifyReport } from "./verify_retry_store.ts";
 
 const pageRows = 200;
@@ -26,8 +27,7 @@ export async function verifySharedQueue(
       messages++;
       const [seq, state] = [Number(row["seq"]), stateOf(row)];
       const what = `message ${queue.idOf(seq)}`;
-      const isKept = state === "waiting" || state === "in_flight" ||
-        (state === "dead" && Number(row["forwarding"]) !== 3);
+      const isKept = keepsContent(row);
       if (isKept) bytes += Number(row["bytes"]);
       if (isKept && contentOf(queue, row) === null) {
         addProblem(`${what} is ${state}, but its content is damaged or missing`);

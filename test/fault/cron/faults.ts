@@ -1,17 +1,14 @@
 /** Faults around hosts that call for the same ticks. The first host is the victim; its own clock is a part of the fault. */
-import type { Backend, RunningBackend } from "../../support/backends.ts";
+import type { Backend } from "../../support/backends.ts";
+import { type OutageContext, serverOutages, span } from "../server_outages.ts";
 import type { CronHost } from "./host.ts";
 
-export interface CronFaultContext {
-  readonly backend: RunningBackend;
+export interface CronFaultContext extends OutageContext {
   /** The first one is the victim. */
   readonly hosts: readonly CronHost[];
   readonly victim: CronHost;
-  readonly sessionTimeoutMs: number;
-  readonly random: () => number;
   /** Sets the servers' clock to this difference from the true time, in seconds. */
   stepServers(seconds: number): void;
-  wait(milliseconds: number): Promise<void>;
 }
 
 export interface CronFault {
@@ -29,8 +26,6 @@ export interface CronFault {
   apply(context: CronFaultContext): Promise<void>;
 }
 
-const span = (random: () => number, from: number, to: number) => from + (to - from) * random();
-const ensembleOnly = (backend: Backend) => backend.name.includes("three");
 const nothing = () => Promise.resolve();
 
 export const cronFaults: readonly CronFault[] = [
@@ -79,32 +74,7 @@ export const cronFaults: readonly CronFault[] = [
       }
     },
   },
-  {
-    name: "all servers stopped for a while",
-    async apply({ backend, random, sessionTimeoutMs, wait }) {
-      backend.pause();
-      await wait(span(random, 0.2, 1.5) * sessionTimeoutMs);
-      backend.resume();
-    },
-  },
-  {
-    name: "all servers killed and restarted",
-    async apply({ backend, random, sessionTimeoutMs, wait }) {
-      await backend.kill();
-      await wait(span(random, 0, 0.8) * sessionTimeoutMs);
-      await backend.restart();
-    },
-  },
-  {
-    name: "leader killed",
-    where: ensembleOnly,
-    async apply({ backend, random, sessionTimeoutMs, wait }) {
-      const leader = await backend.leader();
-      await leader.kill();
-      await wait(span(random, 0.5, 2) * sessionTimeoutMs);
-      await leader.restart();
-    },
-  },
+  ...serverOutages,
   {
     name: "the victim's clock is an hour ahead",
     victimClock: 3600,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { childrenOf } from "../../../src/process/proc/process_table.ts";
 import { eventually } from "../../support/eventually.ts";
+import { span } from "../server_outages.ts";
 import type { Contender } from "../lock/contender.ts";
 import type { Fault, FaultContext } from "../lock/faults.ts";
 
@@ -31,7 +32,7 @@ function stopped(who: Who, [from, to]: Span): Fault["apply"] {
   return async ({ victim, random, sessionTimeoutMs, wait }: FaultContext) => {
     const pid = await who(victim);
     process.kill(pid, "SIGSTOP");
-    await wait((from + (to - from) * random()) * sessionTimeoutMs);
+    await wait(span(random, from, to) * sessionTimeoutMs);
     if (isThere(pid)) process.kill(pid, "SIGCONT");
   };
 }

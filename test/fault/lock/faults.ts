@@ -1,16 +1,11 @@
 /** What can go wrong around one holder of a lock, and what must come of it. */
-import type { Backend, RunningBackend } from "../../support/backends.ts";
+import type { Backend } from "../../support/backends.ts";
+import { type OutageContext, serverOutages, span } from "../server_outages.ts";
 import type { Contender } from "./contender.ts";
 
-export interface FaultContext {
-  readonly backend: RunningBackend;
+export interface FaultContext extends OutageContext {
   /** Holds the lock when the fault begins. */
   readonly victim: Contender;
-  /** The negotiated session timeout, in milliseconds. */
-  readonly sessionTimeoutMs: number;
-  readonly random: () => number;
-  /** How long a fault lasts is part of what it is. */
-  wait(milliseconds: number): Promise<void>;
 }
 
 /**
@@ -29,9 +24,6 @@ export interface Fault {
   /** Does it, and heals it where it heals by itself. */
   apply(context: FaultContext): Promise<void>;
 }
-
-const ensembleOnly = (backend: Backend) => backend.name.includes("three");
-const span = (random: () => number, from: number, to: number) => from + (to - from) * random();
 
 /** Of the victim's own network: nobody else is touched. */
 export const networkFaults: readonly Fault[] = [
@@ -71,48 +63,7 @@ export const networkFaults: readonly Fault[] = [
   },
 ];
 
-export const serverFaults: readonly Fault[] = [
-  {
-    name: "all servers stopped for a while",
-    expect: "either",
-    async apply({ backend, random, sessionTimeoutMs, wait }) {
-      backend.pause();
-      await wait(span(random, 0.2, 1.5) * sessionTimeoutMs);
-      backend.resume();
-    },
-  },
-  {
-    name: "all servers killed and restarted",
-    expect: "either",
-    async apply({ backend, random, sessionTimeoutMs, wait }) {
-      await backend.kill();
-      await wait(span(random, 0, 0.8) * sessionTimeoutMs);
-      await backend.restart();
-    },
-  },
-  {
-    name: "leader killed",
-    expect: "either",
-    where: ensembleOnly,
-    async apply({ backend, random, sessionTimeoutMs, wait }) {
-      const leader = await backend.leader();
-      await leader.kill();
-      await wait(span(random, 0.5, 2) * sessionTimeoutMs);
-      await leader.restart();
-    },
-  },
-  {
-    name: "leader stopped",
-    expect: "either",
-    where: ensembleOnly,
-    async apply({ backend, random, sessionTimeoutMs, wait }) {
-      const leader = await backend.leader();
-      leader.pause();
-      await wait(span(random, 0.3, 2) * sessionTimeoutMs);
-      leader.resume();
-    },
-  },
-];
+export const serverFaults: readonly Fault[] = serverOutages.map((outage) => ({ ...outage, expect: "either" }));
 
 /** Of the wrapper itself. */
 export const processFaults: readonly Fault[] = [

@@ -1,8 +1,13 @@
 /** What a store keeps in memory of rows it has read: limited, however many there are. */
 import { expect, test } from "bun:test";
+import { crc32 } from "node:zlib";
+import { messageSum } from "../../../../src/pubsub/postgres_store/batch_statement.ts";
+import { LoadedRows } from "../../../../src/pubsub/postgres_store/loaded_rows.ts";
+import { RowLoader } from "../../../../src/pubsub/postgres_store/row_loader.ts";
 import { RowRuns } from "../../../../src/pubsub/postgres_store/row_runs.ts";
 import { RowCache } from "../../../../src/pubsub/store/row_cache.ts";
-import type { RowHead } from "../../../../src/pubsub/store/topic_rows.ts";
+import { NotLoaded } from "../../../../src/pubsub/store/store_steps.ts";
+import type { Lack, RowHead } from "../../../../src/pubsub/store/topic_rows.ts";
 
 const headsFrom = (first: number, count: number): RowHead[] =>
   Array.from({ length: count }, (_, at) => {
@@ -30,10 +35,6 @@ test("places of rows are remembered up to a number for all topics, and the oldes
   expect(runs.find(48, 450)).toBeUndefined();
   runs.add(49, headsFrom(501, 100));
   expect([runs.find(50, 1), runs.find(50, 450)?.first, runs.find(49, 600)?.first]).toEqual([undefined, 450, 600]);
-  runs.forget(49);
-  expect(runs.find(49, 600)).toBeUndefined();
-  runs.forget(50);
-  expect(runs.count).toBe(0);
 });
 
 test("a topic's places are those of its 32 newest runs, without deleted rows", () => {
@@ -44,4 +45,26 @@ test("a topic's places are those of its 32 newest runs, without deleted rows", (
   expect([runs.count, runs.find(1, 398), runs.find(1, 399)?.first]).toEqual([1, undefined, 399]);
   runs.remove(1, 399);
   expect(runs.count).toBe(0);
+});
+
+test("what an opening of a topic has asked for is not given to a later one, whenever it comes", async () => {
+  const loaded = new LoadedRows();
+  const [head, records] = [{ id: 5, first: 5, last: 5, previous: 4, bytes: 0 }, Buffer.alloc(0)];
+  const content_sum = crc32(records);
+  const row = { ...head, records, content_sum, sum: messageSum(1, head, content_sum) };
+  const loader = new RowLoader(() => Promise.resolve([row]), loaded, () => {});
+  const lackOf = (read: () => unknown): Lack => {
+    try {
+      read();
+    } catch (thrown) {
+      if (thrown instanceof NotLoaded) return thrown.lack;
+      throw thrown;
+    }
+    throw new Error("nothing is missing");
+  };
+  const [earlier, later] = [loaded.messagesOf(1, "t"), loaded.messagesOf(1, "t")];
+  const asked = lackOf(() => earlier.findRowUpTo(5));
+  await loader.load(asked);
+  expect(earlier.findRowUpTo(5)).toMatchObject(head);
+  expect(lackOf(() => later.findRowUpTo(5))).toMatchObject({ kind: "findRowUpTo", topicId: 1, id: 5 });
 });

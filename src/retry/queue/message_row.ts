@@ -1,0 +1,90 @@
+/** The facts in a row of a message, as stores in folders and in databases have them: their columns have the same names and numbers. */
+import type { StoredRow } from "../../storage/sql_row.ts";
+import {
+  type DeathReason,
+  lifeAfterChange,
+  type MessageChange,
+  type MessageLife,
+  type MessageState,
+  messageStates,
+} from "./message_life.ts";
+import { claimBytesMax } from "./retry_store_limits.ts";
+import { statesWithBody } from "./retry_totals.ts";
+import { forwardStates, type StoredMessage } from "./stored_message.ts";
+
+export function stateOf(row: StoredRow): MessageState {
+  return messageStates[Number(row["state"])] ?? "waiting";
+}
+
+export function lifeOf(row: StoredRow): MessageLife {
+  return {
+    state: stateOf(row),
+    tries: Number(row["tries"]),
+    crashes: Number(row["crashes"]),
+    fence: Number(row["fence"]),
+    sinceMs: Number(row["since_ms"]),
+    nextAtMs: Number(row["next_ms"]),
+    reason: row["reason"] as DeathReason | null,
+  };
+}
+
+/** The rest of the message is not in its row. */
+export function messageOf(row: StoredRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
+  const { nextAtMs, ...life } = lifeOf(row);
+  return {
+    ...life,
+    ...rest,
+    seq: Number(row["seq"]),
+    key: textOf(row["key"]),
+    firstMs: Number(row["first_ms"]),
+    lastMs: row["last_ms"] === null ? null : Number(row["last_ms"]),
+    nextMs: life.state === "waiting" ? nextAtMs : null,
+    error: textOf(row["error"]),
+    forwardState: forwardStateOf(row),
+    bytes: Number(row["bytes"]),
+  };
+}
+
+export function isPendingLetter(row: StoredRow): boolean {
+  return stateOf(row) === "dead" && ["pending", "sending"].includes(forwardStateOf(row));
+}
+
+/** Whether the content of the message has to be stored. */
+export function keepsContent(row: StoredRow): boolean {
+  return statesWithBody.includes(stateOf(row)) && forwardStateOf(row) !== "forwarded";
+}
+
+/** The life of the message after a change by an operator; null: it cannot be changed so. */
+export function changedLife(row: StoredRow, change: MessageChange, nowMs: number): MessageLife | null {
+  if (change === "redrive" && forwardStateOf(row) === "forwarded") return null;
+  return lifeAfterChange(lifeOf(row), change, nowMs);
+}
+
+/** Why a message cannot be changed. */
+export function unchangedState(row: StoredRow): MessageState | "forwarded" {
+  return forwardStateOf(row) === "forwarded" ? "forwarded" : stateOf(row);
+}
+
+/** The number of a message by its id, which may leave out the store's name; null: it is no id of this store. */
+export function numberOfId(id: string, storeName: string): number | null {
+  const prefix = `${storeName}-`;
+  const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
+  return number === undefined ? null : Number(number);
+}
+
+/** The first row, and as many more as the limit of bytes of a claim allows. */
+export function limitRowsByBytes<Row extends StoredRow>(rows: readonly Row[]): readonly Row[] {
+  let bytes = 0;
+  const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
+  return end < 0 ? rows : rows.slice(0, end);
+}
+
+/** A database has texts as bytes: they may contain any character. */
+export function textOf(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  return value instanceof Buffer ? value.toString() : null;
+}
+
+function forwardStateOf(row: StoredRow): StoredMessage["forwardState"] {
+  return forwardStates[Number(row["forwarding"])] ?? "none";
+}
