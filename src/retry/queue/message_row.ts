@@ -29,7 +29,7 @@ export function lifeOf(row: StoredRow): MessageLife {
 }
 
 /** The rest of the message is not in its row. */
-export function messageOf(row: StoredRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
+export function messageOfRow(row: StoredRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
   const { nextAtMs, ...life } = lifeOf(row);
   return {
     ...life,

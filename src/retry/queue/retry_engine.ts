@@ -16,7 +16,7 @@ import {
   newLife,
   type TryEnd,
 } from "./message_life.ts";
-import { isPendingLetter, lifeOf, messageOf, stateOf } from "./message_row.ts";
+import { isPendingLetter, lifeOf, messageOfRow, stateOf } from "./message_row.ts";
 import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
 import { DamageError } from "../../storage/damage.ts";
 import { KeyOrdering } from "./key_ordering.ts";
@@ -289,7 +289,7 @@ export class RetryEngine {
 
   storedMessageOf(row: SqlRow): StoredMessage {
     const seq = Number(row["seq"]);
-    return messageOf(row, { id: this.idOf(seq), forwardError: isPendingLetter(row) ? this.#forwardError(seq) : null });
+    return messageOfRow(row, { id: this.idOf(seq), forwardError: isPendingLetter(row) ? this.#forwardError(seq) : null });
   }
 
   /** The error of this dead letter, or else the error of the sink. */

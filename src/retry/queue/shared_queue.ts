@@ -15,7 +15,7 @@ import { backoffMs, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import type { MessageLife } from "./message_life.ts";
-import { isPendingLetter, messageOf, textOf } from "./message_row.ts";
+import { isPendingLetter, messageOfRow, textOf } from "./message_row.ts";
 import { stateNumbers } from "./retry_totals.ts";
 import { errorCharsMax } from "./retry_store_limits.ts";
 import { databaseNow } from "./shared_queue_tables.ts";
@@ -295,7 +295,7 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
 /** `sink_error` of the row: the error that concerns all dead letters. */
 export function storedMessageOf(queue: SharedQueue, row: PostgresRow): StoredMessage {
   const forwardError = isPendingLetter(row) ? textOf(row["forward_error"]) ?? textOf(row["sink_error"]) : null;
-  return messageOf(row, { id: queue.idOf(Number(row["seq"])), forwardError });
+  return messageOfRow(row, { id: queue.idOf(Number(row["seq"])), forwardError });
 }
 
 /** The message with its content, from the columns `crc`, `head` and `body`; null: it is damaged, which is reported. */
