@@ -5,7 +5,7 @@ export type SqlValue = number | string | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;
 
 /** A row of any database. */
-export type StoredRow = Readonly<Record<string, unknown>>;
+export type DatabaseRow = Readonly<Record<string, unknown>>;
 
 /**
  * The result of `read`: a row, rows, or undefined. No row was stored with an integer that a JavaScript number cannot represent.

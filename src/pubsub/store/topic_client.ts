@@ -3,7 +3,7 @@
  * text at a zero byte.
  */
 import type { KeyEntry } from "../../wire/pubsub/topic_transfer_data.ts";
-import type { StoredRow } from "../../storage/sql_row.ts";
+import type { DatabaseRow } from "../../storage/sql_row.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 
 const encoder = new TextEncoder();
@@ -52,7 +52,7 @@ export interface StoredKey extends KeyEntry {
 }
 
 /** Creates a client from its row. */
-export function clientOfRow(row: StoredRow): TopicClient {
+export function clientOfRow(row: DatabaseRow): TopicClient {
   const position = row["position"];
   return {
     id: Number(row["id"]),

@@ -9,7 +9,7 @@
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DamageError } from "../../storage/damage.ts";
-import type { StoredRow } from "../../storage/sql_row.ts";
+import type { DatabaseRow } from "../../storage/sql_row.ts";
 import type { DroppedTopic, TopicCopy } from "./owned_store.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { decodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
@@ -37,7 +37,7 @@ export interface TopicRow {
 }
 
 /** Converts the row of an intact topic. */
-export function topicOfRow(row: StoredRow): TopicRow {
+export function topicOfRow(row: DatabaseRow): TopicRow {
   const sealedFor = row["sealed_for"];
   return {
     id: Number(row["id"]),

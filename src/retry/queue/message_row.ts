@@ -1,5 +1,5 @@
 /** The facts in a row of a message, as stores in folders and in databases have them: their columns have the same names and numbers. */
-import type { StoredRow } from "../../storage/sql_row.ts";
+import type { DatabaseRow } from "../../storage/sql_row.ts";
 import {
   type DeathReason,
   lifeAfterChange,
@@ -12,11 +12,11 @@ import { claimBytesMax } from "./retry_store_limits.ts";
 import { statesWithBody } from "./retry_totals.ts";
 import { forwardStates, type StoredMessage } from "./stored_message.ts";
 
-export function stateOf(row: StoredRow): MessageState {
+export function stateOf(row: DatabaseRow): MessageState {
   return messageStates[Number(row["state"])] ?? "waiting";
 }
 
-export function lifeOf(row: StoredRow): MessageLife {
+export function lifeOf(row: DatabaseRow): MessageLife {
   return {
     state: stateOf(row),
     tries: Number(row["tries"]),
@@ -29,7 +29,7 @@ export function lifeOf(row: StoredRow): MessageLife {
 }
 
 /** The rest of the message is not in its row. */
-export function messageOfRow(row: StoredRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
+export function messageOfRow(row: DatabaseRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
   const { nextAtMs, ...life } = lifeOf(row);
   return {
     ...life,
@@ -45,23 +45,23 @@ export function messageOfRow(row: StoredRow, rest: Pick<StoredMessage, "id" | "f
   };
 }
 
-export function isPendingLetter(row: StoredRow): boolean {
+export function isPendingLetter(row: DatabaseRow): boolean {
   return stateOf(row) === "dead" && ["pending", "sending"].includes(forwardStateOf(row));
 }
 
 /** Whether the content of the message has to be stored. */
-export function keepsContent(row: StoredRow): boolean {
+export function keepsContent(row: DatabaseRow): boolean {
   return statesWithBody.includes(stateOf(row)) && forwardStateOf(row) !== "forwarded";
 }
 
 /** The life of the message after a change by an operator; null: it cannot be changed so. */
-export function changedLife(row: StoredRow, change: MessageChange, nowMs: number): MessageLife | null {
+export function changedLife(row: DatabaseRow, change: MessageChange, nowMs: number): MessageLife | null {
   if (change === "redrive" && forwardStateOf(row) === "forwarded") return null;
   return lifeAfterChange(lifeOf(row), change, nowMs);
 }
 
 /** Why a message cannot be changed. */
-export function unchangedState(row: StoredRow): MessageState | "forwarded" {
+export function unchangedState(row: DatabaseRow): MessageState | "forwarded" {
   return forwardStateOf(row) === "forwarded" ? "forwarded" : stateOf(row);
 }
 
@@ -73,7 +73,7 @@ export function numberOfId(id: string, storeName: string): number | null {
 }
 
 /** The first row, and as many more as the limit of bytes of a claim allows. */
-export function limitRowsByBytes<Row extends StoredRow>(rows: readonly Row[]): readonly Row[] {
+export function limitRowsByBytes<Row extends DatabaseRow>(rows: readonly Row[]): readonly Row[] {
   let bytes = 0;
   const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
   return end < 0 ? rows : rows.slice(0, end);
@@ -85,6 +85,6 @@ export function textOf(value: unknown): string | null {
   return value instanceof Buffer ? value.toString() : null;
 }
 
-function forwardStateOf(row: StoredRow): StoredMessage["forwardState"] {
+function forwardStateOf(row: DatabaseRow): StoredMessage["forwardState"] {
   return forwardStates[Number(row["forwarding"])] ?? "none";
 }
