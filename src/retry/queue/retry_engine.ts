@@ -289,7 +289,10 @@ export class RetryEngine {
 
   storedMessageOf(row: SqlRow): StoredMessage {
     const seq = Number(row["seq"]);
-    return messageOfRow(row, { id: this.idOf(seq), forwardError: isPendingLetter(row) ? this.#forwardError(seq) : null });
+    return messageOfRow(row, {
+      id: this.idOf(seq),
+      forwardError: isPendingLetter(row) ? this.#forwardError(seq) : null,
+    });
   }
 
   /** The error of this dead letter, or else the error of the sink. */
