@@ -1,5 +1,6 @@
 /** Applies the faults of a run to its world, each with its own end. Counts those that had something to act on. */
 import type { Fault } from "./fault_plan.ts";
+import type { Chance } from "./world/chance.ts";
 import type { SimNetwork } from "./world/sim_network.ts";
 import type { SimMachine, SimProcess } from "./world/sim_process.ts";
 import type { SimWorld } from "./world/sim_world.ts";
@@ -11,11 +12,17 @@ export interface DiskFaults {
   failing: number;
 }
 
+interface FaultyDisk {
+  readonly faults: DiskFaults;
+  /** Flips a bit of what is stored, and returns the function that flips it back. */
+  readonly flipBit?: (chance: Chance) => () => void;
+}
+
 export interface FaultTargets {
   readonly world: SimWorld;
   readonly network: SimNetwork;
   /** The disk that a process writes to. */
-  readonly diskOf: (process: SimProcess) => { readonly faults: DiskFaults } | undefined;
+  readonly diskOf: (process: SimProcess) => FaultyDisk | undefined;
   /** The process that a fault names, at the time of the fault; none if there is no such process then. */
   readonly target: (name: string) => SimProcess | undefined;
 }
@@ -94,6 +101,14 @@ class FaultInForce {
       case "disk full":
         faults.full++;
         return this.#later(fault.forMs, () => void faults.full--);
+      case "flipped bit": {
+        const flipBit = diskOf(this.#process)?.flipBit;
+        if (flipBit === undefined || this.#process.state === "dead") return;
+        this.#process.die("killed");
+        const flipBack = flipBit(this.#world.chance.fork(`bit at ${fault.at}`));
+        this.#later(1, () => this.#process.start());
+        return this.#later(fault.forMs, flipBack);
+      }
       case "disk failing":
         faults.failing++;
         return this.#later(fault.forMs, () => void faults.failing--);

@@ -16,6 +16,8 @@ export type Fault =
     | { readonly kind: "busy"; readonly turnMs: number; readonly forMs: number }
     | { readonly kind: "disk slow"; readonly flushMs: number; readonly forMs: number }
     | { readonly kind: "disk full" | "disk failing"; readonly forMs: number }
+    /** A bit of what is stored is another one, from a start of the process on; worlds that have it draw it themselves. */
+    | { readonly kind: "flipped bit"; readonly forMs: number }
   );
 
 export type FaultKind = Fault["kind"];
@@ -89,6 +91,7 @@ function drawFault(chance: Chance, kind: FaultKind, at: number, options: FaultPl
       return { at, kind, target, flushMs: chance.oneOf([20, 500, T]) * chance.next(), forMs };
     case "disk full":
     case "disk failing":
+    case "flipped bit":
       return { at, kind, target, forMs: forMs / 2 };
   }
 }

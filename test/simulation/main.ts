@@ -3,10 +3,9 @@ import { spawnSync } from "node:child_process";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { faultKinds } from "./fault_plan.ts";
 import { minimise } from "./minimise.ts";
 import { runMutants } from "./mutants.ts";
-import { type FailedRun, runSeeds, type SeedsReport, summaryOf } from "./run_seeds.ts";
+import { effectsOf, type FailedRun, runSeeds, type SeedsReport, summaryOf } from "./run_seeds.ts";
 import type { RunOptions, RunPlan, Simulation } from "./simulation.ts";
 import { simulations } from "./simulations.ts";
 
@@ -106,7 +105,7 @@ function progressReporter(): (report: SeedsReport) => void {
 function printReport(report: SeedsReport): void {
   const { counts } = report;
   console.log(describeCount(report));
-  const effects = faultKinds.map((kind) => `${kind} ${counts.get(`effect ${kind}`) ?? 0}`);
+  const effects = Object.entries(effectsOf(counts)).map(([kind, times]) => `${kind} ${times}`);
   console.log(`  faults that took effect: ${effects.join(", ")}`);
   const marks = [...counts].filter(([name]) => name.startsWith("mark ")).sort();
   console.log(`  reached: ${marks.map(([name, times]) => `${name.slice(5)} ${times}`).join(", ")}`);

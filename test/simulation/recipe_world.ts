@@ -81,6 +81,17 @@ export function atCommits(plan: RunPlan, counts: readonly number[] = [0, 0, 1, 2
   return { ...plan, faults: [...plan.faults.map(aimed), ...cuts] };
 }
 
+/** Adds bits of the keeper's disk that are others for some time. */
+export function withFlippedBits(plan: RunPlan, counts: readonly number[]): RunPlan {
+  const chance = new Chance(plan.seed).fork("flipped bits");
+  const untilMs = Number(plan.options["quietMs"]);
+  const flips = Array.from({ length: chance.oneOf(counts) }, (): Fault => {
+    const at = chance.whole(0, untilMs - 1);
+    return { at, kind: "flipped bit", target: "keeper", forMs: Math.min(untilMs - at, chance.whole(20, 2500)) };
+  });
+  return { ...plan, faults: [...plan.faults, ...flips] };
+}
+
 interface RecipeRun extends RunOptions {
   readonly program: SimProgram;
   /** A process that holds something now: faults aim at it. */

@@ -33,6 +33,15 @@ export interface RunSeedsOptions extends RunOptions {
   readonly onSeed?: (report: SeedsReport) => void;
 }
 
+/** How often each kind of fault took effect: those that are drawn for all worlds, and those that some worlds add. */
+export function effectsOf(counts: ReadonlyMap<string, number>): Record<string, number> {
+  const prefix = "effect ";
+  const found = [...counts].filter(([name]) => name.startsWith(prefix)).map(([name, times]) =>
+    [name.slice(prefix.length), times] as const
+  );
+  return { ...Object.fromEntries(faultKinds.map((kind) => [kind, 0])), ...Object.fromEntries(found) };
+}
+
 /** The figures of a report on the source of `commit`, for docs/proof.md. */
 export function summaryOf(
   { world, from, seeds, simulatedMs, realMs, counts, failures }: SeedsReport,
@@ -44,7 +53,7 @@ export function summaryOf(
     failed: failures.map(({ plan, outcome }) => ({ seed: plan.seed, kind: outcome.failure?.kind })),
     simulated_hours: Math.round(simulatedMs / 36_000) / 100,
     real_seconds: Math.round(realMs / 1000),
-    faults: Object.fromEntries(faultKinds.map((kind) => [kind, counts.get(`effect ${kind}`) ?? 0])),
+    faults: effectsOf(counts),
     reached: Object.fromEntries(marks.map(([name, times]) => [name.slice("mark ".length), times])),
   };
 }

@@ -41,9 +41,11 @@ export function keeperProgram({ host, tickTimeMs, disk, network }: KeeperProgram
         },
       });
       world.log(() => `${process.name} serves`);
+      disk.serves();
       await keeper.ended;
     } catch (error) {
       world.log(() => `${process.name} has ended: ${messageOf(error)}`);
+      disk.refused();
     }
     process.exit();
     world.after(restartMs, () => process.start());

@@ -36,6 +36,12 @@ export class SimDisk implements Disposable {
   /** A commit of a process that died: only the next one that opens the database knows whether it is there. */
   #undecided: PendingCommit | null = null;
   #onCommit: ((durationMs: number) => void)[] = [];
+  /** Bits that are others than they were written. */
+  #flippedBits = 0;
+  #flippedRow: { readonly rows: Map<bigint, Uint8Array>; readonly id: bigint; readonly flipped: Uint8Array } | null =
+    null;
+  /** What the last process has read differs from what was written. */
+  #hasReadFlipped = false;
   /** Called with the rows of each commit that is on the disk for good. */
   onFlushed: (nodes: readonly StoredRow[], sessions: readonly StoredRow[]) => void = () => {};
 
@@ -56,11 +62,53 @@ export class SimDisk implements Disposable {
       throw new BatonError("LOCK_BUSY", "Another keeper owns the data");
     }
     this.#lockedBy = { process, life: process.life };
+    this.#hasReadFlipped = false;
     process.whenDead((how) => this.#processDied(how));
     this.#openSqlite();
     const rows = new SimKeeperRows(this, thread);
     this.#owner = rows;
     return rows;
+  }
+
+  /** Flips a bit of what is stored, and returns the function that flips it back. */
+  readonly flipBit = (chance: Chance): () => void => {
+    this.#flippedBits++;
+    const flipBack = this.sqlite === null ? this.#flipBitOfRow(chance) : this.sqlite.flipBit(chance);
+    return () => {
+      this.#flippedBits--;
+      flipBack();
+    };
+  };
+
+  #flipBitOfRow(chance: Chance): () => void {
+    const rows = chance.is(0.7) || this.sessions.size === 0 ? this.nodes : this.sessions;
+    if (rows.size === 0) return () => {};
+    const [id, body] = chance.oneOf([...rows]);
+    const flipped = body.slice();
+    const bit = chance.whole(0, 8 * body.byteLength - 1);
+    flipped[bit >> 3] = (flipped[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+    rows.set(id, flipped);
+    this.#flippedRow = { rows, id, flipped };
+    return () => {
+      if (rows.get(id) === flipped) rows.set(id, body);
+      this.#flippedRow = null;
+    };
+  }
+
+  /** A process has read everything. */
+  loaded(): void {
+    const row = this.#flippedRow;
+    this.#hasReadFlipped ||= row !== null && row.rows.get(row.id) === row.flipped;
+  }
+
+  /** A keeper serves what it has read: no bit of that may be another one. */
+  serves(): void {
+    if (this.#hasReadFlipped) this.world.fail("flipped bit believed", "a keeper serves what was not written");
+  }
+
+  /** A keeper has refused to start. */
+  refused(): void {
+    if (this.#flippedBits > 0) this.world.count("effect flipped bit");
   }
 
   isOwner(rows: SimKeeperRows): boolean {
@@ -74,7 +122,7 @@ export class SimDisk implements Disposable {
     try {
       sqlite.open();
     } catch (error) {
-      this.world.fail("store not opened", describe(error));
+      if (this.#flippedBits === 0) this.world.fail("store not opened", describe(error));
       throw error;
     }
     const pieces = [...sqlite.database.load()].map(decodeRows);
@@ -99,6 +147,7 @@ export class SimDisk implements Disposable {
       zxid === this.zxid && found(nodes) === found(rowsOf(this.nodes)) &&
       found(sessions) === found(rowsOf(this.sessions))
     ) return;
+    if (this.#flippedBits > 0) return void (this.#hasReadFlipped = true);
     this.world.fail(
       "store lost rows",
       `transaction ${zxid} of ${this.zxid}; ${nodes.length} of ${this.nodes.size} nodes`,
@@ -193,6 +242,7 @@ export class SimKeeperRows {
   *load(): Generator<Uint8Array, void, void> {
     const { zxid, nodes, sessions, sqlite } = this.#disk;
     if (sqlite !== null) return yield* sqlite.database.load();
+    this.#disk.loaded();
     yield encodeRows(zxid, [], rowsOf(sessions));
     yield encodeRows(0n, rowsOf(nodes), []);
   }

@@ -43,6 +43,8 @@ interface UnflushedRows {
 const logHeader = { bytes: 32, pageSize: 8, salt: 16 };
 const frameHeader = { bytes: 24, salt: 8 };
 const saltBytes = 8;
+/** Bytes on both sides of a flipped bit by which it is recognized. */
+const flippedBytesAround = 64;
 
 export class SqliteFolder implements Disposable {
   readonly #world: SimWorld;
@@ -99,6 +101,26 @@ export class SqliteFolder implements Disposable {
     this.#log = null; // SQLite flushes the log before a checkpoint
     this.#world.count("effect checkpoint");
     return durationMs;
+  }
+
+  /** Flips a bit of a file, and returns the function that flips it back if it is still there. No process has the database open. */
+  flipBit(chance: Chance): () => void {
+    const names = [databaseName, logName, markName].filter((name) => this.#read(name).byteLength > 0);
+    if (names.length === 0) return () => {};
+    const name = chance.oneOf(names);
+    const written = this.#read(name);
+    const bit = chance.whole(0, 8 * written.byteLength - 1);
+    const at = bit >> 3;
+    const flipped = written.slice();
+    flipped[at] = (flipped[at] ?? 0) ^ (1 << (bit & 7));
+    this.#write(name, flipped);
+    return () => {
+      const now = this.#read(name);
+      const around = [Math.max(0, at - flippedBytesAround), at + flippedBytesAround] as const;
+      if (Buffer.compare(now.subarray(...around), flipped.subarray(...around)) !== 0) return; // was written again
+      now[at] = written[at] ?? 0;
+      this.#write(name, now);
+    };
   }
 
   close(): void {

@@ -151,4 +151,26 @@ export const znodeMutants: readonly Mutant[] = [
     kinds: ["sequence number", "sequence number twice", "program failed"],
     seeds: 60,
   },
+  {
+    name: "a row is taken without a look at its checksum",
+    world: "znode",
+    changes: [{
+      file: "src/keeper/storage/stored_records.ts",
+      from: "if (stored === checksumOf(id, content)) return content;",
+      to: "if (stored !== checksumOf(id, content)) return content;\n    return content;",
+    }],
+    kinds: ["flipped bit believed"],
+    seeds: 60,
+  },
+  {
+    name: "neither the log nor the mark is compared with what SQLite reads",
+    world: "znode",
+    changes: [{
+      file: "src/keeper/storage/keeper_database.ts",
+      from: "  const damage = damageInLog(path) ?? describeOlderThanMark(path);",
+      to: "  const damage = existsSync(`${path}-none`) ? damageInLog(path) ?? describeOlderThanMark(path) : null;",
+    }],
+    kinds: ["flipped bit believed"],
+    seeds: 200,
+  },
 ];

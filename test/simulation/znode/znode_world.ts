@@ -4,7 +4,7 @@
  */
 import { checkHistory } from "../../checker/check_history.ts";
 import { historyLines } from "../../checker/history_lines.ts";
-import { atCommits, drawPlan, drawRecipeOptions, recipeMarks, RecipeWorld } from "../recipe_world.ts";
+import { atCommits, drawPlan, drawRecipeOptions, recipeMarks, RecipeWorld, withFlippedBits } from "../recipe_world.ts";
 import type { RecipeWorldOptions } from "../recipe_world.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import type { Chance } from "../world/chance.ts";
@@ -59,11 +59,11 @@ function judge({ world }: RecipeWorld, records: ZnodeRecords, log: RunOptions["l
 
 export const znodeSimulation: Simulation = {
   name: "znode",
-  plan: (seed) => atCommits(drawPlan("znode", seed, drawOptions), [0, 2, 5, 10]),
+  plan: (seed) => withFlippedBits(atCommits(drawPlan("znode", seed, drawOptions), [0, 2, 5, 10]), [0, 0, 1, 4]),
   run,
   marks: [
     ...["operations", "mark operation of unknown outcome", "mark watch fired", "mark watch fired after a reconnect"],
-    ...["mark sequence number", "mark session expired"],
+    ...["mark sequence number", "mark session expired", "effect flipped bit"],
     ...recipeMarks,
   ],
   gateSeeds: 16,
