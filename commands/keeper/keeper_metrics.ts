@@ -1,13 +1,13 @@
 /** The keeper's /metrics and /healthz. */
 import { statfsSync } from "node:fs";
-import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
+import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import type { StatusSource } from "../../src/terminal/status_page.ts";
 import type { Keeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
 import { keeperUse } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_report.ts";
 
-const { named, gauge, counter } = metricFactory("baton_keeper");
+const { gauge, counter, histogram } = metricFactory("baton_keeper");
 
 /** The least free space that the next commit may need. */
 const freeBytesMin = 1 << 20;
@@ -50,14 +50,16 @@ function metricsOf(now: KeeperStatistics, all: KeeperLimits): Metric[] {
     gauge("ephemerals", "Ephemeral nodes", now.ephemerals),
     gauge("watches", "Watches", now.watches),
     gauge("data_bytes", "Bytes of the nodes' paths, data and ACLs", now.dataBytes),
-    labelledMetric("gauge", named("limit"), "The limit of each resource", "resource", limits),
+    gauge("limit", "The limit of each resource", { resource: limits }),
     gauge("requests_in_flight", "Requests whose responses wait for the disk", now.outstanding),
     gauge("read_buffer_bytes", "Bytes of incomplete and waiting requests", now.heldBytes),
     gauge("unsent_bytes", "Bytes of responses that clients have not read", now.unsentBytes),
     counter("requests_total", "Requests, including pings and connect requests", now.received),
     counter("commits_failed_total", "Commits that the disk refused", now.commitsFailed),
-    histogramMetric(named("commit_seconds"), "Duration of a group commit", "to", {
-      disk: now.commitSeconds,
+    histogram("commit_seconds", "Duration of a group commit", {
+      to: {
+        disk: now.commitSeconds,
+      },
     }),
     gauge("last_zxid", "The zxid of the last transaction, rounded to a floating-point number", Number(now.zxid)),
   ];

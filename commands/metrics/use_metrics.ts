@@ -32,7 +32,7 @@ export const otherNames = "_other";
 /** Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin. */
 const overdueAfterMs = 90_000;
 
-const { named, gauge } = metricFactory("baton");
+const { metric, gauge } = metricFactory("baton");
 
 const gaugesByKind = {
   lock: [["lock_holders", "Holders of a lock."], ["lock_waiters", "Calls in the queue of a lock."]],
@@ -58,7 +58,7 @@ export function metricsOfUse(
       "1 if the coordination service could be read, else 0: the other metrics are missing then.",
       reading === null ? 0 : 1,
     ),
-    labelled("gauge", "build_info", "The version of the exporter; the value is always 1.", [
+    metric("gauge", "build_info", "The version of the exporter; the value is always 1.", [
       { labels: { version: release, commit: commit ?? "" }, value: 1 },
     ]),
   ];
@@ -79,10 +79,6 @@ export function metricsOfUse(
   ].filter(({ samples }) => samples.length > 0);
 }
 
-function labelled(type: Metric["type"], name: string, help: string, samples: readonly Sample[]): Metric {
-  return { name: named(name), help, type, samples };
-}
-
 function useMetrics({ uses }: UseReading, kind: UseKind, namesMax: number): Metric[] {
   const used = uses[kind].map((use) => ({ ...use, name: groupOf(use.name, kind, uses) }));
   const keep = namesToKeep(used.map((use) => [use.name, (use.holders ?? 0) + (use.waiters ?? 0)] as const), namesMax);
@@ -94,8 +90,8 @@ function useMetrics({ uses }: UseReading, kind: UseKind, namesMax: number): Metr
       const label = keep(name);
       if (value !== null) sums.set(label, (sums.get(label) ?? 0) + value);
     }
-    const [metric, help] = definition;
-    return [labelled("gauge", metric, help, [...sums].map(([name, value]) => ({ labels: { name }, value })))];
+    const [gaugeName, help] = definition;
+    return [metric("gauge", gaugeName, help, [...sums].map(([name, value]) => ({ labels: { name }, value })))];
   });
 }
 
@@ -127,14 +123,14 @@ function historyMetrics({ uses, histories }: UseReading, kind: CountedHistory["k
   const sum = (all: readonly CountedHistory[], count: (one: CountedHistory) => number) =>
     all.reduce((total, one) => total + count(one), 0);
   const durations = (name: string, help: string, of: (counters: HistoryCounters) => Durations) =>
-    labelled(
+    metric(
       "histogram",
       `${kind}_${name}`,
       help,
       samplesOf((labels, all) => durationSamples(labels, all.map(({ counters }) => of(counters)))),
     );
   return [
-    labelled(
+    metric(
       "counter",
       `${kind}_ends_total`,
       "Ends of holds, and ticks, by result: those that are recorded in the history.",
@@ -145,7 +141,7 @@ function historyMetrics({ uses, histories }: UseReading, kind: CountedHistory["k
         }))
       ),
     ),
-    labelled(
+    metric(
       "counter",
       `${kind}_refused_total`,
       "Calls that did not get it, where the history is on.",
@@ -153,7 +149,7 @@ function historyMetrics({ uses, histories }: UseReading, kind: CountedHistory["k
     ),
     durations("wait_seconds", "Time from the call to the grant, of holds that have ended.", ({ waited }) => waited),
     durations("hold_seconds", "Time from the grant to the end.", ({ held }) => held),
-    labelled(
+    metric(
       "gauge",
       `${kind}_last_success_timestamp_seconds`,
       "End of the last hold whose command exited with 0.",
@@ -170,7 +166,7 @@ function tickMetrics({ atMs, schedules, histories }: UseReading, namesMax: numbe
   const keep = namesToKeep(schedules.map(({ name }) => [name, 1] as const), namesMax);
   const shown = schedules.filter(({ name }) => keep(name) !== otherNames);
   const perSchedule = (name: string, help: string, of: (one: UseReading["schedules"][number]) => number | null) =>
-    labelled(
+    metric(
       "gauge",
       name,
       help,
@@ -200,7 +196,7 @@ function tickMetrics({ atMs, schedules, histories }: UseReading, namesMax: numbe
       "1 if the next tick should have begun by now, and no host runs one.",
       ({ nextMs, isRunning }) => Number(!isRunning && nextMs !== null && nextMs + overdueAfterMs < atMs),
     ),
-    labelled(
+    metric(
       "histogram",
       "tick_late_seconds",
       "Time from a tick to the start of its command.",

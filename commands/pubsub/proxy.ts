@@ -22,7 +22,7 @@ import type { Log } from "../../src/support/log.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
-import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
+import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 import { logSettings } from "../../src/config/command_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
@@ -211,31 +211,24 @@ function checkAddresses({ values, sources }: PubsubProxyCall): void {
   checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }
 
-const { named, gauge, counter } = metricFactory("baton_pubsub_proxy");
+const { gauge, counter, histogram } = metricFactory("baton_pubsub_proxy");
 
 export function proxyMetrics(proxy: PubsubProxy, directory: TopicDirectory, nowMs: number): Metric[] {
   const { counters, inFlight, loads } = proxy;
   const links = [...proxy.links];
   const perServer = (name: string, help: string, values: Iterable<readonly [string, number]>) =>
-    labelledMetric("gauge", named(name), help, "server", Object.fromEntries(values));
+    gauge(name, help, { server: Object.fromEntries(values) });
   return [
     gauge("coordination_connected", "1 while the coordination service responds", directory.isConnected ? 1 : 0),
     gauge("servers", "Announced servers", directory.servers.size),
     gauge("clients", "Client connections", proxy.connections),
     ...socketMetrics("baton_pubsub_proxy", proxy.load),
     counter("requests_total", "Messages received from clients", counters.requests),
-    labelledMetric(
-      "counter",
-      named("responses_total"),
-      "Responses by status",
-      "status",
-      Object.fromEntries(counters.responses),
-    ),
-    histogramMetric(
-      named("request_seconds"),
+    counter("responses_total", "Responses by status", { status: Object.fromEntries(counters.responses) }),
+    histogram(
+      "request_seconds",
       "Time from the arrival of a request to its response, without gets that may wait for a message",
-      "name",
-      counters.latency,
+      { name: counters.latency },
     ),
     counter("requests_retried_total", "Number of times that a request was sent again", counters.retries),
     counter(

@@ -24,7 +24,7 @@ import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
 import { type SharedDatabase, type TopicStoreLocation, topicStoreLocationOf } from "./topic_store_location.ts";
-import { histogramMetric, labelledMetric, type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
+import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 
 export const pubsubServerCommand = defineCommand({
@@ -221,7 +221,7 @@ function checkAddresses({ values, sources }: ServerCall): void {
   checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }
 
-const { named, gauge, counter } = metricFactory("baton_pubsub_server");
+const { gauge, counter, histogram } = metricFactory("baton_pubsub_server");
 
 export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   const { requests, responses, refused, responsesDropped } = server.counters;
@@ -229,19 +229,18 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   return [
     gauge("serving", "1 while the server is announced and has its lease", server.isRegistered ? 1 : 0),
     gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
-    labelledMetric("counter", named("requests_total"), "Requests by name", "name", requests),
+    counter("requests_total", "Requests by name", { name: requests }),
     counter("invalid_requests_total", "Invalid requests", refused),
-    labelledMetric("counter", named("responses_total"), "Responses by status", "status", responses),
+    counter("responses_total", "Responses by status", { status: responses }),
     counter(
       "responses_dropped_total",
       "Responses that could not be sent: the peer does not read, or has disconnected",
       responsesDropped,
     ),
-    histogramMetric(
-      named("request_seconds"),
+    histogram(
+      "request_seconds",
       "Time from the arrival of a request to its durable response, without gets that wait for a message",
-      "name",
-      server.counters.latency,
+      { name: server.counters.latency },
     ),
     gauge("requests_in_flight", "Requests in flight at the store, including gets that wait", now.inFlight),
     gauge("gets_waiting", "Gets that wait for a message", now.pendingGets),

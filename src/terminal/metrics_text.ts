@@ -31,55 +31,49 @@ export function metricsText(metrics: readonly Metric[]): string {
   return text;
 }
 
-/** A metric with one value and no labels. */
-export function singleMetric(type: Metric["type"], name: string, help: string, value: number): Metric {
-  return { name, help, type, samples: [{ value }] };
-}
+/** The values of one label, and what is measured for each: `{ state: { waiting: 3, dead: 0 } }`. */
+type ByLabel<Measured> = Readonly<Record<string, Readonly<Record<string, Measured>>>>;
 
 /** Constructors for metrics whose names have the same prefix. */
 export function metricFactory(prefix: string) {
-  const named = (name: string) => `${prefix}_${name}`;
+  const metric = (type: Metric["type"], name: string, help: string, samples: readonly Sample[]): Metric => {
+    return { name: `${prefix}_${name}`, help, type, samples };
+  };
   return {
-    named,
-    gauge: (name: string, help: string, value: number) => singleMetric("gauge", named(name), help, value),
-    counter: (name: string, help: string, value: number) => singleMetric("counter", named(name), help, value),
+    metric,
+    gauge: (name: string, help: string, value: number | ByLabel<number>) =>
+      metric("gauge", name, help, samplesOf(value)),
+    counter: (name: string, help: string, value: number | ByLabel<number>) =>
+      metric("counter", name, help, samplesOf(value)),
+    /** Observations are in seconds. */
+    histogram: (name: string, help: string, histograms: ByLabel<Histogram>) =>
+      metric("histogram", name, help, labelled(histograms).flatMap(bucketsOf)),
   };
 }
 
-/** A metric with one value for each value of a label. */
-export function labelledMetric(
-  type: Metric["type"],
-  name: string,
-  help: string,
-  label: string,
-  values: Readonly<Record<string, number>>,
-): Metric {
-  const samples = Object.entries(values).map(([content, value]) => ({ labels: { [label]: content }, value }));
-  return { name, help, type, samples };
+function samplesOf(value: number | ByLabel<number>): Sample[] {
+  if (typeof value === "number") return [{ value }];
+  return labelled(value).map(([labels, value]) => ({ labels, value }));
 }
 
-/** A histogram in seconds for each value of a label. */
-export function histogramMetric(
-  name: string,
-  help: string,
-  label: string,
-  values: Readonly<Record<string, Histogram>>,
-): Metric {
-  const samples = Object.entries(values).flatMap(([content, histogram]): Sample[] => {
-    const labels = { [label]: content };
-    const counts = histogram.cumulative();
-    const buckets = counts.map((value, at): Sample => ({
-      suffix: "_bucket",
-      labels: { ...labels, le: formatNumber(histogram.bounds[at] ?? Infinity) },
-      value,
-    }));
-    return [
-      ...buckets,
-      { suffix: "_sum", labels, value: histogram.sum },
-      { suffix: "_count", labels, value: counts.at(-1) ?? 0 },
-    ];
-  });
-  return { name, help, type: "histogram", samples };
+function labelled<Measured>(values: ByLabel<Measured>): [Readonly<Record<string, string>>, Measured][] {
+  return Object.entries(values).flatMap(([label, measured]) =>
+    Object.entries(measured).map(([content, one]) => [{ [label]: content }, one] as [Record<string, string>, Measured])
+  );
+}
+
+function bucketsOf([labels, histogram]: readonly [Readonly<Record<string, string>>, Histogram]): Sample[] {
+  const counts = histogram.cumulative();
+  const buckets = counts.map((value, at): Sample => ({
+    suffix: "_bucket",
+    labels: { ...labels, le: formatNumber(histogram.bounds[at] ?? Infinity) },
+    value,
+  }));
+  return [
+    ...buckets,
+    { suffix: "_sum", labels, value: histogram.sum },
+    { suffix: "_count", labels, value: counts.at(-1) ?? 0 },
+  ];
 }
 
 function escapeText(text: string, isLabel = false): string {

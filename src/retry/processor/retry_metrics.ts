@@ -1,5 +1,5 @@
 /** /metrics and /healthz of a processor. */
-import { labelledMetric, type Metric, metricFactory } from "../../terminal/metrics_text.ts";
+import { type Metric, metricFactory } from "../../terminal/metrics_text.ts";
 import type { HttpService } from "../../http/serve_http.ts";
 import { serveStatusPage } from "../../terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
@@ -7,7 +7,7 @@ import { formatAddress } from "../../sockets/connection.ts";
 import type { Log } from "../../support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
 
-const { named, gauge, counter } = metricFactory("baton_retry");
+const { gauge, counter } = metricFactory("baton_retry");
 
 /** Null: no page is served. The log has its address. */
 export async function retryStatusPage(
@@ -40,13 +40,7 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
   const counts = Object.fromEntries(messageStates.map((state) => [state, totals[state].count]));
   const bytes = totals.waiting.bytes + totals.in_flight.bytes + totals.dead.bytes;
   return [
-    labelledMetric(
-      "gauge",
-      named("messages"),
-      "Messages by state; done, dropped and cancelled since the store was created",
-      "state",
-      counts,
-    ),
+    gauge("messages", "Messages by state; done, dropped and cancelled since the store was created", { state: counts }),
     gauge("bytes", "Size of the bodies in the store", bytes),
     gauge(
       "oldest_seconds",
@@ -58,13 +52,9 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
     gauge("breaker_closed", "0 while the circuit breaker stops tries", processor.breaker.kind === "closed" ? 1 : 0),
     gauge("leading", "0 while another process of the store tries messages (--elect)", leads ? 1 : 0),
     gauge("tries_in_flight", "Tries of this process in flight", processor.inFlight),
-    labelledMetric(
-      "counter",
-      named("tries_total"),
-      "Tries of this process that ended, by the state of the message afterwards",
-      "state",
-      counters.ended,
-    ),
+    counter("tries_total", "Tries of this process that ended, by the state of the message afterwards", {
+      state: counters.ended,
+    }),
     counter("reclaimed_total", "Messages taken back from processors that died", counters.reclaimed),
     counter("stale_total", "Tries that ended too late to count", counters.stale),
     counter("leases_lost_total", "How often this process lost its lease", counters.leasesLost),

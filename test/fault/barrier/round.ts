@@ -2,15 +2,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../../src/support/clock.ts";
-import { sleep } from "../../../src/support/deadline.ts";
 import { serversThatEnded } from "../../support/backend.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { batonCommand } from "../../support/keeper_server.ts";
-import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { Contender, type Exit } from "../lock/contender.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
+import { untilContenders, wait } from "../lock/round_waits.ts";
 import { againUnlessServed, type Attempt, commits } from "../lock/served.ts";
 import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { type BarrierResult, judgeBarrier, type MemberEvidence, parties } from "./judge.ts";
@@ -188,14 +186,9 @@ class Round {
   }
 
   async #until<T>(condition: () => T | Promise<T>, what: string): Promise<void> {
-    try {
-      await eventually(condition, { withinMs: patienceMs, what, everyMs: 10 });
-    } catch (error) {
-      const said = this.#members.map(({ contender: { name, exit, stderr } }) =>
-        `${name}: ${exit?.code ?? exit?.signal ?? "runs"} ${stderr}`
-      );
-      throw new Error(`${error instanceof Error ? error.message : error}\n${said.join("\n")}`);
-    }
+    const contenders = this.#members.map(({ contender }) => contender);
+    const { backend } = this.#place;
+    await untilContenders(condition, { withinMs: patienceMs, what, everyMs: 10, contenders, backend });
   }
 }
 
@@ -204,6 +197,3 @@ function evidenceOf({ contender, spawnedMs, endedMs, stopped }: Member): MemberE
   const exit: Exit | null = contender.exit;
   return { name, section, exit, stderr, spawnedMs, endedMs, stoppedMs: stopped };
 }
-
-/** How long a fault lasts, and what comes between two of them, is part of what they are. */
-const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);

@@ -10,14 +10,13 @@ import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { readSchedules, type ScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
-import { systemClock } from "../../../src/support/clock.ts";
-import { sleep } from "../../../src/support/deadline.ts";
 import { serversThatEnded } from "../../support/backend.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import type { Section } from "../lock/observer.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
+import { wait } from "../lock/round_waits.ts";
 import { againUnlessServed, type Attempt, commits } from "../lock/served.ts";
 import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { Items } from "../pool/items.ts";
@@ -220,9 +219,6 @@ class Round {
     return failures;
   }
 }
-
-/** The time that a fault lasts is a part of it. */
-const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);
 
 /** The mark of a job. One that was killed before it said anything is taken for a try of `tickMs`, after `index` others. */
 export function markOf({ text, openedMs, closedMs }: Section, tickMs: number, index: number): TickMark {

@@ -70,31 +70,19 @@ export const processFaults: readonly Fault[] = [
   {
     name: "wrapper stopped for less than the lease",
     expect: "survives",
-    async apply({ victim, random, sessionTimeoutMs, wait }) {
-      victim.signal("SIGSTOP");
-      // TERM comes 5/8 T after the last answered request was sent (T − 0.5 s − T/4), which may be T/6 ago by now; the
-      // rest, T/4, is for a machine that stands still now and then.
-      await wait(span(random, 0.05, 0.2) * sessionTimeoutMs);
-      victim.signal("SIGCONT");
-    },
+    // TERM comes 5/8 T after the last answered request was sent (T − 0.5 s − T/4), which may be T/6 ago by now; the
+    // rest, T/4, is for a machine that stands still now and then.
+    apply: stopped(0.05, 0.2),
   },
   {
     name: "wrapper stopped for 0.5 to 1 T",
     expect: "either",
-    async apply({ victim, random, sessionTimeoutMs, wait }) {
-      victim.signal("SIGSTOP");
-      await wait(span(random, 0.5, 1) * sessionTimeoutMs);
-      victim.signal("SIGCONT");
-    },
+    apply: stopped(0.5, 1),
   },
   {
     name: "wrapper stopped for 1.05 to 3 T",
     expect: "loses",
-    async apply({ victim, random, sessionTimeoutMs, wait }) {
-      victim.signal("SIGSTOP");
-      await wait(span(random, 1.05, 3) * sessionTimeoutMs);
-      victim.signal("SIGCONT");
-    },
+    apply: stopped(1.05, 3),
   },
   {
     name: "wrapper killed",
@@ -107,6 +95,15 @@ export const processFaults: readonly Fault[] = [
 ];
 
 export const faults: readonly Fault[] = [...networkFaults, ...serverFaults, ...processFaults];
+
+/** Stops the victim for a part of the session timeout. */
+function stopped(from: number, to: number): Fault["apply"] {
+  return async ({ victim, random, sessionTimeoutMs, wait }) => {
+    victim.signal("SIGSTOP");
+    await wait(span(random, from, to) * sessionTimeoutMs);
+    victim.signal("SIGCONT");
+  };
+}
 
 /** All of the victim's ways to all servers. */
 function onNetwork(victim: Contender, act: (proxy: Contender["proxies"][number]) => void): Promise<void> {

@@ -2,8 +2,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../../src/support/clock.ts";
-import { sleep } from "../../../src/support/deadline.ts";
 import { serversThatEnded } from "../../support/backend.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
@@ -13,6 +11,7 @@ import { type ChildKind, Contender, type Wrapper } from "./contender.ts";
 import { judge, type RoundResult } from "./judge.ts";
 import type { ObserverProcess } from "./observer_process.ts";
 import type { RoundPlan } from "./plan.ts";
+import { untilContenders, wait } from "./round_waits.ts";
 import { againUnlessServed, type Attempt, commits } from "./served.ts";
 
 export interface RoundOptions {
@@ -165,28 +164,7 @@ class Round {
     }
   }
 
-  /** `eventually`, with what the processes say when it is in vain. */
-  async #until<T>(condition: () => T | Promise<T>, what: string, asked: Iterable<Contender>) {
-    try {
-      return await eventually(condition, { withinMs: patienceMs, what });
-    } catch (error) {
-      const said = [...asked].map(({ name, exit, stderr }) =>
-        `${name}: ${exit?.code ?? exit?.signal ?? "runs"} ${stderr}`
-      );
-      const servers = await stateOf(this.#place.backend);
-      throw new Error(`${error instanceof Error ? error.message : error}\n${said.join("\n")}\n${servers.join("\n")}`);
-    }
+  #until<T>(condition: () => T | Promise<T>, what: string, contenders: Iterable<Contender>) {
+    return untilContenders(condition, { withinMs: patienceMs, what, contenders, backend: this.#place.backend });
   }
 }
-
-/** Whether a wait was in vain because nobody served. */
-function stateOf({ nodes }: RunningBackend): Promise<string[]> {
-  return Promise.all(nodes.map(async ({ address }, number) => {
-    const told = await fourLetterWord(address, "srvr").catch((error: Error) => error.message);
-    const mode = /^Mode: .*$/m.exec(told)?.[0] ?? told.trim().slice(0, 100);
-    return `server ${number + 1}: ${mode}`;
-  }));
-}
-
-/** How long a fault lasts, and what comes between two of them, is part of what they are. */
-const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);

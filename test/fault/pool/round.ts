@@ -6,14 +6,12 @@ import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import { poolPath } from "../../../src/coordination/pool/pool_path.ts";
 import { readPoolStatus } from "../../../src/coordination/pool/read_pool_status.ts";
-import { systemClock } from "../../../src/support/clock.ts";
-import { sleep } from "../../../src/support/deadline.ts";
 import { serversThatEnded } from "../../support/backend.ts";
 import type { RunningBackend } from "../../support/backends.ts";
-import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { type ChildKind, Contender } from "../lock/contender.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
+import { untilContenders, wait } from "../lock/round_waits.ts";
 import { againUnlessServed, type Attempt, commits } from "../lock/served.ts";
 import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { Items } from "./items.ts";
@@ -186,19 +184,10 @@ class Round {
   }
 
   async #until<T>(condition: () => T | Promise<T>, what: string, everyMs = 10): Promise<void> {
-    try {
-      await eventually(condition, { withinMs: patienceMs, what, everyMs });
-    } catch (error) {
-      const said = this.#pools.map(({ name, exit, stderr }) =>
-        `${name}: ${exit?.code ?? exit?.signal ?? "runs"} ${stderr}`
-      );
-      throw new Error(`${error instanceof Error ? error.message : error}\n${said.join("\n")}`);
-    }
+    const { backend } = this.#place;
+    await untilContenders(condition, { withinMs: patienceMs, what, everyMs, contenders: this.#pools, backend });
   }
 }
 
 /** From much shorter than T to nearly as long: some end while the fault lasts, and some are lost. */
 const someSeconds = (random: () => number): number => 0.2 + 3 * random() ** 2;
-
-/** How long a fault lasts, and what comes between two of them, is part of what they are. */
-const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);

@@ -10,6 +10,7 @@ import { commits } from "../ensemble/faults.ts";
 import { malformed } from "./malformed.ts";
 import type { Role } from "./service.ts";
 import { Worker } from "./worker.ts";
+import type { Impairment } from "./zmtp_relay.ts";
 import { pick, span, toOne, type World } from "./world.ts";
 
 export interface PubsubFault {
@@ -36,6 +37,28 @@ function onRole(act: (world: World, role: Role) => Promise<void>, kind?: Role["k
       await act(world, role);
     });
     return name;
+  };
+}
+
+/** Stops a role for a part of the session timeout. */
+function stopped(from: number, to: number) {
+  return async (world: World, { node }: Role): Promise<void> => {
+    node.pause();
+    await world.wait(span(world, from, to) * world.sessionTimeoutMs);
+    node.resume();
+  };
+}
+
+/** Impairs one direction of a role's network for some milliseconds. */
+function impaired(
+  direction: "requests" | "replies",
+  impairment: Impairment,
+  [fromMs, toMs]: readonly [fromMs: number, toMs: number],
+) {
+  return async (world: World, { relay }: Role): Promise<void> => {
+    relay.impair(direction, impairment);
+    await world.wait(span(world, fromMs, toMs));
+    relay.heal();
   };
 }
 
@@ -71,20 +94,12 @@ const restarts: PubsubFault[] = [
   {
     name: "role stopped for longer than its session",
     weight: 3,
-    apply: onRole(async (world, role) => {
-      role.node.pause();
-      await world.wait(span(world, 1.1, 1.8) * world.sessionTimeoutMs);
-      role.node.resume();
-    }),
+    apply: onRole(stopped(1.1, 1.8)),
   },
   {
     name: "role stopped for a moment",
     weight: 2,
-    apply: onRole(async (world, role) => {
-      role.node.pause();
-      await world.wait(span(world, 0.1, 0.6) * world.sessionTimeoutMs);
-      role.node.resume();
-    }),
+    apply: onRole(stopped(0.1, 0.6)),
   },
   {
     name: "all proxies killed: cold caches",
@@ -105,20 +120,12 @@ const networks: PubsubFault[] = [
     {
       name: `${direction} wait in a hole`,
       weight: 2,
-      apply: onRole(async (world, role) => {
-        role.relay.impair(direction, { kind: "hole" });
-        await world.wait(span(world, 300, 3000));
-        role.relay.heal();
-      }),
+      apply: onRole(impaired(direction, { kind: "hole" }, [300, 3000])),
     },
     {
       name: `${direction} are dropped`,
       weight: 3,
-      apply: onRole(async (world, role) => {
-        role.relay.impair(direction, { kind: "drop" });
-        await world.wait(span(world, 100, 1500));
-        role.relay.heal();
-      }),
+      apply: onRole(impaired(direction, { kind: "drop" }, [100, 1500])),
     },
     {
       name: `${direction} to the coordination service wait`,
@@ -133,10 +140,9 @@ const networks: PubsubFault[] = [
   {
     name: "requests are reordered",
     weight: 3,
-    apply: onRole(async (world, role) => {
-      role.relay.impair("requests", { kind: "shuffle", ms: span(world, 20, 400) });
-      await world.wait(span(world, 300, 2500));
-      role.relay.heal();
+    apply: onRole((world, role) => {
+      const shuffle = { kind: "shuffle", ms: span(world, 20, 400) } as const;
+      return impaired("requests", shuffle, [300, 2500])(world, role);
     }),
   },
   {
@@ -187,9 +193,7 @@ const handoffs: PubsubFault[] = [
       await toOne(world, world.service.servers, async (server) => {
         await world.wait(span(world, 0, 40));
         server.relay.cut();
-        server.relay.impair("replies", { kind: "drop" });
-        await world.wait(span(world, 100, 1500));
-        server.relay.heal();
+        await impaired("replies", { kind: "drop" }, [100, 1500])(world, server);
       });
       return await moving;
     },

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { dialAddress } from "../../../../commands/top/fetch_metrics.ts";
 import { parseMetrics } from "../../../../commands/top/parse_metrics.ts";
-import { labelledMetric, metricFactory, metricsText } from "../../../../src/terminal/metrics_text.ts";
+import { metricFactory, metricsText } from "../../../../src/terminal/metrics_text.ts";
 
 test("counters of each label, and gauges, of the processes of baton", () => {
-  const { named, gauge } = metricFactory("baton_pubsub_server");
+  const { counter, gauge } = metricFactory("baton_pubsub_server");
   const text = metricsText([
     gauge("requests_in_flight", "in flight", 4),
-    labelledMetric("counter", named("requests_total"), "requests", "name", { PUT: 10, GET: 3 }),
+    counter("requests_total", "requests", { name: { PUT: 10, GET: 3 } }),
     gauge("other", "not shown", 1),
   ]);
   expect(parseMetrics("db1:9102", text)).toEqual({
