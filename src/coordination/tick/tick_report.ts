@@ -6,7 +6,7 @@ import { lockPath } from "../lock/lock_path.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { childNames, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 import type { OpenAttempt } from "./tick_decision.ts";
-import { parseTickState, ticksFolder } from "./tick_state.ts";
+import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
 export interface ScheduleReport {
   readonly id: string;
@@ -40,6 +40,17 @@ export async function readSchedules(zk: ZooKeeper, name: string, root?: string):
       open: open === null ? null : { ...open, isHeld: holders.includes(open.guid) },
     }));
   });
+}
+
+/** Returns what a server knows of one schedule, with one request; null: it is new. Throws CONFIG for a node of another layout. */
+export async function readTickState(
+  zk: Pick<ZooKeeper, "getData">,
+  name: string,
+  { id, root }: { readonly id: string; readonly root?: string | undefined },
+): Promise<TickState | null> {
+  const path = `${ticksFolder(name, root)}/${id}`;
+  const read = await nullIfNoNode(zk.getData(path));
+  return read === null ? null : parseTickState(read.data, path);
 }
 
 /** A host with another tz database may have written the zone. */
