@@ -8,7 +8,7 @@ import {
 import { historyKinds } from "../../src/coordination/history/history_log.ts";
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
-import type { ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
+import { overdueAfterMs, type ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
 import { type Metric, metricFactory, type Sample } from "../../src/terminal/metrics_text.ts";
 
 export interface UseReading {
@@ -28,9 +28,6 @@ export interface UseReading {
 
 /** A name that stands for all names above the limit. A lock of this name is counted with them. */
 export const otherNames = "_other";
-
-/** Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin. */
-const overdueAfterMs = 90_000;
 
 const { named, gauge } = metricFactory("baton");
 

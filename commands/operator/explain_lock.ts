@@ -2,7 +2,7 @@
 import type { HistoryRecord } from "../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../src/coordination/history/history_report.ts";
 import type { Revocation } from "../../src/coordination/holder_info.ts";
-import type { ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
+import { overdueAfterMs, type ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { printable } from "../../src/support/text.ts";
 import { minuteOf, secondOf } from "./history_view.ts";
@@ -166,7 +166,11 @@ function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
       return `The next tick of ${schedule} is ${minuteOf(nextMs)}${skipped}.`;
     }
     const lateMs = formatDuration(nowMs - nextMs);
-    return `The tick ${minuteOf(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has called for it in time.`;
+    const isLeft = nowMs - nextMs > overdueAfterMs && holders.length === 0;
+    const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
+    return `The tick ${
+      minuteOf(nextMs)
+    } of ${schedule} is overdue for ${lateMs}: no host has called for it in time.${hint}`;
   });
 }
 

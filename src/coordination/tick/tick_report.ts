@@ -8,6 +8,9 @@ import { childNames, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts"
 import type { OpenAttempt } from "./tick_decision.ts";
 import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
+/** Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin. Milliseconds. */
+export const overdueAfterMs = 90_000;
+
 export interface ScheduleReport {
   readonly id: string;
   /** Canonical text. */
