@@ -98,7 +98,7 @@ function eventsOf({ holders, waiters, history: { records, refusals }, schedules 
 function eventOf(record: HistoryRecord): ExplainedEvent {
   const { result, tickMs, untilMs, beganMs, endedMs, count, why } = record;
   const tick = tickMs === null ? "" : `, tick ${minuteOf(tickMs)}`;
-  const because = why === "" ? "" : `: ${why}`;
+  const because = why === "" ? "" : `: ${printable(why)}`;
   if (result === "missed" || result === "skipped") {
     const what = count === 1 ? "a tick was" : `${count} ticks were`;
     return { atMs: untilMs ?? 0, what: "left out", text: `${what} ${result}${because}` };

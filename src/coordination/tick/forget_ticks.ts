@@ -1,6 +1,5 @@
 /** Deletes the schedules of a lock that no host has any longer, so that they are no longer overdue. */
 import { isKnownZone } from "../../schedule/civil_time.ts";
-import { Schedule } from "../../schedule/schedule.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { appendRequests, folderOfHistory, historyPath, readHead } from "../history/history_log.ts";
 import { emptyRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
@@ -8,7 +7,7 @@ import { createParents } from "../lock/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../request_errors.ts";
-import { overdueAfterMs } from "./tick_report.ts";
+import { firstTickAfter, overdueAfterMs } from "./tick_report.ts";
 import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
 export interface ForgottenSchedule {
@@ -61,7 +60,7 @@ async function forgetSchedule(
     if (found === null) return null;
     const state = parseTickState(found.data, path);
     const { schedule, zone, uptoMs } = state;
-    const nextMs = isKnownZone(zone) ? new Schedule(schedule, zone).next(uptoMs) : null;
+    const nextMs = firstTickAfter(state, uptoMs);
     known = { schedule, zone, uptoMs, nextMs };
     // The time of an unchanged write is the servers' time.
     const touched = await nullIfRefused(zk.setData(path, found.data, found.stat.version), "BADVERSION", "NONODE");

@@ -1,5 +1,6 @@
 /** State of the schedules of a lock, for display. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
 import { isKnownZone } from "../../schedule/civil_time.ts";
 import { Schedule } from "../../schedule/schedule.ts";
 import { lockPath } from "../lock/lock_path.ts";
@@ -58,6 +59,20 @@ export async function readTickState(
 
 /** A host with another tz database may have written the zone. */
 function nextOf(schedule: string, zone: string, uptoMs: number): Pick<ScheduleReport, "nextMs" | "isZoneKnown"> {
-  if (!isKnownZone(zone)) return { nextMs: null, isZoneKnown: false };
-  return { nextMs: new Schedule(schedule, zone).next(uptoMs), isZoneKnown: true };
+  return { nextMs: firstTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownZone(zone) };
+}
+
+/** Returns the first tick of a stored schedule after a time; null: there is none, or this machine does not know the zone. Throws CONFIG. */
+export function firstTickAfter(
+  { schedule, zone }: Pick<TickState, "schedule" | "zone">,
+  afterMs: number,
+): number | null {
+  if (!isKnownZone(zone)) return null;
+  try {
+    return new Schedule(schedule, zone).next(afterMs);
+  } catch (cause) {
+    throw new BatonError("CONFIG", `A schedule that another version of baton has stored: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
 }
