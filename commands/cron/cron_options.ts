@@ -88,12 +88,13 @@ export const cronForms = {
   check: { refuses: { ...serviceSettings, ...nextSettings, ...connectionSettings }, runsNothing: true },
   next: { refuses: { ...serviceSettings, ...connectionSettings }, runsNothing: true },
   reset: { refuses: { ...serviceSettings, timezone, ...nextSettings }, runsNothing: true },
+  forget: { refuses: { ...serviceSettings, timezone, ...nextSettings }, runsNothing: true },
 } as const;
 
 export type CronValues = Call<typeof cronSettings>["values"];
 
 export type CronOperation = keyof typeof cronForms;
-const operations = ["check", "next", "reset"] as const satisfies readonly CronOperation[];
+const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
 
 /** Returns the operation and its only argument; `run` for a file. Throws USAGE. */
 export function cronOperationOf(
@@ -103,7 +104,7 @@ export function cronOperationOf(
   const operation = operations.find((one) => one === first) ?? "run";
   const [subject, ...more] = operation === "run" ? names : others;
   const word = operation === "run" ? "" : ` ${operation}`;
-  const what = operation === "reset" ? "NAME" : "FILE";
+  const what = operation === "reset" || operation === "forget" ? "NAME" : "FILE";
   if (subject === undefined || more.length > 0) {
     const given = more.length > 0 ? `"${names.join(" ")}" is given` : "none is given";
     throw new BatonError(

@@ -26,6 +26,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies } from "../job/job.ts";
 import { reportOutages } from "../job/wait_display.ts";
 import { demandValid, readCrontab } from "./cron_file.ts";
+import { runCronJob } from "./cron_job.ts";
 import type { cronSettings } from "./cron_options.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
 import { followSchedule } from "./follow_schedule.ts";
@@ -184,6 +185,7 @@ class CronService {
       },
       ...{ hangUpIgnored: signals.hangUpIgnored, folder: this.#folder, traces: this.#traces, slots: this.#slots },
       stopJobs: this.#stopJobs.signal,
+      runJob: runCronJob,
       onBreach: () => {
         this.#hasBreach = true;
         this.#stop.abort(new BatonError("FENCE_BREACH", "a process of a job could not be killed"));

@@ -3,20 +3,23 @@ import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import { acquireTick, type TickLease } from "../../src/coordination/tick/acquire_tick.ts";
 import { TickSettled } from "../../src/coordination/tick/tick_claim.ts";
+import { readTickState } from "../../src/coordination/tick/tick_report.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { isTransient } from "../../src/coordination/request_errors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { sleep } from "../../src/support/deadline.ts";
+import { resultWithin, sleep } from "../../src/support/deadline.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { historyLimitsOf } from "../job/recorded_hold.ts";
 import { lateMsDefault } from "../lock/tick_lock.ts";
-import { type CronJobContext, runCronJob } from "./cron_job.ts";
+import type { CronJobContext } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
 import type { JobSlot, JobSlots } from "./job_slots.ts";
 
 export interface FollowContext extends CronJobContext {
   readonly zk: ZooKeeper;
   readonly slots: JobSlots;
+  /** Runs the command of a tick. Returns true if a process could not be killed. */
+  readonly runJob: (job: CronJob, tick: TickLease, context: CronJobContext) => Promise<boolean>;
   /** Called when a process of a job could not be killed. */
   readonly onBreach: () => void;
 }
@@ -30,8 +33,8 @@ const sleepMsMax = 30_000;
 const failedMs = 2000;
 
 type Step =
-  /** `isOpen`: a try of it runs elsewhere, or failed, and may have to be taken over. */
-  | { readonly kind: "settled"; readonly isOpen: boolean }
+  /** `isOpen`: a try of it runs, or failed, and may have to be taken over. */
+  | { readonly kind: "started" | "settled"; readonly isOpen: boolean }
   /** No server responded: try again soon. */
   | { readonly kind: "failed" }
   /** Something has to be corrected first. */
@@ -44,6 +47,8 @@ export async function followSchedule(job: CronJob, context: FollowContext, signa
     await follower.run();
   } catch (thrown) {
     if (!signal.aborted) throw thrown;
+  } finally {
+    await follower.running;
   }
 }
 
@@ -58,6 +63,10 @@ class ScheduleFollower {
   #next = -Infinity;
   /** The sentence that was logged last: it is not repeated every 30 s. */
   #refusal = "";
+  /** True if the servers are known to have the schedule. */
+  #isRegistered = false;
+  /** The job that runs on this host, with its end. */
+  #running: Promise<void> | null = null;
 
   constructor(job: CronJob, context: FollowContext, signal: AbortSignal) {
     this.#job = job;
@@ -65,32 +74,63 @@ class ScheduleFollower {
     this.#signal = signal;
   }
 
+  /** Ends with the job that runs; null: none does. */
+  get running(): Promise<void> | null {
+    return this.#running;
+  }
+
   async run(): Promise<void> {
-    const { clock } = this.#context;
-    const { schedule, options } = this.#job;
+    const { retriesMax, overlap } = this.#job.options;
     // The first look registers a new schedule, and finds ticks of the time in which this host was away.
-    for (let isOpen = true;;) {
+    for (let [isOpen, runsElsewhere] = [true, false];;) {
       this.#signal.throwIfAborted();
-      const nowMs = Date.now();
-      if (nowMs >= this.#next || nowMs < this.#due) { // also when the clock was set back
-        this.#due = schedule.last(nowMs) ?? -Infinity;
-        this.#next = schedule.next(nowMs) ?? Infinity;
+      const isDue = this.#isDue();
+      const isBusy = this.#running !== null;
+      if (runsElsewhere && !isBusy && !isDue) {
+        const state = await this.#readState().catch(() => undefined);
+        if (state !== undefined) runsElsewhere = state !== null && state.open !== null;
+        isOpen ||= state?.retry?.attempt === 1; // it was given back
       }
-      const due = this.#due;
       let pauseMs = sleepMsMax;
-      const isDue = due > this.#settledMs && nowMs >= this.#startOf(due);
-      if (isOpen || isDue) {
+      // A tick that comes while the job runs here is skipped, as by any other host; with overlap=wait it waits for the end.
+      if (isBusy ? isDue && overlap === "skip" : isOpen || isDue) {
+        const due = this.#due;
         const step = await this.#try(isDue);
-        if (step.kind === "settled") {
+        if (step.kind === "failed") pauseMs = failedMs;
+        else if (step.kind !== "refused") {
           this.#settledMs = Math.max(this.#settledMs, due);
-          isOpen = step.isOpen && options.retriesMax > 0;
-        } else if (step.kind === "failed") pauseMs = failedMs;
+          runsElsewhere = step.isOpen && step.kind === "settled";
+          isOpen = step.isOpen && retriesMax > 0;
+        }
       }
-      const nextMs = due > this.#settledMs ? this.#startOf(due) : this.#startOf(this.#next);
-      const untilNextMs = nextMs - Date.now();
-      if (untilNextMs > 0) pauseMs = Math.min(pauseMs, untilNextMs);
-      await sleep(clock, Math.max(pauseMs, 10), this.#signal);
+      await this.#pause(pauseMs);
     }
+  }
+
+  /** Reads the clock, and the calendar if it has to. Returns true if it is time to look at a tick. */
+  #isDue(): boolean {
+    const { schedule } = this.#job;
+    const nowMs = Date.now();
+    if (nowMs >= this.#next || nowMs < this.#due) { // also when the clock was set back
+      this.#due = schedule.last(nowMs) ?? -Infinity;
+      this.#next = schedule.next(nowMs) ?? Infinity;
+    }
+    return this.#due > this.#settledMs && nowMs >= this.#startOf(this.#due);
+  }
+
+  /** Waits until the next tick or the end of the job, at most for `pauseMs`. */
+  async #pause(pauseMs: number): Promise<void> {
+    const { clock } = this.#context;
+    const nextMs = this.#due > this.#settledMs ? this.#startOf(this.#due) : this.#startOf(this.#next);
+    const untilNextMs = nextMs - Date.now();
+    const waitMs = Math.max(10, untilNextMs > 0 ? Math.min(pauseMs, untilNextMs) : pauseMs);
+    if (this.#running === null) await sleep(clock, waitMs, this.#signal);
+    else await resultWithin(clock, waitMs, this.#running);
+  }
+
+  async #readState() {
+    const { zk, values: { root } } = this.#context;
+    return await readTickState(zk, this.#job.name, { id: this.#job.schedule.id, root });
   }
 
   /** Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others only read. */
@@ -102,14 +142,19 @@ class ScheduleFollower {
 
   /** `isDue`: a tick has come by the clock of this host; it waits for one that is a little behind. */
   async #try(isDue: boolean): Promise<Step> {
-    const { zk, slots, log } = this.#context;
+    const { zk, log } = this.#context;
     const { name, line } = this.#job;
-    using slot = await slots.take(this.#signal);
+    let slot: JobSlot | null = null;
     try {
-      const tick = await this.#acquire(isDue, slot);
+      const registers = !this.#isRegistered && await this.#readState() === null;
+      slot = await this.#takeSlot({ registers });
+      const tick = await this.#acquire(isDue && !registers, slot); // it must not wait for a tick without a slot
       this.#refusal = "";
-      await this.#run(tick, slot);
-      return { kind: "settled", isOpen: true };
+      this.#isRegistered = true;
+      await this.#running; // its lock is free, so that it has ended
+      await this.#start(tick, slot);
+      slot = null;
+      return { kind: "started", isOpen: true };
     } catch (thrown) {
       this.#signal.throwIfAborted();
       if (!(thrown instanceof BatonError)) throw thrown;
@@ -121,31 +166,62 @@ class ScheduleFollower {
         if (isDue && code === "TICK_NOT_DUE") log("warning", "tick_missed", message, fields);
         else log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);
         this.#refusal = "";
-        return { kind: "settled", isOpen: thrown instanceof TickSettled && thrown.isOpen };
+        this.#isRegistered = true;
+        return { kind: "settled", isOpen: isSkipped || thrown.isOpen };
       }
       if (isTransient(thrown) || zk.session.ended.aborted) return { kind: "failed" };
       if (this.#refusal !== code) log("error", "tick_refused", message, fields);
       this.#refusal = code;
       return { kind: "refused" };
+    } finally {
+      slot?.[Symbol.dispose]();
     }
   }
 
-  /** Whatever happens, the lock is not kept: its deletion goes on when it is not confirmed. */
+  /** A job that runs here has the slot, and its ticks are skipped. A tick that comes before its schedule is registered has no record. */
+  async #takeSlot({ registers }: { readonly registers: boolean }): Promise<JobSlot> {
+    const { slots } = this.#context;
+    return this.#running !== null || registers ? slots.untaken() : await slots.take(this.#signal);
+  }
+
+  /** Starts the job of a tick, which goes on after this. A tick whose job may not start is given back. Rejects with the signal's reason. */
+  async #start(tick: TickLease, slot: JobSlot): Promise<void> {
+    try {
+      this.#signal.throwIfAborted();
+      await slot.return(this.#signal);
+    } catch (thrown) {
+      await tick.end(null).catch(() => {});
+      await this.#release(tick);
+      throw thrown;
+    }
+    const running = this.#run(tick, slot).then(() => void (this.#running = null));
+    running.catch(() => {}); // the next wait for it rejects
+    this.#running = running;
+  }
+
+  /** Whatever happens, the lock is not kept: its deletion goes on when it is not confirmed. Rejects only for a bug. */
   async #run(tick: TickLease, slot: JobSlot): Promise<void> {
-    const { log, onBreach } = this.#context;
+    const { runJob, onBreach, log } = this.#context;
+    const { name, line } = this.#job;
+    using _slot = slot;
     let hasBreach = false;
     try {
-      await slot.return(this.#signal).catch(async (thrown: unknown) => {
-        await tick.end({ result: "stopped", exitCode: null, signal: null, why: `not started: ${messageOf(thrown)}` });
-        throw thrown;
-      });
-      hasBreach = await runCronJob(this.#job, tick, this.#context);
+      hasBreach = await runJob(this.#job, tick, this.#context);
       if (hasBreach) onBreach();
+    } catch (thrown) {
+      if (!(thrown instanceof BatonError)) throw thrown;
+      const { code, message } = thrown;
+      log("error", "job_not_started", `${name}: ${message}`, { name, line, code });
+      await tick.end({ result: "failed", exitCode: null, signal: null, why: message }).catch(() => {});
     } finally {
-      if (!hasBreach && tick.lease.isHeld()) {
-        await tick.lease.release().catch((thrown: unknown) => log("warning", "release_unconfirmed", messageOf(thrown)));
-      }
+      if (!hasBreach) await this.#release(tick);
     }
+  }
+
+  async #release({ lease }: TickLease): Promise<void> {
+    if (!lease.isHeld()) return;
+    const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", messageOf(thrown));
+    await lease.release().catch(onFailure);
   }
 
   /** A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing else. */

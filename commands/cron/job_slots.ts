@@ -12,7 +12,17 @@ export class JobSlots {
   /** Waits for a slot, first come, first served. Rejects with the signal's reason. Dispose of the slot to free it. */
   async take(signal: AbortSignal): Promise<JobSlot> {
     await this.#take(signal, { isFirst: false });
-    return new JobSlot({ take: (signal) => this.#take(signal, { isFirst: true }), free: () => this.#giveOn() });
+    return this.#slot(true);
+  }
+
+  /** Returns a slot as after `leave`: for a look that takes no tick, unless it is the first one to see that it may. */
+  untaken(): JobSlot {
+    return this.#slot(false);
+  }
+
+  #slot(isTaken: boolean): JobSlot {
+    const owner = { take: (signal: AbortSignal) => this.#take(signal, { isFirst: true }), free: () => this.#giveOn() };
+    return new JobSlot(owner, isTaken);
   }
 
   async #take(signal: AbortSignal, { isFirst }: { readonly isFirst: boolean }): Promise<void> {
@@ -47,10 +57,11 @@ interface SlotOwner {
 /** A slot that can be left while a job waits for its lock, which may take hours. */
 export class JobSlot implements Disposable {
   readonly #of: SlotOwner;
-  #isTaken = true;
+  #isTaken: boolean;
 
-  constructor(of: SlotOwner) {
+  constructor(of: SlotOwner, isTaken: boolean) {
     this.#of = of;
+    this.#isTaken = isTaken;
   }
 
   leave(): void {

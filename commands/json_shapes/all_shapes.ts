@@ -36,6 +36,7 @@ const rows: readonly [from: string, shape: z.ZodType, ...goldens: [string, ...st
   ["baton cron check FILE --json", cron.cronCheckShape, "cron_check"],
   ["baton cron next FILE --json", cron.cronNextShape, "cron_next"],
   ["baton cron reset NAME --json", cron.cronResetShape, "cron_reset"],
+  ["baton cron forget NAME --json", cron.cronForgetShape, "cron_forget"],
   ["baton top --json", top.topShape, "top"],
   ["baton break NAME --holder ID --json", lock.breakShape, "break"],
   ["baton leader NAME --json", election.leaderShape, "leader", "leader_none"],

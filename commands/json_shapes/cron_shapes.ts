@@ -47,3 +47,16 @@ export const cronResetShape = z.strictObject({
   })),
 });
 export type CronResetJson = z.infer<typeof cronResetShape>;
+
+export const cronForgetShape = z.strictObject({
+  version,
+  name: z.string(),
+  schedules: z.array(z.strictObject({
+    schedule: z.string().describe("five fields, in their one spelling"),
+    time_zone: z.string(),
+    settled_until: serverInstant,
+    next: z.iso.datetime().nullable().describe("its first tick that is not settled; null: this machine cannot know it"),
+    stays: z.string().nullable().describe("the reason why it was not deleted; null: it was deleted"),
+  })),
+});
+export type CronForgetJson = z.infer<typeof cronForgetShape>;

@@ -9,6 +9,7 @@ import { type Clock, systemClock } from "../../src/support/clock.ts";
 import type { Metric } from "../../src/terminal/metrics_text.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
+import { CountedNames } from "../metrics/counted_names.ts";
 import { readUse } from "../metrics/read_use.ts";
 import { metricsOfUse, type UseReading } from "../metrics/use_metrics.ts";
 
@@ -23,11 +24,12 @@ type NodeReader = Pick<Keeper, "readNode">;
 /** Returns a function that reads the metrics of everything below /baton. */
 export function keeperUse(keeper: NodeReader, clock: Clock = systemClock()): () => Promise<Metric[]> {
   let latest: { readonly reading: Promise<UseReading>; readonly atMs: number } | null = null;
+  const counted = new CountedNames(namesMax);
   return async () => {
     if (latest === null || clock.now() - latest.atMs > readingMs) {
       latest = { reading: readUse(readerOf(keeper), { root: "/baton", clock }), atMs: clock.now() };
     }
-    const metrics = metricsOfUse(await latest.reading, { namesMax, release: "", commit: null });
+    const metrics = metricsOfUse(await latest.reading, { namesMax, counted, release: "", commit: null });
     return metrics.filter(({ name }) => name !== "baton_up" && name !== "baton_build_info");
   };
 }

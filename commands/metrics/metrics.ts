@@ -1,5 +1,5 @@
 /** `baton metrics`: numbers of everything below the root, for Prometheus. */
-import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import process from "node:process";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
@@ -20,6 +20,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { parseListenFlag } from "../listen_address.ts";
 import { readFromTimeToTime } from "../top/run_top.ts";
 import { versionFacts } from "../version/version.ts";
+import { CountedNames } from "./counted_names.ts";
 import { readUse } from "./read_use.ts";
 import { metricsOfUse, type UseReading } from "./use_metrics.ts";
 
@@ -86,7 +87,9 @@ type MetricsOf = (reading: UseReading | null) => Metric[];
 
 async function metricsFor({ values }: MetricsCall): Promise<MetricsOf> {
   const { release, commit } = await versionFacts();
-  return (reading) => metricsOfUse(reading, { namesMax: values.namesMax, release, commit });
+  const { namesMax } = values;
+  const counted = new CountedNames(namesMax);
+  return (reading) => metricsOfUse(reading, { namesMax, counted, release, commit });
 }
 
 async function exportOnce(call: MetricsCall): Promise<ExitCode> {
@@ -151,8 +154,14 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
 function replaceFile(path: string, text: string): void {
   const draft = `${resolve(path)}.${process.pid}`;
   try {
-    writeFileSync(draft, text);
-    chmodSync(draft, 0o644);
+    rmSync(draft, { force: true });
+    const fd = openSync(draft, "wx"); // never through a link that another user of the folder has made
+    try {
+      fchmodSync(fd, 0o644);
+      writeFileSync(fd, text);
+    } finally {
+      closeSync(fd);
+    }
     renameSync(draft, path);
   } catch (thrown) {
     rmSync(draft, { force: true });

@@ -5,10 +5,11 @@ import {
   type Durations,
   type HistoryCounters,
 } from "../../src/coordination/history/history_counters.ts";
-import { historyKinds } from "../../src/coordination/history/history_log.ts";
+import { type HistoryKind, historyKinds } from "../../src/coordination/history/history_log.ts";
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
-import type { ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
+import { overdueAfterMs, type ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
+import { CountedNames, otherNames } from "./counted_names.ts";
 import { type Metric, metricFactory, type Sample } from "../../src/terminal/metrics_text.ts";
 
 export interface UseReading {
@@ -26,12 +27,6 @@ export interface UseReading {
   })[];
 }
 
-/** A name that stands for all names above the limit. A lock of this name is counted with them. */
-export const otherNames = "_other";
-
-/** Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin. */
-const overdueAfterMs = 90_000;
-
 const { metric, gauge } = metricFactory("baton");
 
 const gaugesByKind = {
@@ -45,9 +40,11 @@ const gaugesByKind = {
 /** Returns the metrics of a reading; null: the servers could not be read. */
 export function metricsOfUse(
   reading: UseReading | null,
-  { namesMax, release, commit }: {
+  { namesMax, counted = new CountedNames(namesMax), release, commit }: {
     /** Maximum number of names of each kind; the others are one name, `_other`. */
     readonly namesMax: number;
+    /** The names of the readings before, so that no counter goes back. */
+    readonly counted?: CountedNames;
     readonly release: string;
     readonly commit: string | null;
   },
@@ -63,6 +60,7 @@ export function metricsOfUse(
     ]),
   ];
   if (reading === null) return process;
+  const groups = new Map(historyKinds.map((kind) => [kind, historiesByLabel(reading, kind, counted)]));
   return [
     ...process,
     gauge("read_seconds", "Time that the last reading took.", reading.tookMs / 1000),
@@ -74,8 +72,8 @@ export function metricsOfUse(
       ),
     ]),
     ...useKinds.flatMap((kind) => useMetrics(reading, kind, namesMax)),
-    ...historyKinds.flatMap((kind) => historyMetrics(reading, kind, namesMax)),
-    ...tickMetrics(reading, namesMax),
+    ...[...groups].flatMap(([kind, byLabel]) => historyMetrics(kind, byLabel)),
+    ...tickMetrics(reading, namesMax, groups.get("lock") ?? new Map()),
   ].filter(({ samples }) => samples.length > 0);
 }
 
@@ -111,13 +109,14 @@ function namesToKeep(used: readonly (readonly [name: string, count: number])[], 
   return (name: string) => (kept.has(name) ? name : otherNames);
 }
 
-const ended = (counters: HistoryCounters) => historyResults.reduce((sum, result) => sum + counters.results[result], 0);
+type CountersByLabel = ReadonlyMap<string, readonly CountedHistory[]>;
 
-function historyMetrics({ uses, histories }: UseReading, kind: CountedHistory["kind"], namesMax: number): Metric[] {
-  const own = histories.filter((one) => one.kind === kind)
-    .map((one) => ({ ...one, name: groupOf(one.name, kind, uses) }));
-  const keep = namesToKeep(own.map(({ name, counters }) => [name, ended(counters)] as const), namesMax);
-  const byLabel = Map.groupBy(own, ({ name }) => keep(name));
+function historiesByLabel({ uses, histories }: UseReading, kind: HistoryKind, counted: CountedNames): CountersByLabel {
+  const own = histories.filter((one) => one.kind === kind);
+  return counted.group(kind, own.map((one) => ({ ...one, name: groupOf(one.name, kind, uses) })));
+}
+
+function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
   const samplesOf = (make: (labels: { name: string }, all: readonly CountedHistory[]) => readonly Sample[]) =>
     [...byLabel].flatMap(([name, all]) => make({ name }, all));
   const sum = (all: readonly CountedHistory[], count: (one: CountedHistory) => number) =>
@@ -162,7 +161,7 @@ function historyMetrics({ uses, histories }: UseReading, kind: CountedHistory["k
   ];
 }
 
-function tickMetrics({ atMs, schedules, histories }: UseReading, namesMax: number): Metric[] {
+function tickMetrics({ atMs, schedules }: UseReading, namesMax: number, locks: CountersByLabel): Metric[] {
   const keep = namesToKeep(schedules.map(({ name }) => [name, 1] as const), namesMax);
   const shown = schedules.filter(({ name }) => keep(name) !== otherNames);
   const perSchedule = (name: string, help: string, of: (one: UseReading["schedules"][number]) => number | null) =>
@@ -176,10 +175,8 @@ function tickMetrics({ atMs, schedules, histories }: UseReading, namesMax: numbe
       }),
     );
   const scheduled = new Set(schedules.map(({ name }) => name));
-  const late = Map.groupBy(
-    histories.filter(({ kind, name }) => kind === "lock" && scheduled.has(name)),
-    ({ name }) => keep(name),
-  );
+  const hasTicks = ({ name, counters }: CountedHistory) => scheduled.has(name) || counters.late.buckets.some(Boolean);
+  const late = [...locks].filter(([, all]) => all.some(hasTicks));
   return [
     perSchedule(
       "tick_settled_timestamp_seconds",
@@ -200,7 +197,7 @@ function tickMetrics({ atMs, schedules, histories }: UseReading, namesMax: numbe
       "histogram",
       "tick_late_seconds",
       "Time from a tick to the start of its command.",
-      [...late].flatMap(([name, all]) => durationSamples({ name }, all.map(({ counters }) => counters.late))),
+      late.flatMap(([name, all]) => durationSamples({ name }, all.map(({ counters }) => counters.late))),
     ),
   ];
 }

@@ -2,7 +2,7 @@
 import type { HistoryRecord } from "../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../src/coordination/history/history_report.ts";
 import type { Revocation } from "../../src/coordination/holder_info.ts";
-import type { ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
+import { overdueAfterMs, type ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { printable } from "../../src/support/text.ts";
 import { minuteOf, secondOf } from "./history_view.ts";
@@ -98,7 +98,7 @@ function eventsOf({ holders, waiters, history: { records, refusals }, schedules 
 function eventOf(record: HistoryRecord): ExplainedEvent {
   const { result, tickMs, untilMs, beganMs, endedMs, count, why } = record;
   const tick = tickMs === null ? "" : `, tick ${minuteOf(tickMs)}`;
-  const because = why === "" ? "" : `: ${why}`;
+  const because = why === "" ? "" : `: ${printable(why)}`;
   if (result === "missed" || result === "skipped") {
     const what = count === 1 ? "a tick was" : `${count} ticks were`;
     return { atMs: untilMs ?? 0, what: "left out", text: `${what} ${result}${because}` };
@@ -166,7 +166,11 @@ function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
       return `The next tick of ${schedule} is ${minuteOf(nextMs)}${skipped}.`;
     }
     const lateMs = formatDuration(nowMs - nextMs);
-    return `The tick ${minuteOf(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has called for it in time.`;
+    const isLeft = nowMs - nextMs > overdueAfterMs && holders.length === 0;
+    const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
+    return `The tick ${
+      minuteOf(nextMs)
+    } of ${schedule} is overdue for ${lateMs}: no host has called for it in time.${hint}`;
   });
 }
 

@@ -42,6 +42,8 @@ export function isKnownZone(zone: string): boolean {
 
 export class CivilTimes {
   readonly #format: Intl.DateTimeFormat;
+  /** A time with one offset, around the times that were asked for last: a format takes long, and most schedules share a zone. */
+  #steady: { readonly fromMs: number; readonly toMs: number; readonly offset: number } | null = null;
   /** The name as the runtime writes it; a name that the runtime replaces by another one is as it was given. */
   readonly zone: string;
 
@@ -89,12 +91,22 @@ export class CivilTimes {
     return follows || isLarge ? [] : [this.#shiftBetween(civilMs - dayMs, civilMs + dayMs)];
   }
 
-  /** True if the offset is the same from some days before `fromMs` to some days after `toMs`; false if that is not known. */
-  isSteady(fromMs: number, toMs: number): boolean {
-    if (toMs - fromMs > 8 * dayMs) return false;
-    const offset = this.#offsetAt(fromMs - 2 * dayMs);
-    for (let at = fromMs - dayMs; at < toMs + 3 * dayMs; at += dayMs) if (this.#offsetAt(at) !== offset) return false;
-    return true;
+  /** Returns the offset if it is the same from two days before `fromMs` to two days after `toMs`; null if it is not, or not known. */
+  steadyOffset(fromMs: number, toMs: number): number | null {
+    if (toMs - fromMs > 8 * dayMs) return null;
+    const [lowMs, highMs] = [fromMs - 2 * dayMs, toMs + 2 * dayMs];
+    const known = this.#steady;
+    if (known !== null && lowMs >= known.fromMs && highMs <= known.toMs) return known.offset;
+    const offset = this.#offsetAt(lowMs);
+    let at = lowMs;
+    while (at < highMs) if (this.#offsetAt(at += dayMs) !== offset) return null;
+    const isNear = known !== null && offset === known.offset && lowMs <= known.toMs && at >= known.fromMs;
+    this.#steady = {
+      offset,
+      fromMs: isNear ? Math.min(lowMs, known.fromMs) : lowMs,
+      toMs: isNear ? Math.max(at, known.toMs) : at,
+    };
+    return offset;
   }
 
   #offsetAt(instantMs: number): number {

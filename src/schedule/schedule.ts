@@ -8,7 +8,8 @@ import { BatonError } from "../errors.ts";
 import { type CivilTimes, civilTimesOf, localZone } from "./civil_time.ts";
 import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
 
-const hourMs = 3_600_000;
+const minuteMs = 60_000;
+const hourMs = 60 * minuteMs;
 /** More than any shift of a zone: a civil time within a shift is found from its other side. */
 const marginMs = 26 * hourMs;
 /** February 29 is missing for eight years around 2100. */
@@ -33,7 +34,7 @@ export class Schedule {
     const [minute = "", hour = "", day = "", , weekday = ""] = this.text.split(" ");
     const starts = (field: string) => field.startsWith("*");
     this.#follows = starts(minute) || starts(hour);
-    this.#cron = new Cron(this.text, { timezone: "UTC", paused: true, domAndDow: starts(day) || starts(weekday) });
+    this.#cron = new Cron(this.text, { utcOffset: 0, paused: true, domAndDow: starts(day) || starts(weekday) });
     this.#civil = civilTimesOf(zone);
     this.zone = this.#civil.zone;
     if (this.next(Date.now()) === null) {
@@ -44,7 +45,7 @@ export class Schedule {
   /** Returns the first tick after `afterMs`, in Unix milliseconds; null: there is none within ten years. */
   next(afterMs: number): number | null {
     for (let fromMs = afterMs, spanMs = hourMs; fromMs < afterMs + searchMsMax; fromMs += spanMs, spanMs *= 4) {
-      const [first] = this.between(fromMs, fromMs + spanMs);
+      const [first] = this.#ticks(fromMs, fromMs + spanMs, 1);
       if (first !== undefined) return first;
     }
     return null;
@@ -52,7 +53,8 @@ export class Schedule {
 
   /** Returns the last tick at or before `atMs`, in Unix milliseconds; null: there is none within ten years. */
   last(atMs: number): number | null {
-    for (let toMs = atMs, spanMs = hourMs; toMs > atMs - searchMsMax; toMs -= spanMs, spanMs *= 4) {
+    // All ticks of a span are read, so that the first spans are short.
+    for (let toMs = atMs, spanMs = 2 * minuteMs; toMs > atMs - searchMsMax; toMs -= spanMs, spanMs *= 4) {
       const last = this.between(toMs - spanMs, toMs).at(-1);
       if (last !== undefined) return last;
     }
@@ -61,18 +63,36 @@ export class Schedule {
 
   /** Returns the ticks after `fromMs`, up to and including `toMs`, in order. Two civil times with one instant are one tick. */
   between(fromMs: number, toMs: number): number[] {
-    const steady = this.#civil.isSteady(fromMs, toMs);
-    const margin = steady ? 0 : marginMs;
-    // Civil times have whole seconds, and ticks whole minutes.
-    const [low, high] = [this.#civil.at(fromMs) - margin, this.#civil.at(toMs) + margin];
-    const offset = this.#civil.at(fromMs) - Math.floor(fromMs / 1000) * 1000;
+    return this.#ticks(fromMs, toMs, Infinity);
+  }
+
+  /** Returns at least the first `max` ticks, or all. */
+  #ticks(fromMs: number, toMs: number, max: number): number[] {
+    const offset = this.#civil.steadyOffset(fromMs, toMs);
+    if (offset !== null) return this.#steadyTicks(fromMs, toMs, { offset, max });
+    const [low, high] = [this.#civil.at(fromMs) - marginMs, this.#civil.at(toMs) + marginMs];
     const ticks = new Set<number>();
-    for (let at = this.#cron.nextRun(new Date(low)); at !== null; at = this.#cron.nextRun(at)) {
-      const civilMs = at.getTime();
-      if (civilMs > high) break;
-      const instants = steady ? [civilMs - offset] : this.#civil.instantsOf(civilMs, this.#follows);
+    for (const civilMs of this.#civilTimes(low, high)) {
+      const instants = this.#civil.instantsOf(civilMs, this.#follows);
       for (const instant of instants) if (instant > fromMs && instant <= toMs) ticks.add(instant);
     }
     return [...ticks].sort((left, right) => left - right);
+  }
+
+  #steadyTicks(fromMs: number, toMs: number, { offset, max }: { readonly offset: number; readonly max: number }) {
+    const ticks: number[] = [];
+    for (const civilMs of this.#civilTimes(fromMs + offset, toMs + offset)) {
+      if (ticks.push(civilMs - offset) >= max) break;
+    }
+    return ticks;
+  }
+
+  /** The civil times after `low`, up to and including `high`. They are whole minutes. */
+  *#civilTimes(low: number, high: number): Generator<number, void, void> {
+    for (let at = this.#cron.nextRun(new Date(low)); at !== null; at = this.#cron.nextRun(at)) {
+      const civilMs = at.getTime();
+      if (civilMs > high) return;
+      if (civilMs > low) yield civilMs;
+    }
   }
 }

@@ -2,9 +2,9 @@
  * Sends spans to a collector, in the background: each batch once, within 2 s. Spans that it cannot send are lost, and nothing waits for
  * them; a queue that is full drops further ones.
  */
-import { messageOf } from "../errors.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, resultWithin } from "../support/deadline.ts";
+import { whyNotSent } from "../support/fetch_failure.ts";
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun, printable } from "../support/text.ts";
 import type { OtlpSettings } from "./otlp_settings.ts";
@@ -33,6 +33,8 @@ export class TraceExporter {
   #waiting: Span[] = [];
   #dropped = 0;
   #isFailing = false;
+  /** Number of spans of the request that waits for its response. */
+  #sent = 0;
   #sending: Promise<void> | null = null;
 
   constructor(options: TraceExporterOptions) {
@@ -48,18 +50,28 @@ export class TraceExporter {
 
   /** Resolves when all spans are sent or lost, within 2 s. */
   async close(): Promise<void> {
-    const { clock, onProblem } = this.#options;
+    const { clock, onProblem, settings: { url } } = this.#options;
     await resultWithin(clock, closeMsMax, this.#sending ?? Promise.resolve());
+    // The time limit of the request may end in the same moment, and then it has not been reported yet.
+    if (this.#sent > 0) this.#report(`${placeOf(url)}: no response within ${formatDuration(closeMsMax)}`);
     const lost = this.#dropped + this.#waiting.length;
     this.#waiting = [];
     if (lost > 0) onProblem(`${countWithNoun(lost, "span was", "spans were")} not sent: the collector is too slow`);
   }
 
+  /** Null: the batch was sent. Failures that follow each other are one message. */
+  #report(problem: string | null): void {
+    if (problem !== null && !this.#isFailing) this.#options.onProblem(`traces were not sent: ${problem}`);
+    this.#isFailing = problem !== null;
+  }
+
   async #sendAll(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const problem = await this.#send(this.#waiting.splice(0, batchMax));
-      if (problem !== null && !this.#isFailing) this.#options.onProblem(`traces were not sent: ${problem}`);
-      this.#isFailing = problem !== null;
+      const batch = this.#waiting.splice(0, batchMax);
+      this.#sent = batch.length;
+      const problem = await this.#send(batch);
+      this.#sent = 0;
+      this.#report(problem);
     }
     this.#sending = null;
   }
@@ -83,7 +95,7 @@ export class TraceExporter {
       const text = await readResponse(response);
       return response.ok ? rejectedSpans(text) : `${placeOf(url)} responded with status ${response.status}`;
     } catch (thrown) {
-      return `${placeOf(url)}: ${limit.signal.aborted ? late.message : printable(messageOf(thrown))}`;
+      return `${placeOf(url)}: ${limit.signal.aborted ? late.message : printable(whyNotSent(thrown))}`;
     }
   }
 }

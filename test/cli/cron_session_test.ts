@@ -8,6 +8,7 @@ import { BatonSession, killKeeper } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../support/small_disk.ts";
 import { createParents } from "../../src/coordination/lock/create_nodes.ts";
+import type { OpenAttempt } from "../../src/coordination/tick/tick_decision.ts";
 import { formatTickState, ticksFolder } from "../../src/coordination/tick/tick_state.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
 import { homeInDatabase } from "../../src/support/home_folder.ts";
@@ -122,15 +123,40 @@ for (const kind of backends) {
       expect((await session.run(call)).code).toBe(81);
     });
 
+    test("forget deletes a schedule that no host has any longer, records its lost run, and keeps those in use", async () => {
+      expect((await session.run('"$baton" cron forget job')).code).toBe(1);
+      const open = {
+        tickMs: Date.now() - 3_600_000,
+        attempt: 1,
+        guid: "0".repeat(32),
+        host: "db9",
+        pid: 7,
+        beganMs: Date.now(),
+      };
+      const old = await due("job", open);
+      expect((await session.run(`"$baton" lock job --tick "*/5 * * * *" --catch-up 1h -- true`)).code).toBe(0);
+      const forgotten = await session.run('"$baton" cron forget job');
+      expect(forgotten).toMatchObject({ code: 0, stdout: "" });
+      expect(forgotten.stderr).toContain(
+        `schedule "${old}" (UTC) of lock "job" is forgotten: no host has run its tick `,
+      );
+      expect(forgotten.stderr).toContain('schedule "*/5 * * * *" (UTC) of lock "job" stays: no tick of it is overdue');
+      const { schedules, records } = JSON.parse((await session.run('"$baton" history job --json')).stdout);
+      expect(schedules.map(({ schedule }: { schedule: string }) => schedule)).toEqual(["*/5 * * * *"]);
+      const results = records.map(({ result, host }: { result: string; host: string }) => `${result} ${host}`);
+      expect(results).toContain("lost db9");
+      expect(await session.run('"$baton" cron forget job -q')).toMatchObject({ code: 1, stdout: "", stderr: "" });
+    });
+
     /** A schedule whose last tick was ten minutes ago, and which is settled up to an hour ago: its tick is due. */
-    async function due(name: string): Promise<string> {
+    async function due(name: string, open: OpenAttempt | null = null): Promise<string> {
       const tickMs = Math.floor(Date.now() / 60_000 - 10) * 60_000;
       const time = new Date(tickMs);
       const schedule = new Schedule(`${time.getUTCMinutes()} ${time.getUTCHours()} * * *`, "UTC");
       const path = `${ticksFolder(name)}/${schedule.id}`;
       await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
       await createParents(zk, path, openAcl);
-      const progress = { uptoMs: tickMs - 3_000_000, open: null, retry: null };
+      const progress = { uptoMs: tickMs - 3_000_000, open, retry: null };
       const data = formatTickState({
         ...progress,
         schedule: schedule.text,
@@ -236,11 +262,11 @@ for (const kind of backends) {
       expect(await results("j/waits")).toEqual(["done "]);
     });
 
-    test("a job that gets its lock while -j others run is recorded as stopped if the service stops first", async () => {
+    test("a job that gets its lock while -j others run is given back if the service stops first: the next service runs it", async () => {
       const lines = [
         `dir=${session.folder}`,
         "#baton name=s/waits catch-up=1h overlap=wait",
-        `${await due("s/waits")} echo never >$dir/never`,
+        `${await due("s/waits")} echo >$dir/s-waits`,
         "#baton name=s/runs catch-up=1h",
         `${await due("s/runs")} echo >$dir/s-runs; sleep 60`,
       ];
@@ -253,8 +279,14 @@ for (const kind of backends) {
       await eventually(async () => (await session.run('"$baton" who s/waits')).code === 0);
       service.child.kill("SIGTERM");
       expect((await service.ended).code).toBe(0);
-      expect(await results("s/waits")).toEqual(["stopped not started: SIGTERM came"]);
-      expect((await session.run("ls never")).code).not.toBe(0);
+      expect(await results("s/waits")).toEqual([]);
+      expect((await session.run("ls s-waits")).code).not.toBe(0);
+      const next = serve("slots.cron", lines.slice(0, 3));
+      await session.made("s-waits");
+      await eventually(async () => (await results("s/waits")).length > 0);
+      expect(await results("s/waits")).toEqual(["done "]);
+      next.child.kill("SIGTERM");
+      await next.ended;
     });
 
     test("a tick that is too late is a warning, because it will be missing", async () => {

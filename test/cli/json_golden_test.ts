@@ -92,6 +92,7 @@ test("crontab files", async () => {
   await printed('"$baton" cron next good.cron --timezone Europe/Berlin --from 2026-01-01T00:00Z --json', "cron_next");
   await session.run(`"$baton" lock set-back --tick "0 0 * * *" --timezone UTC --catch-up 1d -- true`);
   await printed('"$baton" cron reset set-back --json', "cron_reset");
+  await printed('"$baton" cron forget set-back --json', "cron_forget");
 });
 
 test("version", async () => {

@@ -36,6 +36,11 @@ for (const kind of backends) {
       });
       expect(statSync(join(session.folder, "b.prom")).mode & 0o777).toBe(0o644);
       expect((await session.run('cat "$dir/b.prom"; ls "$dir"')).stdout).toMatch(/^baton_up 1$[^]*^b\.prom$/m);
+      // Another user of the folder must not be able to have a file elsewhere overwritten.
+      const linked =
+        'echo kept >"$dir/target"; ln -s target "$dir/c.prom.$$"; exec "$baton" metrics --textfile "$dir/c.prom"';
+      expect((await session.run(linked)).code).toBe(0);
+      expect((await session.run('cat "$dir/target"; head -n 1 "$dir/c.prom"')).stdout).toMatch(/^kept\n# HELP /);
       expect((await session.run('"$baton" metrics --textfile "$dir/none/b.prom"')).code).toBe(73);
       expect((await session.run('"$baton" metrics --textfile "$dir/b.txt"')).code).toBe(64);
     });

@@ -52,6 +52,21 @@ function countDuration({ sumMs, buckets }: Durations, durationMs: number | null)
   return { sumMs: sumMs + ms, buckets: buckets.map((count, index) => (index === place ? count + 1 : count)) };
 }
 
+/** Returns the counters of two histories together. */
+export function addCounters(one: HistoryCounters, other: HistoryCounters): HistoryCounters {
+  const sum = (left: Durations, right: Durations): Durations => ({
+    sumMs: left.sumMs + right.sumMs,
+    buckets: left.buckets.map((count, index) => count + (right.buckets[index] ?? 0)),
+  });
+  return {
+    results: Object.fromEntries(
+      historyResults.map((result) => [result, one.results[result] + other.results[result]]),
+    ) as HistoryCounters["results"],
+    ...{ waited: sum(one.waited, other.waited), held: sum(one.held, other.held), late: sum(one.late, other.late) },
+    lastDoneMs: Math.max(one.lastDoneMs ?? 0, other.lastDoneMs ?? 0) || null,
+  };
+}
+
 /** Reads what is stored; what is missing or no number is 0. */
 export function parseCounters(value: unknown): HistoryCounters {
   const fields: JsonFields = isJsonObject(value) ? value : {};

@@ -39,6 +39,9 @@ export type RecordedEnd = Pick<HistoryRecord, "exitCode" | "signal" | "why"> & {
   readonly result: "done" | "failed" | "stopped" | "lost";
 };
 
+/** The reason of a record "lost". */
+export const lostWhy = "its session ended, or its host died: the outcome is unknown";
+
 const whyLengthMax = 200;
 
 /** A record of what no process of this call has run. */

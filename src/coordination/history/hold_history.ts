@@ -33,7 +33,14 @@ import {
   historyPath,
   readHead,
 } from "./history_log.ts";
-import { emptyRecord, type HistoryRecord, packRecord, parseRecord, type RecordedEnd } from "./history_record.ts";
+import {
+  emptyRecord,
+  type HistoryRecord,
+  lostWhy,
+  packRecord,
+  parseRecord,
+  type RecordedEnd,
+} from "./history_record.ts";
 
 export interface HistoryOptions {
   readonly kind: HistoryKind;
@@ -67,8 +74,6 @@ const refusalsMax = 3;
 /** Maximum time to record an end, in milliseconds; then the lock is released without it. */
 const endMsMax = 2000;
 const clearMsMax = 1000;
-
-const lostWhy = "its session ended, or its host died: the outcome is unknown";
 
 export class HoldHistory {
   readonly #zk: ZooKeeper;

@@ -72,14 +72,19 @@ export function encodeLockName(name: string, kind = "a lock"): string {
   return encoded;
 }
 
-/** Returns the lock's name of a node; the node's own name if this version would not write it. */
+/**
+ * Returns the lock's name of a node. A node that this version would not write, because another program did, has its own name, with %XX
+ * for what no name can contain: one such node must not keep a list from being read.
+ */
 export function decodeLockName(encoded: string): string {
-  if (!encoded.includes("%")) return encoded;
+  if (plainName.test(encoded)) return encoded;
   try {
-    return decodeURIComponent(encoded);
+    const name = decodeURIComponent(encoded);
+    if (encodeLockName(name) === encoded) return name;
   } catch {
-    return encoded;
+    // shown as it is
   }
+  return encoded.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, percentEncode);
 }
 
 /** True for characters that ZooKeeper allows in a path (PathUtils.validatePath: no surrogates, private use, specials), except % and /. */

@@ -13,8 +13,11 @@ import type { TickAttempt } from "./tick_decision.ts";
 export interface TickLease {
   readonly lease: ZooKeeperLease;
   readonly run: TickAttempt;
-  /** Records the end and releases the lock. Returns the reason if the end could not be recorded; then the lock is still held. */
-  end(end: TickEnd): Promise<string | null>;
+  /**
+   * Records the end and releases the lock; null: the command was not started, and the same try is left to another call. Returns the
+   * reason if that could not be written; then the lock is still held.
+   */
+  end(end: TickEnd | null): Promise<string | null>;
 }
 
 /** Added to the time until the next tick, in milliseconds: the servers' clock is known to about this. */

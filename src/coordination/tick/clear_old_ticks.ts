@@ -1,9 +1,8 @@
 /** Clears the nodes of schedules that are no longer used, together with their histories. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { isKnownZone } from "../../schedule/civil_time.ts";
-import { Schedule } from "../../schedule/schedule.ts";
 import { folderOf } from "../lock/lock_path.ts";
 import { childNames, nullIfNoNode, nullIfRefused } from "../request_errors.ts";
+import { firstTickAfter } from "./tick_report.ts";
 import { parseTickState } from "./tick_state.ts";
 
 /** A schedule is kept this long after the tick that was not run. Milliseconds. */
@@ -23,8 +22,8 @@ async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Pro
     const path = `${folder}/${id}`;
     const found = await nullIfNoNode(zk.getData(path));
     if (found === null) continue;
-    const { schedule, zone, uptoMs } = parseTickState(found.data, path);
-    const next = isKnownZone(zone) ? new Schedule(schedule, zone).next(uptoMs) : null;
+    const state = parseTickState(found.data, path);
+    const next = firstTickAfter(state, state.uptoMs);
     if (next === null || next > nowMs - keptMs) return false;
     if (await nullIfRefused(zk.delete(path, found.stat.version), "BADVERSION", "NONODE") === null) return false;
   }

@@ -43,7 +43,7 @@ import {
   historyPath,
   readHead,
 } from "../history/history_log.ts";
-import { emptyRecord, type HistoryRecord, type RecordedEnd } from "../history/history_record.ts";
+import { emptyRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
 /** `Schedule` is one. */
@@ -231,8 +231,8 @@ export class TickClaim implements GrantClaim {
     }
   }
 
-  /** Records the end and releases the lock in one transaction. Returns the reason if the end could not be recorded. */
-  async end(lease: ZooKeeperLease, end: TickEnd): Promise<string | null> {
+  /** Records the end and releases the lock in one transaction; null: see giveBack. Returns the reason if that could not be written. */
+  async end(lease: ZooKeeperLease, end: TickEnd | null): Promise<string | null> {
     const { clock } = this.#options;
     for (let tries = 0; tries < refusalsMax && lease.isHeld(); tries++) {
       try {
@@ -284,10 +284,11 @@ export class TickClaim implements GrantClaim {
     }
   }
 
-  #endRequests(lease: ZooKeeperLease, end: TickEnd, withHistory: boolean): MultiRequest[] | null {
+  #endRequests(lease: ZooKeeperLease, end: TickEnd | null, withHistory: boolean): MultiRequest[] | null {
     const claimed = this.#claimed;
     const state = this.#read?.state ?? null;
     if (claimed === null || state === null || state.open?.guid !== lease.holderId) return null;
+    if (end === null) return this.#requests({ ...state, open: null, retry: claimed.run }, []);
     const { info, retriesMax } = this.#options;
     const result = end.result === "done" ? "done" : "failed";
     const progress = progressAfterEnd(state, { run: claimed.run, guid: lease.holderId, result, retriesMax });
@@ -307,13 +308,12 @@ export class TickClaim implements GrantClaim {
     { guid }: ClaimedLock,
     nowMs: number,
   ): Promise<MultiRequest[]> {
-    const { info: { host, pid } } = this.#options;
+    const { info: { host, pid }, schedule: { zone } } = this.#options;
     await this.#createMissingParents();
     this.#claimed = { run, beganMs: nowMs };
     const open = { ...run, guid, host, pid, beganMs: nowMs };
-    const state = this.#stateWith({ uptoMs, open, retry: null });
-    const print = zonePrint(this.#options.schedule.zone, nowMs);
-    return this.#requests({ ...state, zonePrint: print }, this.#recordsOf(settled, nowMs));
+    const state = { ...this.#stateWith({ uptoMs, open, retry: null }), zonePrint: zonePrint(zone, nowMs) };
+    return this.#requests(state, this.#recordsOf(settled, nowMs));
   }
 
   async #skip(
@@ -382,8 +382,7 @@ export class TickClaim implements GrantClaim {
     return settled.map((one) => {
       if (one.result === "lost") {
         const { tickMs, attempt, host, pid, beganMs } = one.run;
-        const lost = "its session ended, or its host died: the outcome is unknown";
-        return { ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lost };
+        return { ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy };
       }
       const record = emptyRecord(one.result, id, one.tickMs);
       if (one.result === "skipped") return { ...record, why };
@@ -411,10 +410,11 @@ export class TickClaim implements GrantClaim {
           "CLOCK_DISAGREES",
           `${this.#subject}: the clock of this host is ${
             formatDuration(Math.abs(difference))
-          } ${direction} that of the servers; ` +
-            `the limit is ${
+          } ${direction} that of the ` +
+            `servers; the limit is ${
               formatDuration(skewMs)
-            } (--skew). No tick was taken. Check NTP on this host and on the servers`,
+            } (--skew). No tick was taken. Check NTP on this host and on ` +
+            "the servers",
         );
       }
     }
@@ -475,8 +475,8 @@ export class TickClaim implements GrantClaim {
       "CONFIG",
       `${this.#subject} is settled up to ${this.#timeOf(uptoMs)}, but the servers' clock says ${
         this.#timeOf(nowMs)
-      }: the clocks were ` +
-        "wrong. If they are right now, use baton cron reset NAME once",
+      }: ` +
+        `the clocks were wrong. If they are right now, use baton cron reset NAME once`,
     );
   }
 

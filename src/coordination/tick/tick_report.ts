@@ -1,12 +1,16 @@
 /** State of the schedules of a lock, for display. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
 import { isKnownZone } from "../../schedule/civil_time.ts";
 import { Schedule } from "../../schedule/schedule.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { childNames, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
 import type { OpenAttempt } from "./tick_decision.ts";
-import { parseTickState, ticksFolder } from "./tick_state.ts";
+import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
+
+/** Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin. Milliseconds. */
+export const overdueAfterMs = 90_000;
 
 export interface ScheduleReport {
   readonly id: string;
@@ -42,8 +46,33 @@ export async function readSchedules(zk: ZooKeeper, name: string, root?: string):
   });
 }
 
+/** Returns what a server knows of one schedule, with one request; null: it is new. Throws CONFIG for a node of another layout. */
+export async function readTickState(
+  zk: Pick<ZooKeeper, "getData">,
+  name: string,
+  { id, root }: { readonly id: string; readonly root?: string | undefined },
+): Promise<TickState | null> {
+  const path = `${ticksFolder(name, root)}/${id}`;
+  const read = await nullIfNoNode(zk.getData(path));
+  return read === null ? null : parseTickState(read.data, path);
+}
+
 /** A host with another tz database may have written the zone. */
 function nextOf(schedule: string, zone: string, uptoMs: number): Pick<ScheduleReport, "nextMs" | "isZoneKnown"> {
-  if (!isKnownZone(zone)) return { nextMs: null, isZoneKnown: false };
-  return { nextMs: new Schedule(schedule, zone).next(uptoMs), isZoneKnown: true };
+  return { nextMs: firstTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownZone(zone) };
+}
+
+/** Returns the first tick of a stored schedule after a time; null: there is none, or this machine does not know the zone. Throws CONFIG. */
+export function firstTickAfter(
+  { schedule, zone }: Pick<TickState, "schedule" | "zone">,
+  afterMs: number,
+): number | null {
+  if (!isKnownZone(zone)) return null;
+  try {
+    return new Schedule(schedule, zone).next(afterMs);
+  } catch (cause) {
+    throw new BatonError("CONFIG", `A schedule that another version of baton has stored: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
 }

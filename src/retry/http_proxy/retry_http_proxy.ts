@@ -13,7 +13,7 @@ import {
   losesBody,
   parseRetryAfter,
 } from "../targets/backend_request.ts";
-import { type BackendResponse, callBackend, replaceHeaders, whyNotSent } from "../targets/http_target.ts";
+import { type BackendResponse, callBackend, replaceHeaders } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
 import type { TrySpan } from "../targets/try_span.ts";
@@ -24,6 +24,7 @@ import { type HttpListener, listenHttp } from "../../http/http_listener.ts";
 import type { Address } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
+import { whyNotSent } from "../../support/fetch_failure.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { type FaultKind, makeFault, type StoredId } from "./fault_body.ts";

@@ -1,6 +1,6 @@
 /** Delivers messages to a backend by HTTP. The body of the response is ignored: its status decides. */
-import { messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
+import { whyNotSent } from "../../support/fetch_failure.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -101,14 +101,6 @@ export async function callBackend(
     }
     return { kind: "failed", why: `could not be sent: ${whyNotSent(error)}` };
   }
-}
-
-/** The error with its code, without hints for programmers. */
-export function whyNotSent(error: unknown): string {
-  const code = (error as NodeJS.ErrnoException).code;
-  const message = messageOf(error).replace(/\.? For more information, pass `verbose.*$/s, "")
-    .replace("Unable to connect. Is the computer able to access the url?", "no connection");
-  return code === undefined || message.startsWith(code) ? message : `${code}: ${message}`;
 }
 
 /**

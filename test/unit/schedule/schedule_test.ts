@@ -1,4 +1,5 @@
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
+import { Cron } from "croner";
 import { Schedule } from "../../../src/schedule/schedule.ts";
 import { canonicalSchedule, scheduleId } from "../../../src/schedule/schedule_text.ts";
 import { isFullDose } from "../../support/dose.ts";
@@ -72,6 +73,23 @@ test("the next and the last tick", () => {
   const leap = new Schedule("0 0 29 2 *", "UTC");
   expect(iso(leap.next(at("2096-03-01T00:00:00Z")))).toBe("2104-02-29T00:00");
   expect(iso(leap.last(at("2104-02-28T00:00:00Z")))).toBe("2096-02-29T00:00");
+});
+
+test("a tick is found with a few steps in the calendar, and the offset of a zone is read once: a service has 1,000 schedules", () => {
+  const every = ["Asia/Kolkata", "UTC"].map((zone) => new Schedule("* * * * *", zone));
+  using steps = spyOn(Cron.prototype, "nextRun");
+  using formats = spyOn(Intl.DateTimeFormat.prototype, "formatToParts");
+  const from = at("2026-11-20T08:50:30Z");
+  const looks = 500;
+  for (let look = 0; look < looks; look++) {
+    for (const schedule of every) {
+      const nowMs = from + look * 7000;
+      expect(schedule.next(nowMs)).toBe((Math.floor(nowMs / minuteMs) + 1) * minuteMs);
+      expect(schedule.last(nowMs)).toBe(Math.floor(nowMs / minuteMs) * minuteMs);
+    }
+  }
+  expect(steps.mock.calls.length).toBeLessThanOrEqual(4 * 2 * looks);
+  expect(formats.mock.calls.length).toBeLessThan(100);
 });
 
 test("days of the month and of the week: either of them, unless one begins with *", () => {

@@ -3,7 +3,8 @@ import { wantsTraces } from "../../../src/config/coordination_settings.ts";
 import { otlpSettingsOf } from "../../../src/trace/otlp_settings.ts";
 import { formatTraceparent, newSpanIn, parseTraceparent } from "../../../src/trace/trace_context.ts";
 import { TraceExporter } from "../../../src/trace/trace_exporter.ts";
-import { systemClock } from "../../../src/support/clock.ts";
+import { type Clock, systemClock } from "../../../src/support/clock.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { TraceCollector } from "../../support/trace_collector.ts";
 
 const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
@@ -63,14 +64,14 @@ test("variables that cannot be used are named, without their values", () => {
   expect(problem({ OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" })).toContain("grpc");
 });
 
-function exporterTo(collector: TraceCollector) {
+function exporterTo(collector: TraceCollector, { clock = systemClock() }: { readonly clock?: Clock } = {}) {
   const problems: string[] = [];
   const settings = otlpSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }, new Map());
   if (typeof settings === "string") throw new Error(settings);
   const options = {
     settings,
     version: "1",
-    clock: systemClock(),
+    clock,
     onProblem: (what: string) => void problems.push(what),
   };
   return { problems, exporter: new TraceExporter(options) };
@@ -112,4 +113,17 @@ test("a refusal is reported once while it lasts, the batch is not sent again, an
   second.exporter.add([span]);
   await second.exporter.close();
   expect(second.problems).toEqual(["traces were not sent: the collector refused 1 span: too old"]);
+});
+
+test("a collector that does not respond is reported once, with its address and without credentials, when the wait for it ends", async () => {
+  await using collector = await new TraceCollector().up();
+  collector.answer = () => {}; // never
+  const clock = new FakeClock();
+  const { exporter, problems } = exporterTo(collector, { clock });
+  exporter.add([span, span]);
+  const closed = exporter.close();
+  clock.advance(2000);
+  await closed;
+  await exporter.close();
+  expect(problems).toEqual([`traces were not sent: ${collector.url}/v1/traces: no response within 2 s`]);
 });

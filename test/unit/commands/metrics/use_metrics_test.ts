@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { CountedNames } from "../../../../commands/metrics/counted_names.ts";
 import { metricsOfUse, type UseReading } from "../../../../commands/metrics/use_metrics.ts";
 import { countRecord, noCounters } from "../../../../src/coordination/history/history_counters.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
@@ -81,6 +82,40 @@ test("the counters of a history: results, refusals, cumulative buckets in second
   expect(lines).toContain('baton_lock_hold_seconds_bucket{name="db",le="+Inf"} 2');
   expect(lines).toContain('baton_lock_hold_seconds_count{name="db"} 2');
   expect(lines).toContain('baton_lock_last_success_timestamp_seconds{name="db"} 3');
+});
+
+test("counters of names above the limit never go back: not when another name is used more, and not when a history is deleted", () => {
+  const counted = new CountedNames(2);
+  const history = (name: string, results: Partial<Record<"done" | "lost", number>>) => ({
+    ...{ kind: "lock" as const, name, refusals: null },
+    counters: { ...noCounters, results: { ...noCounters.results, ...results } },
+  });
+  const read = (...histories: ReturnType<typeof history>[]) => {
+    const lines = linesOf({ ...empty, histories }, { namesMax: 2, counted });
+    const samples = lines.flatMap((
+      line,
+    ) => [...line.matchAll(/^baton_lock_ends_total\{name="(.*)",result="(.*)"\} (.*)/g)]);
+    return Object.fromEntries(
+      samples.filter(([, , , value]) => value !== "0").map((
+        [, name, result, value],
+      ) => [`${name} ${result}`, Number(value)]),
+    );
+  };
+  expect(read(history("a", { done: 9 }), history("b", { done: 8 }), history("c", { lost: 7 }))).toEqual({
+    ...{ "a done": 9, "b done": 8, "_other lost": 7 },
+  });
+  const busier = read(history("a", { done: 9 }), history("b", { done: 8 }), history("c", { lost: 7, done: 30 }));
+  expect(busier).toEqual({ "a done": 9, "b done": 8, "_other lost": 7, "_other done": 30 });
+  expect(read(history("a", { done: 9 }), history("b", { done: 8 }), history("d", { done: 1 }))).toEqual({
+    ...{ "a done": 9, "b done": 8, "_other lost": 7, "_other done": 31 },
+  });
+  const again = read(
+    history("a", { done: 9 }),
+    history("c", { done: 1 }),
+    history("d", { done: 2 }),
+    history("e", { done: 1 }),
+  );
+  expect(again).toEqual({ "a done": 9, "c done": 1, "_other lost": 7, "_other done": 33 });
 });
 
 test("a tick is overdue 90 s after its time, unless a host runs one", () => {

@@ -91,4 +91,8 @@ test("names of hosts and reasons cannot move the cursor", () => {
     holders: [{ ...holder, host: evil, reason: evil, revoke: { by: evil, reason: evil } }],
   }));
   expect(JSON.stringify([events, sentence])).not.toContain("\\u001b");
+  const foreign = explainLock(
+    facts({ history: { records: [hold({ why: "\u001b[2Jx", result: "failed" })], refusals: null } }),
+  );
+  expect(JSON.stringify([foreign.events, foreign.sentence])).not.toContain("\\u001b");
 });

@@ -46,3 +46,10 @@ describe("a lock's name", () => {
     expect(encodeLockName("x".repeat(nameBytesMax))).toHaveLength(nameBytesMax);
   });
 });
+
+test("the node of another program has a name that can be listed, and is that of no other node", () => {
+  const nodes = ["%00", "%zz", "%61", "%0a", "a\nb", "%2f", "a%2Fb", "\ud800", "x\u2028"];
+  const names = nodes.map(decodeLockName);
+  expect(names).toEqual(["%00", "%zz", "%61", "%0a", "a%0Ab", "%2f", "a/b", "\ufffd", "x%E2%80%A8"]);
+  for (const name of names) expect(() => lockPath(name)).not.toThrow();
+});

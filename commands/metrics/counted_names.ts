@@ -1,0 +1,69 @@
+/**
+ * Chooses the names whose counters have samples of their own; those of all others are one name, `_other`. Its counters must not go back
+ * while this process runs: Prometheus takes that for a restart, and adds the whole count again. So a name keeps its place, and the counts
+ * of a name whose history was deleted stay in `_other`. Pure, but for this memory.
+ */
+import { addCounters, type HistoryCounters, noCounters } from "../../src/coordination/history/history_counters.ts";
+import type { HistoryKind } from "../../src/coordination/history/history_log.ts";
+import { historyResults } from "../../src/coordination/history/history_record.ts";
+import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
+
+/** A name that stands for all names above the limit. A lock of this name is counted with them. */
+export const otherNames = "_other";
+
+/** The counters of a name: a pool has those of its items. */
+type Counted = readonly CountedHistory[];
+
+interface KindNames {
+  readonly own: Set<string>;
+  readonly others: Map<string, Counted>;
+  /** Counters of other names that no longer exist; null: there are none. */
+  gone: CountedHistory | null;
+}
+
+export class CountedNames {
+  readonly #namesMax: number;
+  readonly #kinds = new Map<HistoryKind, KindNames>();
+
+  /** `namesMax`: maximum number of names of each kind. */
+  constructor(namesMax: number) {
+    this.#namesMax = namesMax;
+  }
+
+  /** Returns the counters of a reading by label. New names are chosen by the number of their ends. */
+  group(kind: HistoryKind, histories: Counted): ReadonlyMap<string, Counted> {
+    const names = this.#kinds.get(kind) ?? { own: new Set(), others: new Map(), gone: null };
+    this.#kinds.set(kind, names);
+    const { own, others } = names;
+    const byName = Map.groupBy(histories, ({ name }) => name);
+    for (const name of own) if (!byName.has(name)) own.delete(name);
+    for (const [name, before] of others) {
+      const now = byName.get(name);
+      if (now === undefined) others.delete(name);
+      if (now === undefined || endsOf(now) < endsOf(before)) names.gone = before.reduce(sumOf, names.gone);
+    }
+    const fresh = [...byName].filter(([name]) => !own.has(name) && !others.has(name))
+      .sort(([one, more], [other, less]) => endsOf(less) - endsOf(more) || (one < other ? -1 : 1));
+    for (const [name, all] of fresh) {
+      if (name === otherNames || own.size >= this.#namesMax) others.set(name, all);
+      else own.add(name);
+    }
+    for (const name of others.keys()) others.set(name, byName.get(name) ?? []);
+    const rest = [...[...others.values()].flat(), ...names.gone === null ? [] : [names.gone]];
+    const grouped = [...byName].filter(([name]) => own.has(name));
+    return new Map<string, Counted>(rest.length === 0 ? grouped : [...grouped, [otherNames, rest]]);
+  }
+}
+
+function endsOf(all: Counted): number {
+  const ends = (counters: HistoryCounters) => historyResults.reduce((sum, one) => sum + counters.results[one], 0);
+  return all.reduce((sum, { counters, refusals }) => sum + ends(counters) + (refusals?.count ?? 0), 0);
+}
+
+function sumOf(before: CountedHistory | null, { kind, counters, refusals }: CountedHistory): CountedHistory {
+  const count = (before?.refusals?.count ?? 0) + (refusals?.count ?? 0);
+  return {
+    ...{ kind, name: otherNames, counters: addCounters(before?.counters ?? noCounters, counters) },
+    refusals: { count, lastMs: 0, host: "", pid: 0, user: "" },
+  };
+}

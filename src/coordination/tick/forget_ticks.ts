@@ -1,0 +1,107 @@
+/** Deletes the schedules of a lock that no host has any longer, so that they are no longer overdue. */
+import { isKnownZone } from "../../schedule/civil_time.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { appendRequests, folderOfHistory, historyPath, readHead } from "../history/history_log.ts";
+import { emptyRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
+import { createParents } from "../lock/create_nodes.ts";
+import { parseHolder } from "../lock/lock_nodes.ts";
+import { lockPath } from "../lock/lock_path.ts";
+import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../request_errors.ts";
+import { firstTickAfter, overdueAfterMs } from "./tick_report.ts";
+import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
+
+export interface ForgottenSchedule {
+  /** Canonical text. */
+  readonly schedule: string;
+  readonly zone: string;
+  readonly uptoMs: number;
+  /** The first tick that is not settled; null: there is none, or this machine cannot know it. */
+  readonly nextMs: number | null;
+  /** The reason why it was not deleted, as a clause; null: it was deleted. */
+  readonly stays: string | null;
+}
+
+interface ForgetOptions {
+  readonly root?: string | undefined;
+  readonly acl: Acl[];
+}
+
+/** Number of tries of a schedule that other calls change at the same time. */
+const triesMax = 20;
+
+/** Returns all schedules of a lock. One that is used stays: its next tick is not overdue, or its command runs. Throws CONFIG for another layout. */
+export async function forgetSchedules(
+  zk: ZooKeeper,
+  name: string,
+  options: ForgetOptions,
+): Promise<ForgottenSchedule[]> {
+  const folder = ticksFolder(name, options.root);
+  const ids = await readTwiceAtMost(zk, async () => {
+    await zk.sync(folder);
+    return await childNames(zk, folder);
+  });
+  const results: ForgottenSchedule[] = [];
+  for (const id of ids) {
+    const result = await forgetSchedule(zk, name, { ...options, id, path: `${folder}/${id}` });
+    if (result !== null) results.push(result);
+  }
+  return results;
+}
+
+/** Null: the node is gone. */
+async function forgetSchedule(
+  zk: ZooKeeper,
+  name: string,
+  { id, path, root, acl }: ForgetOptions & { readonly id: string; readonly path: string },
+): Promise<ForgottenSchedule | null> {
+  let known: Omit<ForgottenSchedule, "stays"> | null = null;
+  for (let tries = 0; tries < triesMax; tries++) {
+    const found = await nullIfNoNode(zk.getData(path));
+    if (found === null) return null;
+    const state = parseTickState(found.data, path);
+    const { schedule, zone, uptoMs } = state;
+    const nextMs = firstTickAfter(state, uptoMs);
+    known = { schedule, zone, uptoMs, nextMs };
+    // The time of an unchanged write is the servers' time.
+    const touched = await nullIfRefused(zk.setData(path, found.data, found.stat.version), "BADVERSION", "NONODE");
+    if (touched === null) continue;
+    const stays = await reasonToStay(zk, state, {
+      nextMs,
+      nowMs: Number(touched.mtime),
+      holders: lockPath(name, root).holders,
+    });
+    if (stays !== null) return { ...known, stays };
+    const history = historyPath(name, { root });
+    const records = recordsOf(state, id);
+    if (records.length > 0) await createParents(zk, folderOfHistory(history), acl);
+    const recording: MultiRequest[] = records.length === 0
+      ? []
+      : appendRequests(history, await readHead(zk, history), { records, acl, hasParent: true });
+    const deleting = zk.multi([{ type: "delete", path, version: touched.version }, ...recording]);
+    if (await nullIfRefused(deleting, "BADVERSION", "NONODE", "NODEEXISTS") !== null) return { ...known, stays: null };
+  }
+  return known === null ? null : { ...known, stays: "other calls change it at the same time" };
+}
+
+/** Null: no host has called for it in time, so that a call that does later finds a tick that was not run. */
+async function reasonToStay(
+  zk: ZooKeeper,
+  { open, zone }: TickState,
+  { nextMs, nowMs, holders }: { readonly nextMs: number | null; readonly nowMs: number; readonly holders: string },
+): Promise<string | null> {
+  if (!isKnownZone(zone)) return "this machine does not know its time zone, and so not whether a tick is overdue";
+  if (nextMs !== null && nextMs > nowMs - overdueAfterMs) return "no tick of it is overdue";
+  if (open === null) return null;
+  const granted = (await childNames(zk, holders)).map((grant) => parseHolder(grant)?.guid);
+  return granted.includes(open.guid) ? `its command runs on ${open.host || "an unknown host"}` : null;
+}
+
+/** Returns the records that the next call would have written. */
+function recordsOf({ open, retry }: TickState, id: string): HistoryRecord[] {
+  if (open !== null) {
+    const { tickMs, attempt, host, pid, beganMs } = open;
+    return [{ ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy }];
+  }
+  if (retry?.attempt !== 1) return [];
+  return [{ ...emptyRecord("missed", id, retry.tickMs), why: "it was given back, and its schedule is forgotten" }];
+}
