@@ -1,6 +1,8 @@
 /** What a barrier's round showed, and whether that is as it must be. Pure. */
+import { checkHistory } from "../../checker/check_history.ts";
 import type { Exit } from "../lock/contender.ts";
 import type { Section } from "../lock/observer.ts";
+import { generationHistory } from "./generation_history.ts";
 import type { BarrierPlan } from "./plan.ts";
 
 export const parties = 3;
@@ -48,7 +50,7 @@ export function judgeBarrier(
     const end = member.exit === null ? "still runs" : String(member.exit.code ?? member.exit.signal);
     if (!allowed.includes(end)) failures.push(`${member.name} ${end}, not ${allowed.join(" or ")}: ${member.stderr}`);
   }
-  failures.push(...throughness(plan, members), ...togetherness(members), ...tokens(members));
+  failures.push(...throughness(plan, members), ...togetherness(members), ...tokens(members), ...generations(members));
   const opened = members.map(({ section }) => section?.openedMs ?? null).filter((ms) => ms !== null);
   const needed = members.map(({ spawnedMs }) => spawnedMs).sort((a, b) => a - b)[parties - 1] ?? 0;
   return {
@@ -125,6 +127,12 @@ function togetherness(members: readonly MemberEvidence[]): string[] {
     }
   }
   return failures;
+}
+
+/** Whether the arrivals explain who was started, and with which token. Undecided is a failure, too. */
+function generations(members: readonly MemberEvidence[]): string[] {
+  const { violated, undecided } = checkHistory(generationHistory("barrier", parties, members));
+  return [...violated, ...undecided].map(({ why }) => why);
 }
 
 /** What a section says is its token: all of a generation have the same, and there are as many of them as parties. */

@@ -1,6 +1,8 @@
 import { expect, test } from "bun:test";
 import { keeper } from "../../support/backends.ts";
 import { faults } from "../lock/faults.ts";
+import { checkHistory } from "../../checker/check_history.ts";
+import { generationHistory } from "./generation_history.ts";
 import { judgeBarrier, type MemberEvidence } from "./judge.ts";
 import type { BarrierPlan } from "./plan.ts";
 
@@ -58,4 +60,17 @@ test("who leaves before another's command has ended, hangs, or ends with another
   );
   const all = [...others, member("a", {}), member("b", {})];
   expect(judged(member("victim", killed), ...all)).toContain("4 were started with token 7");
+});
+
+test("the checker of histories rejects a start without all, and a generation of two tokens, by itself", () => {
+  const verdicts = (...members: MemberEvidence[]) =>
+    checkHistory(generationHistory("b", 3, members)).partitions.map(({ verdict }) => verdict);
+  const early = member("early", { openedMs: 4000 });
+  const broken = member("broken", { section: null });
+  expect(verdicts(second, third, again)).toEqual(["linearizable"]);
+  expect(verdicts(second, third, broken)).toEqual(["linearizable"]); // it may have been counted before it was lost
+  expect(verdicts(second, third)).toEqual(["violated"]);
+  expect(verdicts(second, third, early)).toEqual(["violated"]);
+  expect(verdicts(second, third, member("other", { text: "8\n" }))).toEqual(["violated"]);
+  expect(verdicts(second, third, again, member("fourth", {}))).toEqual(["violated"]);
 });
