@@ -2,12 +2,11 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { frozenPut } from "../support/frozen_put.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 
 setDefaultTimeout(180_000);
 
@@ -247,7 +246,7 @@ test("a client id is one process at a time, and a state that was lost is fenced 
 });
 
 test("server, proxy, publisher and subscriber are killed again and again: every line is there, once", async () => {
-  const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 32));
+  const seed = testSeed();
   console.log(`seed ${seed}`);
   const random = seededRandom(seed);
   // Whoever comes back waits for the end of the session that was killed.

@@ -5,18 +5,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { isFullDose } from "../support/dose.ts";
 import { FaultyClient } from "../support/faulty_client.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import type { ProxyClient } from "../support/proxy_client.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
-import { seededRandom, shuffled } from "../support/random.ts";
+import { seededRandom, shuffled, testSeed } from "../support/random.ts";
 import type { Fault } from "../support/storage_faults/storage_faults.ts";
 
 setDefaultTimeout(600_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const stepsMax = 400;
 const roundsAtOnce = 2;
 const bodies = ["first", "second", "third"];
