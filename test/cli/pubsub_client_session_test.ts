@@ -7,6 +7,7 @@ import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { frozenPut } from "../support/frozen_put.ts";
 import { seededRandom, testSeed } from "../support/random.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(180_000);
 
@@ -14,17 +15,8 @@ let session: BatonSession;
 beforeEach(() => session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" }));
 afterEach(() => session[Symbol.asyncDispose]());
 
-async function serving(script: string): Promise<Running> {
-  const running = session.start(script);
-  await eventually(() => /serves|takes requests/.test(running.stderr()), {
-    what: `${script} to serve: ${running.stderr()}`,
-    withinMs: 30_000,
-  });
-  return running;
-}
-
-const startServer = (options = "") => serving(`exec "$baton" pubsub server --id s1 --data-dir s1 ${options}`);
-const startProxy = (options = "") => serving(`exec "$baton" pubsub proxy --id p1 ${options}`);
+const startServer = (options = "") => startRole(session, `server --id s1 --data-dir s1 ${options}`);
+const startProxy = (options = "") => startRole(session, `proxy --id p1 ${options}`);
 const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
 
 async function kill(running: Running): Promise<void> {
@@ -133,7 +125,7 @@ test("messages from files, from parts between NULs, and under a key of one's own
 
 test("the paper's file and named proxies are enough: the coordination service is not asked", async () => {
   await startServer();
-  await serving('exec "$baton" pubsub proxy --id p1 --listen ipc://$dir/proxy');
+  await startProxy("--listen ipc://$dir/proxy");
   await session.run('echo "ipc://$dir/proxy" >addresses');
   const away = { BATON_SERVERS: "127.0.0.1:1" };
   const subscribe = '"$baton" pubsub client alice subscribe news --proxies-file addresses';
