@@ -63,6 +63,16 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
     return topic;
   }
 
+  /** A topic with a subscriber, and a client that puts three lines into it. */
+  async function linesToPut() {
+    const topic = `out ${++topics}`;
+    await subscribe("reader", topic);
+    const client = new FaultyClient("bob", cluster.proxy().endpoint);
+    const lines = join(client.faults.under, "..", "lines");
+    writeFileSync(lines, `${bodies.join("\n")}\n`);
+    return { client, topic, put: () => client.run("put", topic, "--lines", lines, "--resume", "--quiet") };
+  }
+
   async function whatTheReaderHas(topic: string): Promise<string[]> {
     const found: string[] = [];
     for (let last = -1;;) {
@@ -102,12 +112,8 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
 
   test("put --lines --resume is killed before each step, and the power is lost: each line is put once", async () => {
     await everyStep("put --lines --resume", async (step) => {
-      const topic = `out ${++topics}`;
-      await subscribe("reader", topic);
-      using client = new FaultyClient("bob", cluster.proxy().endpoint);
-      const lines = join(client.faults.under, "..", "lines");
-      writeFileSync(lines, `${bodies.join("\n")}\n`);
-      const put = () => client.run("put", topic, "--lines", lines, "--resume", "--quiet");
+      const { client, topic, put } = await linesToPut();
+      using _client = client;
       client.faults.killAt(step);
       const first = await put();
       client.faults.losePower(random() < 0.5 ? undefined : random);
@@ -157,12 +163,8 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
   ];
   for (const [what, fault] of some(puts, 1)) {
     test(`put, ${what}: 74, and each line is put once when there is nothing wrong any more`, async () => {
-      const topic = `out ${++topics}`;
-      await subscribe("reader", topic);
-      using client = new FaultyClient("bob", cluster.proxy().endpoint);
-      const lines = join(client.faults.under, "..", "lines");
-      writeFileSync(lines, `${bodies.join("\n")}\n`);
-      const put = () => client.run("put", topic, "--lines", lines, "--resume", "--quiet");
+      const { client, topic, put } = await linesToPut();
+      using _client = client;
       client.faults.fail(fault);
       expect(await put()).toMatchObject({ code: 74, stderr: expect.stringMatching(/^baton: Cannot .+\n$/) });
       client.faults.losePower(random);
