@@ -6,7 +6,7 @@ import { allShapes } from "../../commands/json_shapes/all_shapes.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { expectGolden } from "../support/golden_json.ts";
-import { sessionTalker } from "../support/session_talker.ts";
+import { sessionTalker, startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
@@ -220,11 +220,7 @@ test("the retry processor", async () => {
 });
 
 test("publish/subscribe clients", async () => {
-  const start = async (role: string) => {
-    const running = session.start(`exec "$baton" pubsub ${role}`);
-    await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
-    return running;
-  };
+  const start = (role: string) => startRole(session, role);
   // Topics of its own: what the servers of the test before had is nobody's any more.
   const running = [await start("server --id c1 --data-dir c1 --root /c"), await start("proxy --id c1 --root /c")];
   const client = '"$baton" pubsub client --root /c --state-dir "$dir/clients"';

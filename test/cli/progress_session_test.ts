@@ -4,8 +4,8 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonSession, type Running } from "../support/baton_session.ts";
-import { eventually } from "../support/eventually.ts";
 import { PtySession } from "../support/pty_session.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
@@ -88,14 +88,11 @@ describe("work that blocks the program", () => {
 describe("publish and subscribe", () => {
   let server: Running;
   let proxy: Running;
-  const serves = (running: Running) => eventually(() => running.stderr().includes("serves"), { withinMs: 15_000 });
   const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
 
   beforeAll(async () => {
-    server = session.start('exec "$baton" pubsub server --id s1 --data-dir s1 --session-timeout 2s');
-    await serves(server);
-    proxy = session.start('exec "$baton" pubsub proxy --listen "ipc://$dir/proxy"');
-    await eventually(() => proxy.stderr().includes("takes requests at"), { withinMs: 15_000 });
+    server = await startRole(session, "server --id s1 --data-dir s1 --session-timeout 2s");
+    proxy = await startRole(session, 'proxy --listen "ipc://$dir/proxy"');
   });
 
   test("put of lines and get until empty; a single message has no progress", async () => {
@@ -109,8 +106,7 @@ describe("publish and subscribe", () => {
   });
 
   test("move counts topics, backup and verify their rows", async () => {
-    const other = session.start('exec "$baton" pubsub server --id s2 --data-dir s2 --session-timeout 2s');
-    await serves(other);
+    const other = await startRole(session, "server --id s2 --data-dir s2 --session-timeout 2s");
     const move = await session.run('"$baton" pubsub server move news --to s2 --progress');
     expect(move).toMatchObject({ code: 0, stderr: expect.stringContaining("baton: 1 of 1 topic moved, ") });
     const backup = await session.run('"$baton" pubsub server backup "$dir/copy" --data-dir s2 --progress');

@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { userName } from "../../src/support/user_name.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(120_000);
 
@@ -274,8 +275,7 @@ describe("pubsub serve", () => {
 test("a put whose outcome is unknown is resumed by publish --resume, once", async () => {
   await using own = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "4s" });
   for (const role of ["server --id s1 --data-dir s1", "proxy --id p1"]) {
-    const running = own.start(`exec "$baton" pubsub ${role}`);
-    await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
+    const running = await startRole(own, role);
     if (role.startsWith("server")) await own.run(`echo ${running.child.pid} >server.pid`);
   }
   await own.run('"$baton" subscribe news --until-empty; mkfifo lines');

@@ -2,12 +2,12 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { frozenPut } from "../support/frozen_put.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(180_000);
 
@@ -15,17 +15,8 @@ let session: BatonSession;
 beforeEach(() => session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" }));
 afterEach(() => session[Symbol.asyncDispose]());
 
-async function serving(script: string): Promise<Running> {
-  const running = session.start(script);
-  await eventually(() => /serves|takes requests/.test(running.stderr()), {
-    what: `${script} to serve: ${running.stderr()}`,
-    withinMs: 30_000,
-  });
-  return running;
-}
-
-const startServer = (options = "") => serving(`exec "$baton" pubsub server --id s1 --data-dir s1 ${options}`);
-const startProxy = (options = "") => serving(`exec "$baton" pubsub proxy --id p1 ${options}`);
+const startServer = (options = "") => startRole(session, `server --id s1 --data-dir s1 ${options}`);
+const startProxy = (options = "") => startRole(session, `proxy --id p1 ${options}`);
 const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
 
 async function kill(running: Running): Promise<void> {
@@ -134,7 +125,7 @@ test("messages from files, from parts between NULs, and under a key of one's own
 
 test("the paper's file and named proxies are enough: the coordination service is not asked", async () => {
   await startServer();
-  await serving('exec "$baton" pubsub proxy --id p1 --listen ipc://$dir/proxy');
+  await startProxy("--listen ipc://$dir/proxy");
   await session.run('echo "ipc://$dir/proxy" >addresses');
   const away = { BATON_SERVERS: "127.0.0.1:1" };
   const subscribe = '"$baton" pubsub client alice subscribe news --proxies-file addresses';
@@ -247,7 +238,7 @@ test("a client id is one process at a time, and a state that was lost is fenced 
 });
 
 test("server, proxy, publisher and subscriber are killed again and again: every line is there, once", async () => {
-  const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 32));
+  const seed = testSeed();
   console.log(`seed ${seed}`);
   const random = seededRandom(seed);
   // Whoever comes back waits for the end of the session that was killed.

@@ -5,6 +5,7 @@ import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
@@ -29,11 +30,7 @@ describeWithPeer("postgres", "pubsub servers with their topics in PostgreSQL", (
   const run = (script: string, more: Readonly<Record<string, string>> = {}) =>
     session.run(script.replaceAll("@pubsub", `"$baton" pubsub`), { ...env(), ...more });
 
-  async function started(words: string): Promise<Running> {
-    const running = session.start(`exec "$baton" pubsub ${words}`, env());
-    await eventually(() => / serves | takes requests at /.test(running.stderr()), { what: words, withinMs: 30_000 });
-    return running;
-  }
+  const started = (words: string) => startRole(session, words, env());
 
   test("a server that waits for its database says so", async () => {
     const waiting = session.start(`exec "$baton" pubsub server --id s1`, {

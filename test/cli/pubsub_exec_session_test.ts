@@ -4,16 +4,14 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
 let session: BatonSession;
 beforeEach(async () => {
   session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" });
-  for (const role of ["server --id s1 --data-dir s1", "proxy --id p1"]) {
-    const running = session.start(`exec "$baton" pubsub ${role}`);
-    await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
-  }
+  for (const role of ["server --id s1 --data-dir s1", "proxy --id p1"]) await startRole(session, role);
   await session.run('"$baton" pubsub client alice subscribe news; echo one | "$baton" pubsub client bob put news -');
 });
 afterEach(() => session[Symbol.asyncDispose]());

@@ -11,6 +11,7 @@ import { frozenPut } from "../support/frozen_put.ts";
 import { messagesOf } from "../support/messages_of.ts";
 import { describeWithPeer, hasPeer } from "../support/peers.ts";
 import { PostgresServer } from "../support/postgres_server.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(120_000);
 
@@ -37,11 +38,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => session[Symbol.asyncDispose]());
 
-async function serving(words: string): Promise<Running> {
-  const running = session.start(`exec "$baton" pubsub ${words}`);
-  await eventually(() => /serves|takes requests/.test(running.stderr()), { what: words, withinMs: 30_000 });
-  return running;
-}
+const serving = (words: string) => startRole(session, words);
 
 async function expectCode(role: Role, code: number, script: string): Promise<void> {
   const ended = await session.run(script);
@@ -208,8 +205,7 @@ const needsRoot = test.skipIf(!isRoot);
 needsRoot("a line of --exec that cannot be killed, where there are several users", async () => {
   await using own = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" });
   for (const words of ["server --id s1 --data-dir s1", "proxy --id p1 --listen ipc://$dir/p1"]) {
-    const running = own.start(`exec "$baton" pubsub ${words}`);
-    await eventually(() => /serves|takes requests/.test(running.stderr()), { withinMs: 30_000 });
+    await startRole(own, words);
   }
   const get = '"$baton" pubsub client alice get news --proxies ipc://$dir/p1 --timeout 1s --exec ';
   await own.run('"$baton" pubsub client alice subscribe news; echo x | "$baton" pubsub client bob put news -');

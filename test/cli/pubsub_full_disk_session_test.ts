@@ -5,6 +5,7 @@ import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../support/small_disk.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
@@ -24,11 +25,8 @@ test.skipIf(!hasDisks)(
   "a disk that is full: gets go on, puts are refused with 85, and both go on when there is room again",
   async () => {
     disk = new SmallDisk(session.path("disk"), 48);
-    const server = session.start('exec "$baton" pubsub server --id s1 --data-dir disk/s1');
-    const proxy = session.start('exec "$baton" pubsub proxy --id p1');
-    await eventually(() => /serves/.test(server.stderr()) && /takes requests/.test(proxy.stderr()), {
-      withinMs: 30_000,
-    });
+    const server = await startRole(session, "server --id s1 --data-dir disk/s1");
+    await startRole(session, "proxy --id p1");
     for (const id of ["alice", "carol"]) await client(`${id} subscribe news`);
     await session.run("seq -f '%01000g' 1 3000 >lines");
     expect(await client("bob put news --lines lines")).toMatchObject({ code: 0 });

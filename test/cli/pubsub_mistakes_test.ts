@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
@@ -10,8 +11,7 @@ let session: BatonSession;
 beforeAll(async () => {
   session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" });
   for (const role of ["server --id s1 --data-dir s1", "proxy --id p1 --listen ipc://$dir/p1"]) {
-    const running = session.start(`exec "$baton" pubsub ${role}`);
-    await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
+    await startRole(session, role);
   }
   await session.run(
     'echo x >file; mkdir folder; "$baton" pubsub client alice subscribe news; "$baton" pubsub keygen -q k; "$baton" pubsub keygen -q other',

@@ -9,6 +9,7 @@ import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePorts } from "../support/free_ports.ts";
 import { ProxyClient } from "../support/proxy_client.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
@@ -16,21 +17,11 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" }));
 afterAll(() => session[Symbol.asyncDispose]());
 
-/** Resolves when it says that it serves. */
-async function begun(words: string, says: string): Promise<Running> {
-  const running = session.start(`exec "$baton" pubsub ${words}`);
-  await eventually(() => running.stderr().includes(says), {
-    what: `baton pubsub ${words} to say "${says}"`,
-    withinMs: 15_000,
-  });
-  return running;
-}
-
 const endpointOf = ({ stderr }: Running) => /takes requests at (\S+?),/.exec(stderr())?.[1] ?? "";
 
 test("finds servers by the embedded keeper, answers the paper's messages, shows its numbers, and ends with 0", async () => {
-  const server = await begun("server --id s1 --data-dir s1 --metrics-listen unix:$dir/server", "serves");
-  const proxy = await begun("proxy --id p1 --metrics-listen unix:$dir/metrics --log json", "takes requests at");
+  const server = await startRole(session, "server --id s1 --data-dir s1 --metrics-listen unix:$dir/server");
+  const proxy = await startRole(session, "proxy --id p1 --metrics-listen unix:$dir/metrics --log json");
   const page = async (path: string) =>
     (await session.run(`curl -s --unix-socket "$dir/metrics" http://localhost${path}`)).stdout;
   await using client = new ProxyClient(endpointOf(proxy));
@@ -63,13 +54,13 @@ test("finds servers by the embedded keeper, answers the paper's messages, shows 
 test("a proxy that is killed is known again as soon as it is back, however long its session goes on", async () => {
   const [port] = await freePorts(1);
   const words = `proxy --id again --session-timeout 60s --listen tcp://127.0.0.1:${port}`;
-  const first = await begun(words, "takes requests at");
+  const first = await startRole(session, words);
   await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
   const owner = async () => (await zk.exists(new PubsubPath().proxy("again")))?.ephemeralOwner;
   const before = await eventually(owner);
   first.child.kill("SIGKILL");
   await first.ended;
-  const again = await begun(words, "takes requests at");
+  const again = await startRole(session, words);
   await eventually(async () => await owner() !== before, { withinMs: 10_000 });
   const taken = await session.run(`"$baton" pubsub ${words}`);
   expect([taken.code, taken.stderr]).toEqual([73, expect.stringContaining("Cannot listen on")]);
@@ -140,7 +131,7 @@ test("server and proxy say when the coordination service is away, and when it is
 });
 
 test("listens at several endpoints, ipc among them", async () => {
-  const proxy = await begun("proxy --listen tcp://127.0.0.1:0,ipc://$dir/front", "takes requests at");
+  const proxy = await startRole(session, "proxy --listen tcp://127.0.0.1:0,ipc://$dir/front");
   const [tcp = ""] = endpointOf(proxy).split(" ");
   for (const endpoint of [tcp, `ipc://${session.path("front")}`]) {
     await using client = new ProxyClient(endpoint);

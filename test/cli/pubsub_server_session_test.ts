@@ -6,7 +6,7 @@ import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { ScriptedServer } from "../support/scripted_server.ts";
-import { sessionTalker, sessionZooKeeper } from "../support/session_talker.ts";
+import { sessionTalker, sessionZooKeeper, startRole } from "../support/session_talker.ts";
 import { bytesOf, textOf } from "../support/pubsub_talker.ts";
 
 setDefaultTimeout(60_000);
@@ -15,14 +15,7 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" }));
 afterAll(() => session[Symbol.asyncDispose]());
 
-async function serve(words: string): Promise<Running> {
-  const running = session.start(`exec "$baton" pubsub server ${words}`);
-  await eventually(() => running.stderr().includes("serves"), {
-    what: `a server to serve: ${words}`,
-    withinMs: 15_000,
-  });
-  return running;
-}
+const serve = (words: string) => startRole(session, `server ${words}`);
 
 async function stopped(running: Running): Promise<number | null> {
   running.child.kill("SIGTERM");

@@ -4,22 +4,17 @@ import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import process from "node:process";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
 let session: BatonSession;
 beforeEach(async () => {
   session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" });
-  for (const role of ["server --id s1 --data-dir s1", "proxy --id p1"]) await started(role);
+  for (const role of ["server --id s1 --data-dir s1", "proxy --id p1"]) await startRole(session, role);
   await session.run('"$baton" pubsub client alice subscribe news; mkfifo feed');
 });
 afterEach(() => session[Symbol.asyncDispose]());
-
-async function started(role: string) {
-  const running = session.start(`exec "$baton" pubsub ${role}`);
-  await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
-  return running;
-}
 
 const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
 const pending = async () => Number((await client("alice pending news")).stdout);

@@ -1,8 +1,9 @@
 /** What operators do at topics, with the binary: look, delete, have a client forgotten, give up what the disk has damaged. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
-import { BatonSession, type Running } from "../support/baton_session.ts";
+import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { startRole } from "../support/session_talker.ts";
 
 setDefaultTimeout(120_000);
 
@@ -13,13 +14,8 @@ afterEach(() => session[Symbol.asyncDispose]());
 const operator = (words: string) => session.run(`"$baton" pubsub ${words}`);
 const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
 
-async function serve(words: string, says: string): Promise<Running> {
-  const running = session.start(`exec "$baton" pubsub ${words}`);
-  await eventually(() => running.stderr().includes(says), { withinMs: 30_000 });
-  return running;
-}
-const startServer = (more = "") => serve(`server --id s1 --data-dir s1 ${more}`, "serves");
-const startProxy = (more = "") => serve(`proxy --listen tcp://127.0.0.1:0 ${more}`, "takes requests");
+const startServer = (more = "") => startRole(session, `server --id s1 --data-dir s1 ${more}`);
+const startProxy = (more = "") => startRole(session, `proxy --listen tcp://127.0.0.1:0 ${more}`);
 
 test("topics are listed, shown and deleted; one that is used is not, and one that begins again has other ids", async () => {
   await startServer();

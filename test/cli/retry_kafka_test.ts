@@ -12,7 +12,7 @@ import { FakeKafkaBroker } from "../support/fake_kafka_broker.ts";
 import { freePorts } from "../support/free_ports.ts";
 import { MockKafka } from "../support/kcat.ts";
 import { describeWithPeer } from "../support/peers.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 
 setDefaultTimeout(60_000);
 
@@ -130,7 +130,7 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
   });
 
   test("are there at least once, whenever the processor is killed, and never leave the store before", async () => {
-    const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = testSeed();
     const random = seededRandom(seed);
     const store = new Store(`kafka://${kafka.address}/Killed?create=yes`);
     const count = 80;

@@ -7,7 +7,7 @@ import { BatonSession, type Ended, type Running } from "../support/baton_session
 import { eventually } from "../support/eventually.ts";
 import { RetryShell, written } from "../support/retry_shell.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { HttpBackend } from "../support/http_backend.ts";
 
 setDefaultTimeout(90_000);
@@ -47,7 +47,7 @@ function isRunning(running: Running): Promise<boolean> {
 
 describe("a topic", () => {
   test("as source and target: each message arrives once, however often the processor is killed", async () => {
-    const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+    const seed = testSeed();
     const random = seededRandom(seed);
     const store = new Store();
     const count = 200;

@@ -1,14 +1,14 @@
 /** The gate's dose of faults around a barrier, on the binary under test; `scripts/fault barrier` runs the full one. */
 import { beforeAll, describe, test } from "bun:test";
-import process from "node:process";
 import { describeBackend } from "../support/backends.ts";
 import { hasPeer } from "../support/peers.ts";
 import { barrierLine, runBarrierCampaign } from "./barrier/campaign.ts";
 import type { BarrierResult } from "./barrier/judge.ts";
 import { type BarrierPlan, phaseOf, planBarrierRounds } from "./barrier/plan.ts";
 import { faultBackends } from "./lock/plan.ts";
+import { testSeed } from "../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const rounds = 12;
 /** Most of a round is waiting for T to pass. */
 const parallel = 6;

@@ -1,11 +1,11 @@
 /** The gate's dose of faults under clients of three servers; `scripts/fault ensemble` runs the full one. */
 import { beforeAll, expect, test } from "bun:test";
-import process from "node:process";
 import { describeWithPeer } from "../support/peers.ts";
 import { ensembleLine, type EnsembleVerdict, runEnsembleCampaign } from "./ensemble/campaign.ts";
 import { planEnsembleRounds } from "./ensemble/plan.ts";
+import { testSeed } from "../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const plans = planEnsembleRounds(seed, 2);
 
 describeWithPeer("zookeeper", `clients of three servers under faults [BATON_SEED=${seed}]`, () => {

@@ -16,12 +16,12 @@ import { dose, isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { attackNames } from "../support/keeper_attack_names.ts";
 import { startKeeperProcess } from "../support/keeper_server.ts";
-import { seededRandom, shuffled } from "../support/random.ts";
+import { seededRandom, shuffled, testSeed } from "../support/random.ts";
 import { RawClient } from "../support/raw_client.ts";
 
 setDefaultTimeout(120_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 /** The shortest that a lock is held with, and a session with an ephemeral of its own. A busy machine of a gate may take a second away from anybody. */
 const lockTimeoutMs = dose({ gate: 4_000, full: 2_000 });
 const sessionTimeoutMs = dose({ gate: 4_000, full: 1_000 });

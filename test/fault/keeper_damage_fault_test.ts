@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { verifyData } from "../../src/keeper/storage/data_check.ts";
 import { KeeperDatabase } from "../../src/keeper/storage/keeper_database.ts";
 import { startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
@@ -14,12 +13,12 @@ import { decodeRows, nodeOf, sessionOf } from "../../src/keeper/storage/stored_r
 import { createFlag, permission } from "../../src/wire/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { dose } from "../support/dose.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { RawClient } from "../support/raw_client.ts";
 
 setDefaultTimeout(1_200_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const random = seededRandom(seed);
 const below = (limit: number) => Math.floor(random() * limit);
 

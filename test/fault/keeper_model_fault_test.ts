@@ -3,7 +3,6 @@
  * versions, counters, ACLs, owners, transaction numbers. `BATON_DOSE=full` does it some hundred times.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import process from "node:process";
 import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { dose } from "../support/dose.ts";
@@ -11,12 +10,12 @@ import { eventually } from "../support/eventually.ts";
 import { FaultyKeeper } from "../support/faulty_keeper.ts";
 import { ModelClient } from "../support/model_client.ts";
 import { describeWithPeer } from "../support/peers.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { RawClient } from "../support/raw_client.ts";
 
 setDefaultTimeout(1_200_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const clients = 3;
 
 describeWithPeer("cc", `a keeper that dies, node by node [BATON_SEED=${seed}]`, () => {

@@ -5,20 +5,19 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { FaultyKeeper } from "../support/faulty_keeper.ts";
 import { describeWithPeer } from "../support/peers.ts";
-import { seededRandom, shuffled, someSteps } from "../support/random.ts";
+import { seededRandom, shuffled, someSteps, testSeed } from "../support/random.ts";
 import { RawClient } from "../support/raw_client.ts";
 import type { Fault } from "../support/storage_faults/storage_faults.ts";
 
 setDefaultTimeout(1_200_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const writers = 4;
 const sessionMs = 60_000;
 

@@ -10,11 +10,11 @@ import { sleep } from "../../src/support/deadline.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { isFullDose } from "../support/dose.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 
 setDefaultTimeout(300_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const workers = 4;
 const callsEach = isFullDose ? 400 : 40;
 /** Up to which moment after its start a call is killed, in milliseconds: while it starts, connects, waits, holds. */

@@ -6,7 +6,6 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -17,13 +16,13 @@ import { FaultyServer } from "../support/faulty_server.ts";
 import { startKeeperProcess } from "../support/keeper_server.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { PubsubTalker } from "../support/pubsub_talker.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { durableSteps } from "../support/storage_faults/storage_faults.ts";
 import { TopicTraffic } from "../support/topic_traffic.ts";
 
 setDefaultTimeout(1_200_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const rounds = dose({ gate: 5, full: 100 });
 const stepsMax = 150;
 const topic = "news";

@@ -5,18 +5,17 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { isFullDose } from "../support/dose.ts";
 import { FaultyClient } from "../support/faulty_client.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import type { ProxyClient } from "../support/proxy_client.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
-import { seededRandom, shuffled } from "../support/random.ts";
+import { seededRandom, shuffled, testSeed } from "../support/random.ts";
 import type { Fault } from "../support/storage_faults/storage_faults.ts";
 
 setDefaultTimeout(600_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const stepsMax = 400;
 const roundsAtOnce = 2;
 const bodies = ["first", "second", "third"];
@@ -64,6 +63,16 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
     return topic;
   }
 
+  /** A topic with a subscriber, and a client that puts three lines into it. */
+  async function linesToPut() {
+    const topic = `out ${++topics}`;
+    await subscribe("reader", topic);
+    const client = new FaultyClient("bob", cluster.proxy().endpoint);
+    const lines = join(client.faults.under, "..", "lines");
+    writeFileSync(lines, `${bodies.join("\n")}\n`);
+    return { client, topic, put: () => client.run("put", topic, "--lines", lines, "--resume", "--quiet") };
+  }
+
   async function whatTheReaderHas(topic: string): Promise<string[]> {
     const found: string[] = [];
     for (let last = -1;;) {
@@ -103,12 +112,8 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
 
   test("put --lines --resume is killed before each step, and the power is lost: each line is put once", async () => {
     await everyStep("put --lines --resume", async (step) => {
-      const topic = `out ${++topics}`;
-      await subscribe("reader", topic);
-      using client = new FaultyClient("bob", cluster.proxy().endpoint);
-      const lines = join(client.faults.under, "..", "lines");
-      writeFileSync(lines, `${bodies.join("\n")}\n`);
-      const put = () => client.run("put", topic, "--lines", lines, "--resume", "--quiet");
+      const { client, topic, put } = await linesToPut();
+      using _client = client;
       client.faults.killAt(step);
       const first = await put();
       client.faults.losePower(random() < 0.5 ? undefined : random);
@@ -158,12 +163,8 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
   ];
   for (const [what, fault] of some(puts, 1)) {
     test(`put, ${what}: 74, and each line is put once when there is nothing wrong any more`, async () => {
-      const topic = `out ${++topics}`;
-      await subscribe("reader", topic);
-      using client = new FaultyClient("bob", cluster.proxy().endpoint);
-      const lines = join(client.faults.under, "..", "lines");
-      writeFileSync(lines, `${bodies.join("\n")}\n`);
-      const put = () => client.run("put", topic, "--lines", lines, "--resume", "--quiet");
+      const { client, topic, put } = await linesToPut();
+      using _client = client;
       client.faults.fail(fault);
       expect(await put()).toMatchObject({ code: 74, stderr: expect.stringMatching(/^baton: Cannot .+\n$/) });
       client.faults.losePower(random);

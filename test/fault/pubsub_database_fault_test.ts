@@ -1,13 +1,13 @@
 /** The gate's dose of faults around servers that share a database; `scripts/fault pubsub --store postgres` runs the full one. */
 import { expect, test } from "bun:test";
-import process from "node:process";
 import { keeper } from "../support/backends.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { runPubsubCampaign } from "./pubsub/campaign.ts";
 import { sessionTimeoutMs, shortCrew } from "./pubsub/dose.ts";
 import { verdictText } from "./pubsub/judge.ts";
+import { testSeed } from "../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 describeWithPeer("postgres", "servers that share a database which is disturbed", () => {
   test(`what was answered OK is there once, whatever happens [BATON_SEED=${seed}]`, async () => {

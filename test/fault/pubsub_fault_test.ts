@@ -1,13 +1,13 @@
 /** The gate's dose of faults around publish/subscribe, on the binary under test; `scripts/fault pubsub` runs the full one. */
 import { expect, test } from "bun:test";
-import process from "node:process";
 import { keeper } from "../support/backends.ts";
 import { hasPeer } from "../support/peers.ts";
 import { runPubsubCampaign } from "./pubsub/campaign.ts";
 import { sessionTimeoutMs, shortCrew } from "./pubsub/dose.ts";
 import { verdictText } from "./pubsub/judge.ts";
+import { testSeed } from "../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 test(`what was answered OK is there once, in order, for everybody, whatever happens [BATON_SEED=${seed}]`, async () => {
   const { verdict, failures } = await runPubsubCampaign({

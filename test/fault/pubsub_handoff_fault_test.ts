@@ -7,7 +7,6 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -20,12 +19,12 @@ import { eventually } from "../support/eventually.ts";
 import { FaultyServer } from "../support/faulty_server.ts";
 import { describeWithPeer, hasPeer } from "../support/peers.ts";
 import { bytesOf, PubsubTalker, textOf } from "../support/pubsub_talker.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { type CallKind, durableSteps } from "../support/storage_faults/storage_faults.ts";
 
 setDefaultTimeout(1_800_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const topic = "t";
 const steps: readonly CallKind[] = [...durableSteps, "send", "receive"];
 const patienceMs = 60_000;

@@ -5,7 +5,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
@@ -17,7 +16,7 @@ import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { consume, type LifeOptions } from "./pubsub/client_life.ts";
 import type { ClientPlan } from "./pubsub/crew_plan.ts";
 import { HistoryWriter, readHistory } from "./pubsub/history_file.ts";
@@ -28,7 +27,7 @@ import { ZmtpRelay } from "./pubsub/zmtp_relay.ts";
 
 setDefaultTimeout(300_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const clock = systemClock();
 const lateMsMax = 3000;
 

@@ -5,13 +5,12 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { consume, type LifeOptions, publish } from "./pubsub/client_life.ts";
 import type { ClientPlan } from "./pubsub/crew_plan.ts";
 import { HistoryWriter, readHistory } from "./pubsub/history_file.ts";
@@ -19,7 +18,7 @@ import { judge, verdictText } from "./pubsub/judge.ts";
 
 setDefaultTimeout(300_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const clock = systemClock();
 
 test(`what retention gives up is told to whom it is kept from, whatever happens to the servers [BATON_SEED=${seed}]`, async () => {

@@ -1,12 +1,12 @@
 /** The gate's dose of faults around the retry processor, on the binary under test; `scripts/fault retry` runs the full one. */
 import { expect, test } from "bun:test";
-import process from "node:process";
 import { requireBinary } from "../support/runtimes.ts";
 import { hasPeer } from "../support/peers.ts";
 import { planDatabaseRounds, planRetryRounds, retryLine } from "./retry/campaign.ts";
 import { runRetryRound } from "./retry/round.ts";
+import { testSeed } from "../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = testSeed();
 
 // The third is on a disk that is full for a while, where one can be mounted; the sixth is by commands, with an election.
 const plans = planRetryRounds(seed, 6, 1000).map((plan) => ({ ...plan, fullDisks: Math.min(plan.fullDisks, 1) }));

@@ -9,18 +9,17 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { batonCommand } from "../support/keeper_server.ts";
 import { describeWithPeer } from "../support/peers.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { StorageFaults } from "../support/storage_faults/storage_faults.ts";
 
 setDefaultTimeout(600_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 interface Ended {
   readonly code: number | null;

@@ -1,12 +1,12 @@
 /** The gate's dose: what clients are answered about the same nodes is linearizable, under faults; `scripts/fault znode` runs more. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import process from "node:process";
 import { verdictLine } from "../checker/verdict_line.ts";
 import { backends, describeBackend } from "../support/backends.ts";
 import { runZnodeRound } from "./znode/round.ts";
+import { testSeed } from "../support/random.ts";
 
 setDefaultTimeout(120_000);
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 for (const backend of backends) {
   describeBackend(backend, () => {

@@ -12,9 +12,9 @@ import { systemClock } from "../../src/support/clock.ts";
 import { DamagedCopies } from "../support/damaged_copies.ts";
 import { dose } from "../support/dose.ts";
 import { flipBit } from "../support/flip_bit.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = testSeed();
 const flips = dose({ gate: 40, full: 2000 });
 const root = mkdtempSync(join(tmpdir(), "baton-schema-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));

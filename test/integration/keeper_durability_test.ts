@@ -1,15 +1,14 @@
 /** kill -9 at moments that chance decides: what was acknowledged is there afterwards, what is there was asked for. */
 import { afterEach, expect, test } from "bun:test";
-import process from "node:process";
 import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { bytes, node, text } from "../conformance/zookeeper_fixture.ts";
 import type { RunningBackend } from "../support/backend.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKeeperProcess } from "../support/keeper_server.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { RawClient } from "../support/raw_client.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const timing = { tickTimeMs: 200, sessionTimeoutMinMs: 600, sessionTimeoutMaxMs: 20_000 };
 
 let keeper: RunningBackend | null = null;

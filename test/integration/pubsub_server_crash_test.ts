@@ -3,7 +3,6 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -12,12 +11,12 @@ import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { batonCommand, startKeeperProcess } from "../support/keeper_server.ts";
 import { bytesOf, PubsubTalker, textOf } from "../support/pubsub_talker.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { ServerProcess } from "../support/server_process.ts";
 
 setDefaultTimeout(600_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = testSeed();
 const faults = dose({ gate: 6, full: 100 });
 
 /** A server's process, started again after every fault. */

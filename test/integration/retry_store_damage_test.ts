@@ -9,7 +9,7 @@ import { verifyRetryStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { DamagedCopies, problemsOf } from "../support/damaged_copies.ts";
 import { dose } from "../support/dose.ts";
 import { flipBit } from "../support/flip_bit.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { rigMessage, rigRules, rigSuccess } from "../support/retry_rig.ts";
 
 setDefaultTimeout(300_000);
@@ -19,7 +19,7 @@ let copies = new DamagedCopies("messages.sqlite", tables);
 beforeEach(() => copies = new DamagedCopies("messages.sqlite", tables));
 afterEach(() => copies[Symbol.dispose]());
 
-const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = testSeed();
 const flips = dose({ gate: 200, full: 10_000 });
 const count = 80;
 const rules = { ...rigRules, maxBytes: 1 << 24 };

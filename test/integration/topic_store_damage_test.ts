@@ -7,7 +7,7 @@ import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { DamagedCopies, problemsOf } from "../support/damaged_copies.ts";
 import { dose } from "../support/dose.ts";
 import { flipBit } from "../support/flip_bit.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { EngineDriver } from "../unit/pubsub/store/engine_driver.ts";
 
 setDefaultTimeout(300_000);
@@ -17,7 +17,7 @@ let copies = new DamagedCopies("topics.sqlite", stored);
 beforeEach(() => copies = new DamagedCopies("topics.sqlite", stored));
 afterEach(() => copies[Symbol.dispose]());
 
-const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const seed = testSeed();
 const flips = dose({ gate: 200, full: 10_000 });
 const topics = ["news", "other"] as const;
 const subscribers = ["alice", "bob"] as const;

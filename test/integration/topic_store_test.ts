@@ -15,7 +15,7 @@ import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/stor
 import { bytesBelow } from "../support/bytes_below.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, testSeed } from "../support/random.ts";
 import { requestOf, responseOf } from "../support/store_requests.ts";
 
 setDefaultTimeout(120_000);
@@ -390,7 +390,7 @@ describe("kill -9", () => {
     return { child, lines: () => said.split("\n").slice(0, -1), ended: new Promise((done) => child.on("close", done)) };
   }
 
-  const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+  const seed = testSeed();
   test(`at any moment loses nothing that was answered OK, and doubles nothing [BATON_SEED=${seed}]`, async () => {
     const random = seededRandom(seed);
     for (let round = 0; round < dose({ gate: 6, full: 100 }); round++) {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
 import { BarrierModel } from "./barrier_model.ts";
 import type { BarrierModelOptions, Fault, Mistake } from "./barrier_world.ts";
-import { type Exploration, explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 
 // Three parties and a fault are millions of states: minutes.
 const full = isFullDose;
@@ -20,13 +20,8 @@ const three = {
 } as const;
 const fail = { onLost: "fail" } as const;
 
-function check(name: string, options: BarrierModelOptions): Exploration {
-  const startedMs = performance.now();
-  const result = explore(new BarrierModel(options), full ? 20_000_000 : 600_000);
-  const elapsedMs = Math.round(performance.now() - startedMs);
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
-  return result;
-}
+const check = (name: string, options: BarrierModelOptions) =>
+  exploreAndPrint(name, new BarrierModel(options), full ? 20_000_000 : 600_000);
 
 describe("the barrier protocol holds", () => {
   const models: Record<string, BarrierModelOptions> = {

@@ -35,6 +35,15 @@ export interface Exploration {
   readonly violation: { readonly what: string; readonly trace: readonly string[] } | null;
 }
 
+/** Explores the model, and prints how large it was. */
+export function exploreAndPrint<State>(name: string, model: Model<State>, statesMax?: number): Exploration {
+  const startedMs = performance.now();
+  const result = explore(model, statesMax);
+  const elapsedMs = Math.round(performance.now() - startedMs);
+  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
+  return result;
+}
+
 /** Throws when the model has more than `statesMax` states: a check that did not end has shown nothing. */
 export function explore<State>(model: Model<State>, statesMax = 2_000_000): Exploration {
   const numbers = new Map<string, number>();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
-import { explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import { type GuardFault, type GuardMistake, GuardModel, type GuardModelOptions } from "./guard_model.ts";
 
 const faults: GuardFault[] = [
@@ -14,11 +14,7 @@ const faults: GuardFault[] = [
 const all = { jobsMax: 2, sessionsMax: 2, faults, faultsMax: isFullDose ? 4 : 3 } as const;
 const kill = { ...all, faults: ["baton killed"], faultsMax: 1 } satisfies GuardModelOptions;
 
-function check(name: string, options: GuardModelOptions) {
-  const result = explore(new GuardModel(options));
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions`);
-  return result;
-}
+const check = (name: string, options: GuardModelOptions) => exploreAndPrint(name, new GuardModel(options));
 
 describe("nobody has the lock beside a job, and a killed baton's lock is free without its session's expiry", () => {
   const models: Record<string, GuardModelOptions> = {

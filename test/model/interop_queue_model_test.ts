@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
-import { explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import {
   type InteropQueueFault,
   type InteropQueueMistake,
@@ -11,11 +11,7 @@ import {
 const everyFault: InteropQueueFault[] = ["lost reply", "crash", "gives up", "node deleted"];
 const [reader, writer] = [true, false];
 
-function check(name: string, options: InteropQueueOptions) {
-  const result = explore(new InteropQueueModel(options));
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions`);
-  return result;
-}
+const check = (name: string, options: InteropQueueOptions) => exploreAndPrint(name, new InteropQueueModel(options));
 
 describe("a line with others holds", () => {
   const models: Record<string, InteropQueueOptions> = {

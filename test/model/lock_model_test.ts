@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type Exploration, explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import { isFullDose } from "../support/dose.ts";
 import { LockModel } from "./lock_model.ts";
 import type { Fault, LockModelOptions, Mistake } from "./lock_world.ts";
@@ -28,13 +28,8 @@ const three = [exclusive, exclusive, exclusive];
 const ranked = [exclusive, patient, urgent];
 const two = { contenders: [exclusive, exclusive], faults: everyFault, faultsMax: 2 };
 
-function check(name: string, options: LockModelOptions): Exploration {
-  const startedMs = performance.now();
-  const result = explore(new LockModel(options), full ? 20_000_000 : 500_000);
-  const elapsedMs = Math.round(performance.now() - startedMs);
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
-  return result;
-}
+const check = (name: string, options: LockModelOptions) =>
+  exploreAndPrint(name, new LockModel(options), full ? 20_000_000 : 500_000);
 
 describe("the lock protocol holds", () => {
   const faults = (gate: Fault): Fault[] => (full ? everyFault : [gate]);

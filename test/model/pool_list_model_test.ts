@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
-import { explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import { type ListFault, type ListModelOptions, PoolListModel } from "./pool_list_model.ts";
 import type { ListMistake } from "./pool_list_world.ts";
 
@@ -9,11 +9,7 @@ const two = { runs: ["query", "query"], listsMax: 2, faults, faultsMax: 1 } as c
 const mixed = { ...two, runs: ["query", "fixed"] } as const;
 const three = { runs: ["query", "query", "fixed"], listsMax: 1, faults, faultsMax: 0 } as const;
 
-function check(name: string, options: ListModelOptions) {
-  const result = explore(new PoolListModel(options));
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions`);
-  return result;
-}
+const check = (name: string, options: ListModelOptions) => exploreAndPrint(name, new PoolListModel(options));
 
 describe("no item is run by a list from before its end", () => {
   const models: Record<string, ListModelOptions> = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
-import { explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import {
   PoolSettingsModel,
   type SettingsFault,
@@ -12,11 +12,7 @@ const faults: SettingsFault[] = ["lost reply", "crash", "expires"];
 const two = { settings: ["a", "b"], faults, faultsMax: 2 } as const;
 const three = { settings: ["a", "b", "a"], faults, faultsMax: isFullDose ? 2 : 1 } as const;
 
-function check(name: string, options: SettingsModelOptions) {
-  const result = explore(new PoolSettingsModel(options));
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions`);
-  return result;
-}
+const check = (name: string, options: SettingsModelOptions) => exploreAndPrint(name, new PoolSettingsModel(options));
 
 describe("jobs of one kind of settings run at a time", () => {
   const models: Record<string, SettingsModelOptions> = {

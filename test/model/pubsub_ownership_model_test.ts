@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
-import { type Exploration, explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import { OwnershipModel } from "./pubsub_ownership_model.ts";
 import type { Fault, Mistake, OwnershipModelOptions } from "./pubsub_ownership_world.ts";
 
@@ -16,13 +16,8 @@ const diskLost: OwnershipModelOptions = { ...two, faults: ["disk lost"] };
 const putBack: OwnershipModelOptions = { ...two, faults: ["put back"], faultsMax: 2 };
 const treeLost: OwnershipModelOptions = { ...two, faults: ["tree lost"] };
 
-function check(name: string, options: OwnershipModelOptions): Exploration {
-  const startedMs = performance.now();
-  const result = explore(new OwnershipModel(options), full ? 20_000_000 : 500_000);
-  const elapsedMs = Math.round(performance.now() - startedMs);
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
-  return result;
-}
+const check = (name: string, options: OwnershipModelOptions) =>
+  exploreAndPrint(name, new OwnershipModel(options), full ? 20_000_000 : 500_000);
 
 describe("topic ownership holds", () => {
   const gate: Record<string, OwnershipModelOptions> = {

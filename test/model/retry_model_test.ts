@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { dose } from "../support/dose.ts";
-import { type Exploration, explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import { type Mistake, mistakes, RetryModel, type RetryModelOptions } from "./retry_model.ts";
 
 const two: RetryModelOptions = {
@@ -13,13 +13,7 @@ const two: RetryModelOptions = {
 };
 const lettered: RetryModelOptions = { ...two, maxRetries: 0, maxCrashes: 1, faults: ["crash"], letters: true };
 
-function check(name: string, options: RetryModelOptions): Exploration {
-  const startedMs = performance.now();
-  const result = explore(new RetryModel(options));
-  const elapsedMs = Math.round(performance.now() - startedMs);
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
-  return result;
-}
+const check = (name: string, options: RetryModelOptions) => exploreAndPrint(name, new RetryModel(options));
 
 describe("a stored message", () => {
   const scopes: Record<string, RetryModelOptions> = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { dose } from "../support/dose.ts";
-import { explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import {
   type ClaimMistake,
   claimMistakes,
@@ -15,12 +15,8 @@ const failOver: SharedClaimsOptions = {
 };
 const asynchronous: SharedClaimsOptions = { ...failOver, faultsMax: 0, isSynchronous: false };
 
-function check(name: string, options: SharedClaimsOptions) {
-  const startedMs = performance.now();
-  const result = explore(new SharedClaimsModel(options));
-  console.log(`model: ${name}: ${result.states} states, ${Math.round(performance.now() - startedMs)} ms`);
-  return result.violation;
-}
+const check = (name: string, options: SharedClaimsOptions) =>
+  exploreAndPrint(name, new SharedClaimsModel(options)).violation;
 
 describe("messages in a database that several processors share", () => {
   const right = {

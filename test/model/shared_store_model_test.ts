@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
-import { type Exploration, explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import { type SharedStoreMistake, SharedStoreModel, type SharedStoreOptions } from "./shared_store_model.ts";
 
 const alone: SharedStoreOptions = {
@@ -13,13 +13,8 @@ const asynchronous = { ...failOver, faults: 0, isSynchronous: false };
 const repeats = { ...alone, puts: 1, gets: true, repeats: 2, faults: 0 };
 const marked = { ...asynchronous, gets: false, marks: true };
 
-function check(name: string, options: SharedStoreOptions): Exploration {
-  const startedMs = performance.now();
-  const result = explore(new SharedStoreModel(options), 4_000_000);
-  const elapsedMs = Math.round(performance.now() - startedMs);
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
-  return result;
-}
+const check = (name: string, options: SharedStoreOptions) =>
+  exploreAndPrint(name, new SharedStoreModel(options), 4_000_000);
 
 describe("a shared store holds", () => {
   const gate: Record<string, SharedStoreOptions> = {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
-import { type Exploration, explore } from "./explore.ts";
+import { exploreAndPrint } from "./explore.ts";
 import { StoreTransferModel } from "./store_transfer_model.ts";
 import type { TransferMistake, TransferOptions } from "./store_transfer_world.ts";
 
@@ -9,13 +9,8 @@ const into: TransferOptions = { startsAt: "a", ...once };
 const outOf: TransferOptions = { startsAt: "p1", ...once };
 const thereAndBack = { puts: 1, moves: 2, faults: 0 };
 
-function check(name: string, options: TransferOptions): Exploration {
-  const startedMs = performance.now();
-  const result = explore(new StoreTransferModel(options), 4_000_000);
-  const elapsedMs = Math.round(performance.now() - startedMs);
-  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
-  return result;
-}
+const check = (name: string, options: TransferOptions) =>
+  exploreAndPrint(name, new StoreTransferModel(options), 4_000_000);
 
 describe("a topic keeps one owner and all its messages when it moves", () => {
   const gate: Record<string, TransferOptions> = {

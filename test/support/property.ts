@@ -1,9 +1,9 @@
 /** Property tests: any seed on any day, the same one again with BATON_SEED. */
 import { test } from "bun:test";
-import process from "node:process";
 import * as fc from "fast-check";
+import { testSeed } from "./random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 /**
  * A test that the claim holds for many inputs. A failure shows the smallest input that was found and the seed:

@@ -1,4 +1,12 @@
 /** Chance that can be replayed: the same seed gives the same numbers. */
+import process from "node:process";
+
+/** The seed of a test, which its name shows: BATON_SEED, or another one each time. */
+export function testSeed(): number {
+  const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  if (Number.isSafeInteger(seed) && seed >= 0) return seed;
+  throw new Error(`BATON_SEED="${process.env["BATON_SEED"]}" is no whole number`);
+}
 
 /** Numbers in [0, 1). Source: mulberry32. */
 export function seededRandom(seed: number): () => number {

@@ -4,7 +4,8 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { keeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { BatonSession } from "./baton_session.ts";
+import type { BatonSession, Running } from "./baton_session.ts";
+import { eventually } from "./eventually.ts";
 import { PubsubTalker } from "./pubsub_talker.ts";
 
 export interface SessionTalker extends AsyncDisposable {
@@ -27,4 +28,16 @@ export async function sessionTalker(session: BatonSession): Promise<SessionTalke
       await zk.close();
     },
   };
+}
+
+/** Starts `baton pubsub server` or `proxy` in the shell session, and waits until it serves. */
+export async function startRole(
+  session: BatonSession,
+  words: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Running> {
+  const running = session.start(`exec "$baton" pubsub ${words}`, env);
+  const serves = () => / serves | takes requests at /.test(running.stderr());
+  await eventually(serves, { what: `baton pubsub ${words} to serve`, withinMs: 30_000 });
+  return running;
 }

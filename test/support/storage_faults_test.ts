@@ -7,12 +7,12 @@ import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
 import { describeWithPeer } from "./peers.ts";
-import { seededRandom } from "./random.ts";
+import { seededRandom, testSeed } from "./random.ts";
 import { StorageFaults } from "./storage_faults/storage_faults.ts";
 
 setDefaultTimeout(30_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 describeWithPeer("cc", `a storage that forgets and fails [BATON_SEED=${seed}]`, () => {
   let folder: string;

@@ -1,6 +1,5 @@
 /** The gate's dose of faults, on the binary under test; `scripts/fault NAME` runs the full one. */
 import { beforeAll, describe, test } from "bun:test";
-import process from "node:process";
 import { type Backend, describeBackend } from "../../support/backends.ts";
 import { hasPeer } from "../../support/peers.ts";
 import { runCampaign } from "./campaign.ts";
@@ -9,8 +8,9 @@ import { roundLine } from "./figures.ts";
 import type { RoundResult } from "./judge.ts";
 import { faultBackends, planRounds, type RoundPlan } from "./plan.ts";
 import { sessionTimeoutMs } from "./wrappers.ts";
+import { testSeed } from "../../support/random.ts";
 
-export const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+export const seed = testSeed();
 /** Most of a round is waiting for T to pass, its start is work: two processors are busy with so many. */
 const parallel = 7;
 const campaignMsMax = 5 * 60_000;

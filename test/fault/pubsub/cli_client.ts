@@ -7,22 +7,15 @@ import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { batonCommand } from "../../support/keeper_server.ts";
 import type { Got } from "./history.ts";
-import type { HistoryWriter } from "./history_file.ts";
 import { gotOf, hashOf, markedBody, nameIn } from "./marked_body.ts";
+import type { PlainOptions } from "./plain_clients.ts";
 
-export interface CliOptions {
+/** `over`: what runs is killed, and no matter what it had. */
+export interface CliOptions extends PlainOptions {
   readonly folder: string;
-  readonly topic: string;
-  readonly proxies: readonly string[];
-  readonly writer: HistoryWriter;
-  readonly random: () => number;
-  readonly phase: () => "work" | "end" | "drain";
-  /** Nothing more is wanted: what runs is killed, and no matter what it had. */
-  readonly over: AbortSignal;
   /** Whether it may be killed now. */
   readonly mayKill: () => boolean;
   readonly killed: (client: string) => void;
-  readonly troubled: (why: string) => void;
 }
 
 const clock = systemClock();

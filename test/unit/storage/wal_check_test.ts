@@ -9,11 +9,11 @@ import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Worker } from "node:worker_threads";
 import { damageInLog, type ReadFile } from "../../../src/storage/wal_check.ts";
-import { seededRandom } from "../../support/random.ts";
+import { seededRandom, testSeed } from "../../support/random.ts";
 
 setDefaultTimeout(60_000);
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const database = "x.sqlite";
 const log = `${database}-wal`;
 const index = `${database}-shm`;

@@ -6,8 +6,9 @@ import { dose } from "../../support/dose.ts";
 import { frame, greeting, join, ready, text } from "../../support/zmtp_bytes.ts";
 import type { FakeEnd } from "./fake_network.ts";
 import { SocketRig, words } from "./socket_rig.ts";
+import { testSeed } from "../../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const places = 4;
 const mark = 3;
 

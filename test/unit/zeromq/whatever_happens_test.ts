@@ -8,8 +8,9 @@ import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import { dose } from "../../support/dose.ts";
 import { bytes, SocketRig, words } from "./socket_rig.ts";
 import { messagesOf } from "../../support/messages_of.ts";
+import { testSeed } from "../../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 const actions = fc.array(
   fc.oneof(

@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test";
-import process from "node:process";
 import { ConnectionTable } from "../../../../src/keeper/protocol/connection_table.ts";
-import { seededRandom } from "../../../support/random.ts";
+import { seededRandom, testSeed } from "../../../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 const limits = {
   connectionsMax: 3,

@@ -1,15 +1,14 @@
 /** Requests whose bytes make little or no sense: each is answered or refused, and leaves a state that holds together. */
 import { expect, test } from "bun:test";
-import process from "node:process";
 import { ByteReader, ByteWriter } from "../../../../src/wire/bytes.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import { createFlag, multiCode, multiReadCode, operations } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { multiRequest } from "../../../../src/wire/jute/multi_request.ts";
-import { seededRandom } from "../../../support/random.ts";
+import { seededRandom, testSeed } from "../../../support/random.ts";
 import { StateDriver } from "./state_driver.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 const rounds = 20_000;
 
 /** A body that some operation would understand. */

@@ -3,7 +3,6 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { emptyDigest, FileCheckpoint, OffsetCheckpoint } from "../../../../src/pubsub/client/input_checkpoints.ts";
@@ -13,7 +12,7 @@ import { onAbort } from "../../../../src/support/abort.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import type { MessageHeaders, MessageOf } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/wire/pubsub/status_codes.ts";
-import { seededRandom } from "../../../support/random.ts";
+import { seededRandom, testSeed } from "../../../support/random.ts";
 
 let folder: string;
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-publisher-")));
@@ -316,7 +315,7 @@ test.each([
 ])(
   "whatever is lost%s and whenever it is killed, what is resumed to its end is stored once, in order",
   async (_, again) => {
-    const base = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+    const base = testSeed();
     for (let seed = base; seed < base + 12; seed++) {
       const random = seededRandom(seed);
       const server = new FakeServer();

@@ -15,19 +15,12 @@ import {
 } from "../../../../src/retry/queue/message_life.ts";
 import { property } from "../../../support/property.ts";
 import { seededRandom } from "../../../support/random.ts";
+import { rigFailure, rigRules } from "../../../support/retry_rig.ts";
 
-const policy = {
-  maxRetries: 2,
-  backoff: "fixed",
-  intervalMs: 10,
-  delaysMs: [],
-  maxDelayMs: 1000,
-  jitter: "none",
-  maxElapsedMs: null,
-} as const;
-const rules: LifeRules = { policy, maxCrashes: 2, drops: false };
+const rules: LifeRules = rigRules;
+const { policy } = rules;
 const random = () => 0.5;
-const failed = { outcome: "retry", retryAfterMs: null } as const;
+const failed = rigFailure;
 const end = { rules, nowMs: 100, random };
 const waiting = newLife(null, rules, 100, random);
 const inFlight = lifeAfterClaim(waiting, 100) as MessageLife;

@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { runFuzz } from "../../../fuzz/zmtp/campaign.ts";
 import { frameCost } from "../../../fuzz/zmtp/cost.ts";
-import { seededRandom } from "../../../support/random.ts";
+import { seededRandom, testSeed } from "../../../support/random.ts";
 
-const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const seed = testSeed();
 
 test(`random streams give messages or one protocol error [BATON_SEED=${seed}]`, () => {
   const figures = runFuzz({ random: seededRandom(seed), frames: 20_000 });
