@@ -116,9 +116,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
       exit_code: ending?.exitCode ?? 0,
       took_ms: tookMs,
     });
-    if (problem !== null) {
-      log("error", "end_not_recorded", `${name}: the end of ${tickText} is not recorded: ${problem}`, fields);
-    }
+    logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, { sentence: `${name}: ${tickText}`, fields });
     return outcome.kind === "breach";
   } finally {
     reader.abort();
@@ -126,12 +124,25 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   }
 }
 
-/** Logs what happens to a command beside its start and its end, such as processes that it has left running. */
-function logEvent(
+function logMissingRecord(
   log: Log,
-  event: ChildEvent,
-  { sentence, fields }: { readonly sentence: string; readonly fields: Readonly<Record<string, string | number>> },
+  { problem, unrecorded }: { readonly problem: string | null; readonly unrecorded: string | null },
+  { sentence, fields }: LoggedJob,
 ): void {
+  if (problem !== null) log("error", "end_not_recorded", `${sentence}: its end is not recorded: ${problem}`, fields);
+  else if (unrecorded !== null) {
+    log("warning", "not_in_history", `${sentence} is not in its history: ${unrecorded}`, fields);
+  }
+}
+
+interface LoggedJob {
+  /** Name of the job and time of its tick. */
+  readonly sentence: string;
+  readonly fields: Readonly<Record<string, string | number>>;
+}
+
+/** Logs what happens to a command beside its start and its end, such as processes that it has left running. */
+function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob): void {
   const leftovers = leftoversMessage(event, "command");
   const what = leftovers ?? `${event.kind}${"reason" in event ? ` (${event.reason})` : ""}`;
   log(leftovers === null ? "detail" : "warning", event.kind, `${sentence}: ${what}`, fields);
