@@ -10,6 +10,7 @@ import { loadLibc } from "../../src/process/libc.ts";
 import type { JobTable } from "../../src/process/proc/job_table.ts";
 import type { ChildEnding } from "../../src/process/spawn/child_outcome.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
+import type { ChildEvent } from "../../src/process/supervise/child_run.ts";
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import { onAbort } from "../../src/support/abort.ts";
@@ -22,6 +23,7 @@ import { userName } from "../../src/support/user_name.ts";
 import type { TraceSource } from "../../src/trace/trace_source.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
+import { leftoversMessage } from "../job/leftovers.ts";
 import type { JobTrace } from "../job/job_trace.ts";
 import { lockEndingOf } from "../job/lock_ending.ts";
 import { tickEndOf } from "../lock/tick_lock.ts";
@@ -78,6 +80,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         clock,
         signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
       }),
+      onEvent: (event) => logEvent(log, event, { sentence: `${name}: ${tickText}`, fields }),
       ...{ lease, guard, beside, grantedAtMs, isRead: true, descriptors: [], cwd: isFolder(home) ? home : "/" },
       ...(input === null ? { readsNothing: true } : { input }),
       env: {
@@ -107,15 +110,13 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
     trace?.end({ exit_code: ending?.exitCode ?? null, message: ending?.message ?? null });
     const isGood = outcome.kind === "exited" && outcome.code === 0;
     const tookMs = Math.round(outcome.heldMs);
-    const sentence = `${name}: ${tickText} ${howItEnded(outcome, ending)} after ${formatDuration(tookMs)}`;
+    const sentence = `${name}: ${tickText}${howItEnded(outcome, ending)} after ${formatDuration(tookMs)}`;
     log(isGood ? "info" : "warning", "job_ended", sentence, {
       ...fields,
       exit_code: ending?.exitCode ?? 0,
       took_ms: tookMs,
     });
-    if (problem !== null) {
-      log("error", "end_not_recorded", `${name}: the end of ${tickText} is not recorded: ${problem}`, fields);
-    }
+    logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, { sentence: `${name}: ${tickText}`, fields });
     return outcome.kind === "breach";
   } finally {
     reader.abort();
@@ -123,10 +124,34 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   }
 }
 
+function logMissingRecord(
+  log: Log,
+  { problem, unrecorded }: { readonly problem: string | null; readonly unrecorded: string | null },
+  { sentence, fields }: LoggedJob,
+): void {
+  if (problem !== null) log("error", "end_not_recorded", `${sentence}: its end is not recorded: ${problem}`, fields);
+  else if (unrecorded !== null) {
+    log("warning", "not_in_history", `${sentence} is not in its history: ${unrecorded}`, fields);
+  }
+}
+
+interface LoggedJob {
+  /** Name of the job and time of its tick. */
+  readonly sentence: string;
+  readonly fields: Readonly<Record<string, string | number>>;
+}
+
+/** Logs what happens to a command beside its start and its end, such as processes that it has left running. */
+function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob): void {
+  const leftovers = leftoversMessage(event, "command");
+  const what = leftovers ?? `${event.kind}${"reason" in event ? ` (${event.reason})` : ""}`;
+  log(leftovers === null ? "detail" : "warning", event.kind, `${sentence}: ${what}`, fields);
+}
+
 function howItEnded(outcome: ChildEnding, ending: ReturnType<typeof lockEndingOf>): string {
-  if (outcome.kind === "exited") return `exited with ${outcome.code}`;
-  if (outcome.kind === "signaled") return `was ended by ${outcome.signal}`;
-  return ending?.message ?? "was not started";
+  if (outcome.kind === "exited") return ` exited with ${outcome.code}`;
+  if (outcome.kind === "signaled") return ` was ended by ${outcome.signal}`;
+  return ending === null ? " was not started" : `: ${ending.message}`;
 }
 
 function isFolder(path: string): boolean {

@@ -17,7 +17,7 @@ import type { Log } from "../../src/support/log.ts";
 import { countWithNoun } from "../../src/support/text.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import type { TraceSource } from "../../src/trace/trace_source.ts";
-import { processLog } from "../../src/terminal/process_log.ts";
+import { loggedIo, processLog } from "../../src/terminal/process_log.ts";
 import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { Call } from "../command.ts";
@@ -42,12 +42,16 @@ export async function runCronService(file: string, call: Call<typeof cronSetting
   demandValid(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;
   const log = processLog(io, { who: "baton cron", format, quiet, verbose });
+  const logged = { ...call, io: loggedIo(io, { log, quiet }) };
   const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
-  const place = announceCoordination({ ...call, quiet, verbose }, io, { what: `crontab ${file}`, scope: values.scope });
+  const place = announceCoordination({ ...logged, quiet, verbose }, logged.io, {
+    what: `crontab ${file}`,
+    scope: values.scope,
+  });
   await using traces = wantsTraces(io.env, values)
-    ? await (await import("../job/job_trace.ts")).openTraceSource(io, { quiet, passAuth: false })
+    ? await (await import("../job/job_trace.ts")).openTraceSource(logged.io, { quiet, passAuth: false })
     : null;
-  return await new CronService(file, crontab, { call, stderr, log, folder, place, traces }).run();
+  return await new CronService(file, crontab, { call: logged, stderr, log, folder, place, traces }).run();
 }
 
 interface RunningSchedule {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { hostname } from "node:os";
 import { acquireTick, type TickLease } from "../../src/coordination/tick/acquire_tick.ts";
-import { TickSettled } from "../../src/coordination/tick/tick_claim.ts";
+import { TickSettled } from "../../src/coordination/tick/tick_errors.ts";
 import { readTickState } from "../../src/coordination/tick/tick_report.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { isTransient } from "../../src/coordination/request_errors.ts";

@@ -52,7 +52,7 @@ export async function takeTick(
 ): Promise<{ readonly lease: Lease; readonly tick: HeldTick }> {
   const { skew: skewMs, catchUp, retry: retriesMax = 0, replaceSchedule: replaces } = options.values;
   const clock = common.clock ?? systemClock();
-  const { lease, run, end } = await acquireTick(zk, name, {
+  const { lease, run, end, unrecorded } = await acquireTick(zk, name, {
     ...common,
     tick: {
       schedule: scheduleOf(options.values, env),
@@ -69,7 +69,8 @@ export async function takeTick(
       async end(ending) {
         const facts = tickEndOf(ending);
         const problem = facts === null ? null : await end(facts).catch(messageOf);
-        return problem === null ? null : `the end of the tick is not recorded: ${problem}`;
+        if (problem !== null) return `the end of the tick is not recorded: ${problem}`;
+        return unrecorded() === null ? null : `the tick is not in its history: ${unrecorded()}`;
       },
     },
   };

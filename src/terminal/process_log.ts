@@ -24,3 +24,13 @@ export function processLog(io: Io, { who, format, quiet = false, verbose = false
     );
   };
 }
+
+/** Returns an Io whose messages are lines of a log, which may be JSON: those of all parts of a service. With `quiet` only errors are left. */
+export function loggedIo(io: Io, { log, quiet }: { readonly log: Log; readonly quiet: boolean }): Io {
+  const level = quiet ? "error" : "warning";
+  const err = (text: string) => {
+    const lines = text.split("\n").filter((line) => line !== "");
+    for (const line of lines) log(level, "message", line.replace(/^baton: /, ""));
+  };
+  return { ...io, err };
+}

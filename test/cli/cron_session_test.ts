@@ -289,6 +289,27 @@ for (const kind of backends) {
       await next.ended;
     });
 
+    test("with --log json each line is an object: also what a job leaves running, with its name, and mistakes of a file", async () => {
+      const lines = [
+        `dir=${session.folder}`,
+        "#baton name=log/left catch-up=1h",
+        `${await due("log/left")} sleep 60 & echo >$dir/log-left`,
+      ];
+      const service = serve("log.cron", lines, "--log json");
+      await session.made("log-left");
+      await eventually(async () => (await results("log/left")).length > 0);
+      writeFileSync(session.path("log.cron"), "0 25 * * * true\n");
+      service.child.kill("SIGHUP");
+      await eventually(() => service.stderr().includes("reload_failed"));
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+      const logged = service.stderr().trim().split("\n").map((line) =>
+        JSON.parse(line) as { event: string; message: string; name?: string }
+      );
+      expect(logged.find(({ message }) => message.includes("left running"))?.name).toBe("log/left");
+      expect(logged.find(({ message }) => message.includes('"0 25 * * *" is not a schedule'))?.event).toBe("message");
+    });
+
     test("a tick that is too late is a warning, because it will be missing", async () => {
       const service = serve("tardy.cron", ["#baton name=tardy", `${await due("tardy")} true`]);
       await eventually(() =>

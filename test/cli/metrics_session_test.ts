@@ -2,6 +2,10 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
 import { join } from "node:path";
+import { historyPath } from "../../src/coordination/history/history_log.ts";
+import { ticksFolder } from "../../src/coordination/tick/tick_state.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BackendSession } from "../support/backend_session.ts";
 import { backends, describeBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
@@ -27,6 +31,26 @@ for (const kind of backends) {
       expect(stdout).toContain('baton_lock_ends_total{name="db",result="done"} 2\n');
       expect(stdout).toContain('baton_lock_hold_seconds_count{name="db"} 2\n');
       expect(stdout).toContain('baton_tick_overdue{name="nightly",schedule="* * * * *"} 0\n');
+    });
+
+    test("a history and a schedule that an ACL hides are left out of the metrics, and baton doctor says what it could not check", async () => {
+      const calls = ["hidden", "shown"].map((name) =>
+        `"$baton" lock ${name} --tick '* * * * *' --timezone UTC -- true`
+      );
+      expect((await session.run(calls.join("; "))).code).toBe(0);
+      await using zk = await connect({ servers: parseServers(session.backend.servers), connectTimeoutMs: 10_000 });
+      const folder = ticksFolder("hidden");
+      const [id = ""] = (await zk.getChildren(folder)).children;
+      for (const path of [historyPath("hidden"), `${folder}/${id}`]) {
+        await zk.setAcl(path, [{ perms: 16, id: { scheme: "world", id: "anyone" } }], -1);
+      }
+      const { code, stdout } = await session.run('"$baton" metrics');
+      expect(code).toBe(0);
+      expect(stdout).toContain('baton_tick_overdue{name="shown",');
+      expect(stdout).not.toMatch(/^baton_(tick_|lock_ends_).*name="hidden"/m);
+      expect((await session.run('"$baton" doctor -q')).stdout).toMatch(
+        /warning +lock "hidden" +an ACL hides a schedule of it/,
+      );
     });
 
     test("a file for node_exporter is replaced at once, readable by others; one that cannot be written is 73", async () => {

@@ -136,6 +136,29 @@ for (const kind of backends) {
       expect((record?.endedMs ?? 0) - (record?.beganMs ?? 0)).toBeWithin(0, 20_000);
     }, 20_000);
 
+    test(
+      "a history whose ACL refuses a client refuses no tick: it is run once, ends, and the lost run before it is settled",
+      async () => {
+        await using crew = new TickCrew(backend.servers);
+        const zk = await crew.client();
+        const lost = { tickMs: tickMs - dayMs, attempt: 1, guid: "0".repeat(32), host: "db0", pid: 1, beganMs: tickMs };
+        const path = historyPath("backup", { root: crew.root });
+        const anyone = { scheme: "world", id: "anyone" };
+        for (const [node, perms] of [[folderOfHistory(path), 17], [path, 17], [path, 16]] as const) {
+          await (await crew.tick(zk, { random: () => 1 }).catch(() => null))?.end(done); // makes the nodes
+          await crew.change(zk, { uptoMs: tickMs - dayMs, open: lost });
+          await zk.setAcl(node, [{ perms, id: anyone }], -1);
+          const tick = await crew.tick(zk, { retriesMax: 1, lateMsMax: 2 * dayMs });
+          expect(tick.run).toEqual({ tickMs, attempt: 1 });
+          expect(await tick.end(done)).toBeNull();
+          expect(await crew.refusal(zk, { retriesMax: 1, lateMsMax: 2 * dayMs })).toContain("TICK_DONE_ELSEWHERE");
+          if (node === path) expect(tick.unrecorded()).toContain("NOAUTH");
+          await zk.setAcl(node, [{ perms: 31, id: anyone }], -1).catch(() => {});
+        }
+      },
+      20_000,
+    );
+
     test("a tick that failed is tried again with --retry only, and as often as it says", async () => {
       await using crew = new TickCrew(backend.servers);
       const zk = await crew.client();

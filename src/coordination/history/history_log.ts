@@ -64,12 +64,15 @@ export function historyPath(name: string, { kind = "lock", root }: {
 
 export const folderOfHistory = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
+/** The head of a history that does not exist. */
+export const noHistory: HistoryHead = {
+  ...{ version: null, next: 0, records: [], counters: noCounters, sinceMs: null },
+  maxAgeMs: historyLimitsDefault.maxAgeMs,
+};
+
 export async function readHead(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryHead> {
   const found = await nullIfNoNode(zk.getData(path));
-  if (found === null) {
-    const { maxAgeMs } = historyLimitsDefault;
-    return { version: null, next: 0, records: [], counters: noCounters, maxAgeMs, sinceMs: null };
-  }
+  if (found === null) return noHistory;
   const { next, records, counters, maxAgeMs } = jsonFields(found.data);
   return {
     version: found.stat.version,

@@ -1,7 +1,7 @@
 /** Reads the counters of all histories below a root. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { decodeLockName, folderOf } from "../lock/lock_path.ts";
-import { childNames, mapInBatches } from "../request_errors.ts";
+import { childNames, hiddenIfNoAuth, mapInBatches } from "../request_errors.ts";
 import { type HistoryKind, historyKinds, shardPath } from "./history_log.ts";
 import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
 
@@ -14,7 +14,7 @@ export type CountedHistory = Pick<HistoryReport, "counters" | "refusals"> & {
   readonly name: string;
 };
 
-/** Returns the counters of all histories, in no order. */
+/** Returns the counters of all histories that this client may read, in no order. */
 export async function listHistories(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
   const existing = new Set(await childNames(zk, folderOf("history", root)));
   const all = historyKinds.flatMap((kind) => Array.from({ length: shards }, (_, number) => ({ kind, number })));
@@ -23,10 +23,14 @@ export async function listHistories(zk: ZooKeeper, root?: string): Promise<Count
   const names = (await mapInBatches(
     folders,
     batchSize,
-    async ({ kind, path }) => (await childNames(zk, path)).map((child) => ({ kind, name: decodeLockName(child) })),
+    async ({ kind, path }) => {
+      const children = await hiddenIfNoAuth(childNames(zk, path));
+      return children === "hidden" ? [] : children.map((child) => ({ kind, name: decodeLockName(child) }));
+    },
   )).flat();
-  return await mapInBatches(names, batchSize, async ({ kind, name }) => {
-    const { counters, refusals } = await readHistoryCounters(zk, name, { kind, root });
-    return { kind, name, counters, refusals };
+  const found = await mapInBatches(names, batchSize, async ({ kind, name }): Promise<CountedHistory[]> => {
+    const read = await hiddenIfNoAuth(readHistoryCounters(zk, name, { kind, root }));
+    return read === "hidden" ? [] : [{ kind, name, counters: read.counters, refusals: read.refusals }];
   });
+  return found.flat();
 }

@@ -12,6 +12,8 @@ export interface GrantClaim {
    * not free, or "again" after a write of its own. Throws if the call is to end without the lock.
    */
   decide(lock: ClaimedLock): Promise<readonly MultiRequest[] | "wait" | "again">;
+  /** Whether the refusal of the transaction is of a part that the claim can do without: then it is decided again. */
+  isRefusedHistory(thrown: unknown): boolean;
   /**
    * The call ends without using its grant, which may have been executed: gives back what was claimed with it, and deletes the grant's
    * node, `holderPath`, in the same transaction.

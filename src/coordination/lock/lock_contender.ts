@@ -383,7 +383,10 @@ export class Contender {
     ];
     // The container belongs to the transaction: the server would never remove one that a crash had left without a child.
     if (!view.hasGrantsNode) multi.splice(1, 0, containerRequest(path.holders, acl));
-    const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS");
+    const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS").catch((thrown) => {
+      if (this.#options.claim?.isRefusedHistory(thrown) === true) return null;
+      throw thrown;
+    });
     // Another grant came first, or a container was removed or created, or the lock was deleted: the next read shows it.
     if (made === null) return readOnly;
     const [guarded] = made;

@@ -7,7 +7,8 @@ import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { describeLock, lockStatus } from "../lock/lock_status.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
-import { TickClaim, type TickEnd, TickFoundBusy, TickIsNear, type TickOptions } from "./tick_claim.ts";
+import { TickClaim, type TickEnd, type TickOptions } from "./tick_claim.ts";
+import { TickFoundBusy, TickIsNear } from "./tick_errors.ts";
 import type { TickAttempt } from "./tick_decision.ts";
 
 export interface TickLease {
@@ -18,6 +19,8 @@ export interface TickLease {
    * reason if that could not be written; then the lock is still held.
    */
   end(end: TickEnd | null): Promise<string | null>;
+  /** Returns the reason why the history has no record of this tick; null: it has one, or will have. */
+  unrecorded(): string | null;
 }
 
 /** Added to the time until the next tick, in milliseconds: the servers' clock is known to about this. */
@@ -47,7 +50,7 @@ export async function acquireTick(
       });
       const { run } = claim;
       if (run === null) throw new BatonError("INTERNAL", `Lock "${name}" was granted without a tick`);
-      return { lease, run, end: (end) => claim.end(lease, end) };
+      return { lease, run, end: (end) => claim.end(lease, end), unrecorded: () => claim.unrecorded };
     } catch (thrown) {
       if (thrown instanceof TickFoundBusy) throw await busyError(zk, name, thrown, options.root);
       if (!(thrown instanceof TickIsNear)) throw thrown;

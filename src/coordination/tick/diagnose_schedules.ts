@@ -4,7 +4,7 @@ import { BatonError } from "../../errors.ts";
 import { matchesZonePrint } from "../../schedule/zone_print.ts";
 import { printable } from "../../support/text.ts";
 import { decodeLockName, folderOf } from "../lock/lock_path.ts";
-import { childNames, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { childNames, hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
 import { parseTickState, type TickState } from "./tick_state.ts";
 
 /** A finding of `baton doctor`. */
@@ -28,12 +28,21 @@ export async function diagnoseSchedules(
   const folder = folderOf("ticks", root);
   const names = [...await childNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
-    const ids = await childNames(zk, `${folder}/${name}`);
+    const lock = `lock ${JSON.stringify(decodeLockName(name))}`;
+    const hidden: ScheduleFinding = {
+      ...{
+        kind: "warning",
+        where: lock,
+        what: "an ACL hides a schedule of it from this client, so that it was not checked",
+      },
+    };
+    const ids = await hiddenIfNoAuth(childNames(zk, `${folder}/${name}`));
+    if (ids === "hidden") return [hidden];
     const found = await Promise.all(ids.map(async (id): Promise<ScheduleFinding[]> => {
       const path = `${folder}/${name}/${id}`;
-      const read = await nullIfNoNode(zk.getData(path));
+      const read = await hiddenIfNoAuth(nullIfNoNode(zk.getData(path)));
+      if (read === "hidden") return [hidden];
       if (read === null) return [];
-      const lock = `lock ${JSON.stringify(decodeLockName(name))}`;
       try {
         return diagnoseSchedule(lock, parseTickState(read.data, path), nowMs);
       } catch (thrown) {

@@ -21,6 +21,7 @@ import {
   readAfterOwnWrites,
   retryOnConnectionLoss,
 } from "../request_errors.ts";
+import { folderOf } from "../lock/lock_path.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 import { clearSometimes } from "../history/clear_history.ts";
 import { schedulesCleaner } from "./clear_old_ticks.ts";
@@ -41,9 +42,11 @@ import {
   type HistoryLimits,
   historyLimitsDefault,
   historyPath,
+  noHistory,
   readHead,
 } from "../history/history_log.ts";
 import { emptyRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
+import { TickFoundBusy, TickIsNear, TickSettled } from "./tick_errors.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
 /** `Schedule` is one. */
@@ -86,27 +89,6 @@ export interface TickOptions {
 /** How the command of a tick ended. The next call records that it was lost. */
 export type TickEnd = RecordedEnd & { readonly result: "done" | "failed" | "stopped" };
 
-/** Thrown by a call that is a little early: the next tick begins after this time. */
-export class TickIsNear extends Error {
-  readonly waitMs: number;
-
-  constructor(waitMs: number) {
-    super(`The next tick begins in ${waitMs} ms`);
-    this.waitMs = waitMs;
-  }
-}
-
-/** No tick is for this call: TICK_DONE_ELSEWHERE or TICK_NOT_DUE. */
-export class TickSettled extends BatonError {
-  /** A try runs, or failed and may be tried again: a later call may have to take it. */
-  readonly isOpen: boolean;
-
-  constructor(code: "TICK_DONE_ELSEWHERE" | "TICK_NOT_DUE", message: string, isOpen: boolean) {
-    super(code, message);
-    this.isOpen = isOpen;
-  }
-}
-
 interface ReadNodes {
   /** Null: the node does not exist. */
   readonly state: TickState | null;
@@ -134,6 +116,7 @@ export class TickClaim implements GrantClaim {
   #serverTime: { readonly guid: string; readonly ms: number; readonly atMs: number } | null = null;
   #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
   #refusals = { of: "", count: 0 };
+  #unrecorded: string | null = null;
 
   constructor(zk: ZooKeeper, name: string, options: TickOptions) {
     this.#zk = zk;
@@ -147,6 +130,11 @@ export class TickClaim implements GrantClaim {
   /** The tick of the last request for a grant. */
   get run(): TickAttempt | null {
     return this.#claimed?.run ?? null;
+  }
+
+  /** The reason why nothing is written to the history: the servers refuse it. Null: they do not. */
+  get unrecorded(): string | null {
+    return this.#unrecorded;
   }
 
   /** Throws TICK_DONE_ELSEWHERE if the schedule shows, without a place in the queue, that nothing is due. */
@@ -169,7 +157,10 @@ export class TickClaim implements GrantClaim {
   async read(): Promise<void> {
     const [found, head, folder, shard] = await Promise.all([
       nullIfNoNode(this.#zk.getData(this.#path)),
-      readHead(this.#zk, this.#history),
+      readHead(this.#zk, this.#history).catch((thrown: unknown) => {
+        if (this.isRefusedHistory(thrown)) return noHistory;
+        throw thrown;
+      }),
       this.#zk.exists(this.#folder),
       this.#zk.exists(folderOfHistory(this.#history)),
     ]);
@@ -218,6 +209,14 @@ export class TickClaim implements GrantClaim {
     }
   }
 
+  /** The history decides nothing: what an ACL or a quota refuses is left out from now on, and must not refuse the tick. */
+  isRefusedHistory(thrown: unknown): boolean {
+    if (!isRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
+    if (!thrown.path.startsWith(folderOf("history", this.#options.root))) return false;
+    this.#unrecorded ??= thrown.message;
+    return true;
+  }
+
   /** The command of the tick never starts: the same try is left to another call. Another call may have taken it for lost before. */
   async giveBack({ guid, holderPath }: { readonly guid: string; readonly holderPath: string }): Promise<void> {
     for (let tries = 0; tries < refusalsMax; tries++) {
@@ -246,6 +245,7 @@ export class TickClaim implements GrantClaim {
         await this.#clear(requests);
         return null;
       } catch (thrown) {
+        if (this.isRefusedHistory(thrown)) continue;
         if (isTransient(thrown) && !this.#zk.session.ended.aborted) {
           if (await this.#hasEnded(lease)) return null;
           continue;
@@ -334,8 +334,13 @@ export class TickClaim implements GrantClaim {
   /** Returns false if the write was refused: another call was faster. */
   async #write(state: TickState, records: readonly HistoryRecord[]): Promise<boolean> {
     await this.#createMissingParents();
-    const writing = this.#zk.multi(this.#requests(state, records));
-    return await nullIfRefused(writing, "BADVERSION", "NONODE", "NODEEXISTS") !== null;
+    try {
+      const writing = this.#zk.multi(this.#requests(state, records));
+      return await nullIfRefused(writing, "BADVERSION", "NONODE", "NODEEXISTS") !== null;
+    } catch (thrown) {
+      if (this.isRefusedHistory(thrown)) return false;
+      throw thrown;
+    }
   }
 
   #requests(state: TickState, records: readonly HistoryRecord[]): MultiRequest[] {
@@ -348,7 +353,7 @@ export class TickClaim implements GrantClaim {
     ];
     const of = `${version} ${head.version}`; // a write of another call is no sign that the history cannot be written
     this.#refusals = { of, count: this.#refusals.of === of ? this.#refusals.count + 1 : 0 };
-    const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax;
+    const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax && this.#unrecorded === null;
     return isHistoryWritten
       ? [...ticks, ...appendRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
       : ticks;
@@ -359,7 +364,10 @@ export class TickClaim implements GrantClaim {
     const { hasFolder, hasShard } = this.#read as ReadNodes;
     const { acl } = this.#options;
     if (!hasFolder) await createParents(this.#zk, this.#folder, acl);
-    if (!hasShard) await createParents(this.#zk, folderOfHistory(this.#history), acl);
+    if (hasShard || this.#unrecorded !== null) return;
+    await createParents(this.#zk, folderOfHistory(this.#history), acl).catch((thrown: unknown) => {
+      if (!this.isRefusedHistory(thrown)) throw thrown;
+    });
   }
 
   #stateWith({ uptoMs, open, retry }: TickProgress): TickState {
@@ -486,15 +494,5 @@ export class TickClaim implements GrantClaim {
 
   #timeOf(ms: number): string {
     return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
-  }
-}
-
-/** The lock was busy when a tick was due; the tick is recorded as skipped. */
-export class TickFoundBusy extends Error {
-  readonly tick: string;
-
-  constructor(tick: string) {
-    super(`The tick ${tick} is skipped: the lock is busy`);
-    this.tick = tick;
   }
 }
