@@ -2,7 +2,7 @@
  * Kills all processes of a job, pass by pass, until two passes in a row find none alive. The guard is not the parent of the command:
  * known_processes.ts decides which processes belong to the job.
  */
-import process from "node:process";
+import { system } from "../../support/own_process.ts";
 import { StopRounds } from "../proc/stop_rounds.ts";
 import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
@@ -16,7 +16,6 @@ import {
 } from "../proc/process_table.ts";
 import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
-import { readFileSync } from "node:fs";
 
 /** Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs. */
 const unknownChildMs = 1000;
@@ -116,7 +115,7 @@ export class JobKill {
     const { child } = this.#job;
     if (!hasProcessTable() || hidesProcesses() || this.#wasBeingStarted) return true;
     // The guard is older than any command that was not reported to it.
-    const sinceTicks = (child ?? readProcess(process.pid))?.startTicks ?? 0;
+    const sinceTicks = (child ?? readProcess(system.pid))?.startTicks ?? 0;
     const takesOrphans = ancestors();
     return this.#lastFound.unreadable.some((pid) => {
       const row = probeProcess(pid);
@@ -186,9 +185,9 @@ const procProbes: ProcProbes = {
   pids: listProcesses,
   row: probeProcess,
   program: programOf,
-  mounts: () => readFileSync("/proc/self/mountinfo", "utf8"),
+  mounts: () => system.readText("/proc/self/mountinfo", "utf8"),
   mayReadAll() {
-    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
+    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(system.readText("/proc/self/status"))?.[1] ?? "0";
     return (BigInt(`0x${rights}`) >> sysPtrace & 1n) === 1n;
   },
 };
@@ -197,12 +196,12 @@ const procProbes: ProcProbes = {
  * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no cookie yet: it is a
  * copy of baton, and runs the same program as the guard.
  */
-export function isBeingStarted(system = procProbes): boolean {
+export function isBeingStarted(probes = procProbes): boolean {
   try {
-    return system.pids().some((pid) => {
-      const row = system.row(pid);
+    return probes.pids().some((pid) => {
+      const row = probes.row(pid);
       if (row === "unknown") return true;
-      return row !== null && row.isCopy && !row.dead && system.program(pid) === system.program(process.pid);
+      return row !== null && row.isCopy && !row.dead && probes.program(pid) === probes.program(system.pid);
     });
   } catch {
     return true;
@@ -210,10 +209,10 @@ export function isBeingStarted(system = procProbes): boolean {
 }
 
 /** Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are then invisible. */
-export function hidesProcesses(system = procProbes): boolean {
+export function hidesProcesses(probes = procProbes): boolean {
   try {
-    const procs = system.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
-    return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !system.mayReadAll();
+    const procs = probes.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
+    return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !probes.mayReadAll();
   } catch {
     return true;
   }
