@@ -17,7 +17,10 @@ import {
 import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
-/** Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs. */
+/**
+ * Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs.
+ * While a process may be about to become it, the wait goes on.
+ */
 const unknownChildMs = 1000;
 
 /** Milliseconds after which it gives up on a process that cannot be killed (it waits in the kernel, or belongs to another user). */
@@ -28,9 +31,9 @@ export interface JobKillResult {
   readonly clearedAtMs: number;
   /**
    * Every process of the job is certainly dead, so that its lock may be given to another holder. False in doubt:
-   * - it gave up: a process stayed alive, or processes came and went too fast to be sure;
+   * - it gave up: a process stayed alive, or processes came and went too fast to be sure, or no command was reported, and a
+   *   process may still be about to become it (execve) and to show its cookie;
    * - there is no process table (macOS; /proc of another PID namespace);
-   * - no command was reported, and a process may be about to become it (execve) and to show its cookie;
    * - /proc shows only this user's processes (hidepid), and other users' processes may belong to the job;
    * - an orphan of another user, whose environment cannot be read, was started after the command: it may belong to the
    *   job (sudo, setuid).
@@ -49,7 +52,6 @@ export class JobKill {
   readonly #group: GroupWatch | null;
   #lastFound: KnownSnapshot = { alive: [], isCertain: false, unreadable: [] };
   #emptyChecks = 0;
-  #wasBeingStarted = false;
   #clearedAtMs: number;
 
   /** `copies`: the forked subshells of a command that may have some. `group`: null when no command was reported. */
@@ -76,12 +78,12 @@ export class JobKill {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
     const isLast = this.#emptyChecks > 0 && this.#libc.bootTimeMs() >= settledMs;
     // Checked before the pass: a process that has become the command by then shows its cookie in the pass.
-    this.#wasBeingStarted = isLast && this.#job.child === null && isBeingStarted();
+    const wasBeingStarted = isLast && this.#job.child === null && isBeingStarted();
     const isEmpty = hasProcessTable() ? this.#killAll() : !this.#killKnown();
     const nowMs = this.#libc.bootTimeMs();
     if (!isEmpty) this.#emptyChecks = 0;
     else if (this.#emptyChecks++ === 0) this.#clearedAtMs = nowMs;
-    const isCleared = isLast && isEmpty;
+    const isCleared = isLast && isEmpty && !wasBeingStarted;
     if (!isCleared && nowMs < this.#startMs + killMsMax) return null;
     this.#rounds.close();
     if (!isCleared) return { clearedAtMs: Infinity, isCertain: false };
@@ -113,7 +115,7 @@ export class JobKill {
 
   #isInDoubt(): boolean {
     const { child } = this.#job;
-    if (!hasProcessTable() || hidesProcesses() || this.#wasBeingStarted) return true;
+    if (!hasProcessTable() || hidesProcesses()) return true;
     // The guard is older than any command that was not reported to it.
     const sinceTicks = (child ?? readProcess(system.pid))?.startTicks ?? 0;
     const takesOrphans = ancestors();
