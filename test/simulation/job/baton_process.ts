@@ -207,10 +207,11 @@ export class BatonProcess {
         lines.forEach(onLine);
       });
     };
-    const sim = new SimProcess(machine, `${process.name} guard`, async () => {
+    const sim = new SimProcess(machine, `${process.name} guard`, () => {
       // It loads its code first.
       const lateMs = this.#chance.is(0.05) ? this.#chance.between(100, 3000) : this.#chance.between(3, 40);
       sim.startTimer(lateMs, () => void runGuard(guard, input, { network: this.#places.network }));
+      return Promise.resolve();
     });
     const own = os.start(this.own, guardProgram, { sim, owner: this });
     os.setSession(own);

@@ -185,6 +185,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
     if (known !== undefined) return known;
     const os = new SimOs(machine, options);
     os.onKill = (by, to, signal) => oracle.signalled(by, to, signal);
+    os.onAdopt = (parent) => void (parent.sim !== null && world.count("mark orphan adopted by baton"));
     systems.set(machine, os);
     if (options.hasStrangers) startStrangers(os, { untilMs: options.quietMs });
     return os;
@@ -212,7 +213,23 @@ export const jobSimulation: Simulation = {
   name: "job",
   plan: (seed) => withJobFaults(atCommits(drawPlan("job", seed, drawOptions))),
   run,
-  marks: [...recipeMarks, "grants"],
-  gateSeeds: 40,
+  marks: [
+    ...recipeMarks,
+    ...["grants", "effect signal", "mark guard ends the session", "mark guard kills a process"],
+    ...["mark kill of guard", "mark stop of guard", "mark kill of baton: both", "mark stop of baton: both"],
+    ...["mark kill of baton: start", "mark stop of baton: start"],
+    ...["mark stranger with a number that was used before", "mark orphan adopted by baton"],
+    ...["frozen", "resumed", "guard_kills", "guard_replaced", "killing", "leftovers_stopped", "leftovers_left"]
+      .map((kind) => `mark supervision: ${kind}`),
+    ...["exited", "signaled", "lost", "time_limit", "breach"].map((kind) => `mark ended: ${kind}`),
+    ...[
+      "suspended machine",
+      "waits in the kernel",
+      "neither baton nor guard runs",
+      "a daemon that the guard cannot find",
+    ]
+      .map((reason) => `mark outside the promise: ${reason}`),
+  ],
+  gateSeeds: 30,
   traceSeeds: { from: 1, seeds: 2 },
 };

@@ -117,7 +117,8 @@ export class SimOs {
   init: OsProcess;
   /** Told of each signal that a process sends to another one, before it arrives. */
   onKill: (by: OsProcess, to: OsProcess, signal: SignalName) => void = () => {};
-  onDeath: (process: OsProcess) => void = () => {};
+  /** Told of the process that takes an orphan. */
+  onAdopt: (parent: OsProcess) => void = () => {};
   readonly #queue = new EventQueue<OsEvent>();
   #sequence = 0;
   #nextPid: number;
@@ -233,7 +234,6 @@ export class SimOs {
       `${this.machine.name}: ${process.pid} ${process.program.args[0]} ends: ${exit.code ?? exit.signal}`
     );
     this.closePipes(process);
-    this.onDeath(process);
     for (const child of [...process.children]) this.#adopt(child, process);
     const { parent } = process;
     if (parent === null) return this.#remove(process);
@@ -325,6 +325,7 @@ export class SimOs {
     dead.children.splice(dead.children.indexOf(child), 1);
     child.parent = parent;
     parent.children.push(child);
+    this.onAdopt(parent);
     if (child.state === "zombie" && parent === this.init) this.reap(child);
   }
 

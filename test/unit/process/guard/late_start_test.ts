@@ -30,7 +30,8 @@ function machine(becomesAtMs: number) {
     pid: guard,
     readText: (path) => files(path) ?? missing(),
     list: (path) => path === "/proc" ? [String(guard), ...isDead ? [] : [String(copy)]] : missing(),
-    readLink: (path) => path === "/proc/self" ? String(guard) : path.endsWith(`/${copy}/exe`) && isCommand() ? "/bin/job" : "/bin/baton",
+    readLink: (path) =>
+      path === "/proc/self" ? String(guard) : path.endsWith(`/${copy}/exe`) && isCommand() ? "/bin/job" : "/bin/baton",
     keepOpen: missing,
     kill: (pid, signal) => {
       if (pid !== copy || isDead) missing();
