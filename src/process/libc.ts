@@ -4,6 +4,7 @@
  */
 import { constants } from "node:os";
 import process from "node:process";
+import { type ProcessSystem, system } from "../support/own_process.ts";
 
 export type Libc = ReturnType<typeof describe>;
 
@@ -37,12 +38,21 @@ interface DenoFfi {
   UnsafePointer: { of(bytes: Uint8Array): unknown; value(pointer: unknown): bigint };
 }
 
-let loaded: Promise<Libc | null> | undefined;
+/** Some calls change a state of the process, so that each process of a simulation has its own. */
+const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 
 /** Returns null where libc cannot be called; callers work without it. Loaded once, in about 0.5 ms. */
 export function loadLibc(): Promise<Libc | null> {
-  loaded ??= open().then((library) => library && describe(library));
-  return loaded;
+  const known = loaded.get(system);
+  if (known !== undefined) return known;
+  const loading = open().then((library) => library && describe(library));
+  loaded.set(system, loading);
+  return loading;
+}
+
+/** Makes `libc` what a process with this system loads, for a simulation. */
+export function provideLibc(of: ProcessSystem, libc: Libc): void {
+  loaded.set(of, Promise.resolve(libc));
 }
 
 async function open(): Promise<Library | null> {

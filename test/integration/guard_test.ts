@@ -5,7 +5,7 @@ import { childLine, watchLine } from "../../src/process/guard/guard_state.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import { cookieEnvironment, descendantsOf, readProcess } from "../../src/process/proc/process_table.ts";
 import { isKeeperProcess } from "../support/keeper_process.ts";
-import { keeperVariable } from "../../src/support/own_children.ts";
+import { keeperVariable } from "../../src/support/own_process.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { eventually } from "../support/eventually.ts";
 import { runtimes } from "../support/supervise_run.ts";

@@ -161,11 +161,13 @@ class FaultInForce {
     const { life } = this.#process;
     const stopped = processes.filter(({ state }) => state === "running").map((one) => ({ one, life: one.life }));
     for (const { one } of stopped) one.stop();
+    if (kind === "suspend") this.#machine.beginSuspend();
     this.#later(forMs, () => {
       if (this.#process.life === life) {
         if (this.#process.hasBacklog) this.#took(kind);
         atEnd();
       }
+      if (kind === "suspend") this.#machine.endSuspend();
       for (const { one, life } of stopped) if (one.life === life) one.resume();
     });
   }

@@ -18,11 +18,13 @@ export type Fault =
     | { readonly kind: "disk full" | "disk failing"; readonly forMs: number }
     /** A bit of what is stored is another one, from a start of the process on; worlds that have it draw it themselves. */
     | { readonly kind: "flipped bit"; readonly forMs: number }
+    /** For a process that has signals; drawn by its world. */
+    | { readonly kind: "signal"; readonly signal: NodeJS.Signals }
   );
 
 export type FaultKind = Fault["kind"];
 
-export const faultKinds: readonly FaultKind[] = [
+export const faultKinds: readonly Exclude<FaultKind, "signal">[] = [
   ...["reset", "half open", "cut", "delay", "kill", "lose", "stop", "suspend"] as const,
   ...["wall step", "busy", "disk slow", "disk full", "disk failing"] as const,
 ];
@@ -60,7 +62,7 @@ function drawFollower(chance: Chance, fault: Fault, { untilMs, sessionTimeoutMs:
   return { at, kind: "cut", target: fault.target, direction: "both", forMs };
 }
 
-function drawFault(chance: Chance, kind: FaultKind, at: number, options: FaultPlanOptions): Fault {
+function drawFault(chance: Chance, kind: Exclude<FaultKind, "signal">, at: number, options: FaultPlanOptions): Fault {
   const { sessionTimeoutMs: T, clients, server, untilMs } = options;
   // A fault of the server concerns all clients: most faults are those of a client.
   const target = diskFaults.includes(kind) || chance.is(kind === "wall step" ? 0.6 : 0.2)

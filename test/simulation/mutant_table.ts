@@ -1,4 +1,5 @@
 /** The defects that mutants.ts puts back, and how the simulation must show each. */
+import { jobMutants } from "./job/job_mutants.ts";
 import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
 import { retryMutants } from "./retry/retry_mutants.ts";
 import { znodeMutants } from "./znode/znode_mutants.ts";
@@ -484,6 +485,7 @@ export const mutants: readonly Mutant[] = [
     from: 91,
     seeds: 100,
   },
+  ...jobMutants,
   ...pubsubMutants,
   ...retryMutants,
   ...znodeMutants,

@@ -12,7 +12,7 @@ import { dial } from "../../sockets/dial.ts";
 import { abortable } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { keeperVariable, registerChild } from "../../support/own_children.ts";
+import { keeperVariable, registerChild } from "../../support/own_process.ts";
 import { errnoOf } from "../../support/write_whole.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";

@@ -1,7 +1,7 @@
 /** baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies while it is needed. */
-import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
+import { system } from "../../support/own_process.ts";
 import { type HelperProcess, markAsEnding, startHelper } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { argumentsOf, otherNamespaceReason } from "../proc/process_table.ts";
@@ -156,7 +156,7 @@ class GuardHandle implements Guard {
 
   setSession(handle: string | null): void {
     if (this.#done) return;
-    this.#session = handle === null ? null : { owner: process.pid, handle };
+    this.#session = handle === null ? null : { owner: system.pid, handle };
     void this.#write(sessionLine(this.#session));
   }
 

@@ -45,8 +45,16 @@ export async function runGuard(endSession: (handle: string) => Promise<unknown>)
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
   libc.setProcessName(guardName);
   if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInherited(libc);
-  const session = new GuardLoop(libc).run();
-  if (session !== null) await endSession(session.handle);
+  const loop = new GuardLoop(libc);
+  for (let isReadable = false;;) {
+    const next = loop.step(isReadable);
+    if (next.kind === "end") {
+      if (next.session !== null) await endSession(next.session.handle);
+      return;
+    }
+    if (next.kind === "wait") isReadable = libc.waitReadable(input, next.forMs);
+    else libc.sleep(next.forMs);
+  }
 }
 
 /** A job whose deadline has passed. Later renewals of the deadline are ignored. */
@@ -57,7 +65,13 @@ interface StartedKill {
   isOver: boolean;
 }
 
-class GuardLoop {
+/** The next action of the guard. `wait`: for the pipe, for this time at most; `sleep`: the pipe has ended. `session`: the one to end; null for none. */
+export type GuardStep =
+  | { readonly kind: "wait" | "sleep"; readonly forMs: number }
+  | { readonly kind: "end"; readonly session: GuardedSession | null };
+
+/** The guard between two waits. */
+export class GuardLoop {
   readonly #libc: Libc;
   readonly #pipe: PipeLines;
   readonly #kills = new Map<string, StartedKill>();
@@ -66,20 +80,18 @@ class GuardLoop {
   readonly #groups = new WeakMap<GuardedChild, GroupWatch>();
   #groupsAtMs = 0;
   #state: GuardState = idleGuard;
+  #clearing: Clearing | null = null;
 
   constructor(libc: Libc) {
     this.#libc = libc;
     this.#pipe = new PipeLines(libc);
+    report(libc, "ready");
   }
 
-  /** Returns the session that is to be ended; null for none. */
-  run(): GuardedSession | null {
-    report(this.#libc, "ready");
-    for (;;) {
-      this.#checkGroups();
-      this.#recordOverdue();
-      const needsPass = this.#killOverdue();
-      if (!this.#libc.waitReadable(input, this.#nextWakeMs(needsPass))) continue;
+  /** `isReadable`: there is something to read, or the pipe has ended. */
+  step(isReadable: boolean): GuardStep {
+    if (this.#clearing !== null) return this.#clearing.step();
+    if (isReadable) {
       const lines = this.#pipe.read();
       if (lines === null) {
         // The lines that could not be read may have named another job.
@@ -90,9 +102,13 @@ class GuardLoop {
       this.#recordOverdue();
       for (const line of lines) this.#state = readGuardLine(this.#state, line);
       this.#recordShells();
-      if (this.#state.done) return null;
+      if (this.#state.done) return { kind: "end", session: null };
       for (const cookie of this.#kills.keys()) if (!this.#state.jobs.has(cookie)) this.#kills.delete(cookie);
     }
+    this.#checkGroups();
+    this.#recordOverdue();
+    const needsPass = this.#killOverdue();
+    return { kind: "wait", forMs: this.#nextWakeMs(needsPass) };
   }
 
   #nextWakeMs(needsPass: boolean): number {
@@ -130,26 +146,10 @@ class GuardLoop {
   }
 
   /** Kills all jobs after the pipe has ended. There is no deadline and no reader left. */
-  #clearAll(): GuardedSession | null {
+  #clearAll(): GuardStep {
     const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
-    const ends = new Map<string, JobKillResult>();
-    for (;;) {
-      for (const [cookie, kill] of kills) {
-        const end = ends.get(cookie) ?? kill.killOnce();
-        if (end !== null) ends.set(cookie, end);
-      }
-      if (ends.size === kills.size) break;
-      this.#libc.sleep(killPauseMs);
-    }
-    const lastMs = this.#libc.bootTimeMs() + dyingMs;
-    for (;;) {
-      const session = sessionToEnd(this.#state, {
-        isGone: (pid) => this.#libc.parentPid() !== pid,
-        isCleared: (cookie) => ends.get(cookie)?.isCertain ?? false,
-      });
-      if (session !== null || this.#state.session === null || this.#libc.bootTimeMs() >= lastMs) return session;
-      this.#libc.sleep(killPauseMs);
-    }
+    this.#clearing = new Clearing(this.#state, kills, this.#libc);
+    return this.#clearing.step();
   }
 
   #killOf(cookie: string): JobKill {
@@ -179,6 +179,37 @@ class GuardLoop {
       this.#copies.set(cookie, new ForkedSubshells(child.pid, Math.floor(this.#libc.bootTimeMs() / 10)));
     }
     for (const cookie of this.#copies.keys()) if (!this.#state.jobs.has(cookie)) this.#copies.delete(cookie);
+  }
+}
+
+/** The end of a guard whose pipe has ended: all jobs are killed, then baton's last thread has to die. */
+class Clearing {
+  readonly #state: GuardState;
+  readonly #kills: ReadonlyMap<string, JobKill>;
+  readonly #libc: Libc;
+  readonly #ends = new Map<string, JobKillResult>();
+  /** When the wait for baton's death is given up; null while a job has to be killed. */
+  #lastMs: number | null = null;
+
+  constructor(state: GuardState, kills: ReadonlyMap<string, JobKill>, libc: Libc) {
+    this.#state = state;
+    this.#kills = kills;
+    this.#libc = libc;
+  }
+
+  step(): GuardStep {
+    for (const [cookie, kill] of this.#kills) {
+      const end = this.#ends.get(cookie) ?? kill.killOnce();
+      if (end !== null) this.#ends.set(cookie, end);
+    }
+    if (this.#ends.size < this.#kills.size) return { kind: "sleep", forMs: killPauseMs };
+    this.#lastMs ??= this.#libc.bootTimeMs() + dyingMs;
+    const session = sessionToEnd(this.#state, {
+      isGone: (pid) => this.#libc.parentPid() !== pid,
+      isCleared: (cookie) => this.#ends.get(cookie)?.isCertain ?? false,
+    });
+    const isOver = session !== null || this.#state.session === null || this.#libc.bootTimeMs() >= this.#lastMs;
+    return isOver ? { kind: "end", session } : { kind: "sleep", forMs: killPauseMs };
   }
 }
 

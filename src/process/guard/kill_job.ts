@@ -2,7 +2,7 @@
  * Kills all processes of a job, pass by pass, until two passes in a row find none alive. The guard is not the parent of the command:
  * known_processes.ts decides which processes belong to the job.
  */
-import process from "node:process";
+import { system } from "../../support/own_process.ts";
 import { StopRounds } from "../proc/stop_rounds.ts";
 import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import type { Libc } from "../libc.ts";
@@ -16,9 +16,11 @@ import {
 } from "../proc/process_table.ts";
 import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
-import { readFileSync } from "node:fs";
 
-/** Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs. */
+/**
+ * Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs.
+ * While a process may be about to become it, the wait goes on.
+ */
 const unknownChildMs = 1000;
 
 /** Milliseconds after which it gives up on a process that cannot be killed (it waits in the kernel, or belongs to another user). */
@@ -29,9 +31,9 @@ export interface JobKillResult {
   readonly clearedAtMs: number;
   /**
    * Every process of the job is certainly dead, so that its lock may be given to another holder. False in doubt:
-   * - it gave up: a process stayed alive, or processes came and went too fast to be sure;
+   * - it gave up: a process stayed alive, or processes came and went too fast to be sure, or no command was reported, and a
+   *   process may still be about to become it (execve) and to show its cookie;
    * - there is no process table (macOS; /proc of another PID namespace);
-   * - no command was reported, and a process may be about to become it (execve) and to show its cookie;
    * - /proc shows only this user's processes (hidepid), and other users' processes may belong to the job;
    * - an orphan of another user, whose environment cannot be read, was started after the command: it may belong to the
    *   job (sudo, setuid).
@@ -50,7 +52,6 @@ export class JobKill {
   readonly #group: GroupWatch | null;
   #lastFound: KnownSnapshot = { alive: [], isCertain: false, unreadable: [] };
   #emptyChecks = 0;
-  #wasBeingStarted = false;
   #clearedAtMs: number;
 
   /** `copies`: the forked subshells of a command that may have some. `group`: null when no command was reported. */
@@ -77,12 +78,12 @@ export class JobKill {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
     const isLast = this.#emptyChecks > 0 && this.#libc.bootTimeMs() >= settledMs;
     // Checked before the pass: a process that has become the command by then shows its cookie in the pass.
-    this.#wasBeingStarted = isLast && this.#job.child === null && isBeingStarted();
+    const wasBeingStarted = isLast && this.#job.child === null && isBeingStarted();
     const isEmpty = hasProcessTable() ? this.#killAll() : !this.#killKnown();
     const nowMs = this.#libc.bootTimeMs();
     if (!isEmpty) this.#emptyChecks = 0;
     else if (this.#emptyChecks++ === 0) this.#clearedAtMs = nowMs;
-    const isCleared = isLast && isEmpty;
+    const isCleared = isLast && isEmpty && !wasBeingStarted;
     if (!isCleared && nowMs < this.#startMs + killMsMax) return null;
     this.#rounds.close();
     if (!isCleared) return { clearedAtMs: Infinity, isCertain: false };
@@ -114,9 +115,9 @@ export class JobKill {
 
   #isInDoubt(): boolean {
     const { child } = this.#job;
-    if (!hasProcessTable() || hidesProcesses() || this.#wasBeingStarted) return true;
+    if (!hasProcessTable() || hidesProcesses()) return true;
     // The guard is older than any command that was not reported to it.
-    const sinceTicks = (child ?? readProcess(process.pid))?.startTicks ?? 0;
+    const sinceTicks = (child ?? readProcess(system.pid))?.startTicks ?? 0;
     const takesOrphans = ancestors();
     return this.#lastFound.unreadable.some((pid) => {
       const row = probeProcess(pid);
@@ -186,9 +187,9 @@ const procProbes: ProcProbes = {
   pids: listProcesses,
   row: probeProcess,
   program: programOf,
-  mounts: () => readFileSync("/proc/self/mountinfo", "utf8"),
+  mounts: () => system.readText("/proc/self/mountinfo", "utf8"),
   mayReadAll() {
-    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
+    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(system.readText("/proc/self/status"))?.[1] ?? "0";
     return (BigInt(`0x${rights}`) >> sysPtrace & 1n) === 1n;
   },
 };
@@ -197,12 +198,12 @@ const procProbes: ProcProbes = {
  * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no cookie yet: it is a
  * copy of baton, and runs the same program as the guard.
  */
-export function isBeingStarted(system = procProbes): boolean {
+export function isBeingStarted(probes = procProbes): boolean {
   try {
-    return system.pids().some((pid) => {
-      const row = system.row(pid);
+    return probes.pids().some((pid) => {
+      const row = probes.row(pid);
       if (row === "unknown") return true;
-      return row !== null && row.isCopy && !row.dead && system.program(pid) === system.program(process.pid);
+      return row !== null && row.isCopy && !row.dead && probes.program(pid) === probes.program(system.pid);
     });
   } catch {
     return true;
@@ -210,10 +211,10 @@ export function isBeingStarted(system = procProbes): boolean {
 }
 
 /** Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are then invisible. */
-export function hidesProcesses(system = procProbes): boolean {
+export function hidesProcesses(probes = procProbes): boolean {
   try {
-    const procs = system.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
-    return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !system.mayReadAll();
+    const procs = probes.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
+    return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !probes.mayReadAll();
   } catch {
     return true;
   }

@@ -2,8 +2,7 @@
  * Recognizes the subshells that a shell leaves behind when it ends, as copies of it. They carry no mark, because the shell's own
  * environment has none (the programs that they run carry it), and their parent has ended. Linux only.
  */
-import { readFileSync, readlinkSync } from "node:fs";
-import process from "node:process";
+import { system } from "../../support/own_process.ts";
 import { type ProcessRow, readProcess } from "./process_table.ts";
 
 export class ForkedSubshells {
@@ -43,8 +42,8 @@ export class ForkedSubshells {
  */
 export function fingerprintOf(pid: number): string | null {
   try {
-    const [args, variables] = ["cmdline", "environ"].map((file) => readFileSync(`/proc/${pid}/${file}`, "latin1"));
-    return `${readlinkSync(`/proc/${pid}/exe`)}\n${args}\n${variables}`;
+    const [args, variables] = ["cmdline", "environ"].map((file) => system.readText(`/proc/${pid}/${file}`));
+    return `${system.readLink(`/proc/${pid}/exe`)}\n${args}\n${variables}`;
   } catch {
     return null;
   }
@@ -56,7 +55,7 @@ const ancestorsMax = 64;
 /** The ancestors of this process, one of which adopts orphans. */
 export function ancestors(): Set<number> {
   const found = new Set([1]);
-  let row = readProcess(process.pid);
+  let row = readProcess(system.pid);
   while (row !== null && row.parent > 1 && found.size < ancestorsMax) {
     found.add(row.parent);
     row = readProcess(row.parent);

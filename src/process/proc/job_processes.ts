@@ -3,7 +3,7 @@
  * baton adopts orphans, so that all processes of the command are its descendants. Where that fails they are found by process group
  * and by the mark in their environment; without /proc (macOS) by the process group alone.
  */
-import { isAdopted, isOwnHelper } from "../../support/own_children.ts";
+import { isAdopted, isOwnHelper, system } from "../../support/own_process.ts";
 import { StopRounds } from "./stop_rounds.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
@@ -16,7 +16,6 @@ import {
   readProcess,
   sendSignal,
 } from "./process_table.ts";
-import process from "node:process";
 
 interface CommandProcess {
   readonly pid: number;
@@ -143,13 +142,13 @@ function isNotOfTheCommand(pid: number): boolean {
  * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would otherwise
  * leave thousands of zombies, each of which every search for a living process would read.
  */
-export function reapAdopted(libc: Libc, children: readonly number[] = childrenOf(process.pid)): number[] {
+export function reapAdopted(libc: Libc, children: readonly number[] = childrenOf(system.pid)): number[] {
   return children.filter((pid) => isAdopted(pid) && libc.reap(pid));
 }
 
 /** All descendants. The orphans that were reaped now come first: they may have left children. `skip` leaves out a child and all below it. */
 export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
-  const children = childrenOf(process.pid);
+  const children = childrenOf(system.pid);
   const reaped = new Set(reapAdopted(libc, children));
   const rest = children.filter((pid) => !reaped.has(pid) && !skip(pid));
   return [...reaped, ...rest.flatMap((pid) => [pid, ...descendantsOf(pid, skip)])];

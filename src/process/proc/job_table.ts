@@ -2,8 +2,7 @@
  * The commands (jobs) that one baton supervises at the same time, and the owners of the processes below it. Reads /proc and remembers
  * the owners it found; attribute_processes.ts decides them.
  */
-import process from "node:process";
-import { isOwnHelper } from "../../support/own_children.ts";
+import { isOwnHelper, system } from "../../support/own_process.ts";
 import { CommandProcesses, descendantsAfterReaping, findLiving, reapAdopted } from "./job_processes.ts";
 import { attributeProcesses, type ObservedProcess, type Owners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
@@ -124,7 +123,7 @@ function unreadableProcess(pid: number, parent: number): ObservedProcess {
 }
 
 function parentAmong(pids: readonly number[], child: number): number {
-  return pids.find((pid) => childrenOf(pid).includes(child)) ?? process.pid;
+  return pids.find((pid) => childrenOf(pid).includes(child)) ?? system.pid;
 }
 
 /** The processes of one job among several. Used where this process adopts orphans; elsewhere JobProcesses finds them. */

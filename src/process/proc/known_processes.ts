@@ -15,8 +15,7 @@ import {
   type ProcessRow,
 } from "./process_table.ts";
 import type { ForkedSubshells } from "./forked_subshells.ts";
-import { readFileSync } from "node:fs";
-import process from "node:process";
+import { system } from "../../support/own_process.ts";
 
 export interface KnownSnapshot {
   /** The command is the first one if it is alive. */
@@ -154,7 +153,7 @@ class MarkedProcesses {
     let isCertain = pids !== null;
     // The newest first: a chain of processes that replace each other moves on quickly.
     for (const pid of pids?.reverse() ?? []) {
-      if (pid === process.pid || this.#others.has(pid)) continue;
+      if (pid === system.pid || this.#others.has(pid)) continue;
       const kind = kindOf(pid, marks);
       if (kind === "marked") {
         found.push(pid);
@@ -218,7 +217,7 @@ function listIfPossible(): number[] | null {
 /** The number of pids; the kernel's old default where it cannot be read. */
 function pidMax(): number {
   try {
-    return Number(readFileSync("/proc/sys/kernel/pid_max", "latin1"));
+    return Number(system.readText("/proc/sys/kernel/pid_max"));
   } catch {
     return 32_768;
   }

@@ -2,9 +2,9 @@
  * Reads processes from /proc on Linux: parents and children, groups, marks in the environment. Every result is a snapshot: a
  * process may have ended or forked before the result is used.
  */
-import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
+import { existsSync } from "node:fs";
 import process from "node:process";
-import { keeperVariable } from "../../support/own_children.ts";
+import { keeperVariable, system } from "../../support/own_process.ts";
 
 export interface ProcessRow {
   readonly pid: number;
@@ -38,7 +38,7 @@ export function readProcess(pid: number): ProcessRow | null {
 export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   let text: string;
   try {
-    text = readFileSync(`/proc/${pid}/stat`, "latin1");
+    text = system.readText(`/proc/${pid}/stat`);
   } catch (error) {
     // /proc may hide processes (hidepid of proc(5), a security module): a command's sudo then looks like one that has ended.
     const exists = localErrors.includes((error as NodeJS.ErrnoException).code ?? "") ||
@@ -65,7 +65,7 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
 /** The name that the kernel has for the process: the file that was started, at most 15 bytes. Empty if there is none. */
 export function processName(pid: number): string {
   try {
-    return readFileSync(`/proc/${pid}/comm`, "utf8").trimEnd();
+    return system.readText(`/proc/${pid}/comm`, "utf8").trimEnd();
   } catch {
     return "";
   }
@@ -74,7 +74,7 @@ export function processName(pid: number): string {
 /** The process of a thread id, which /proc has without listing it. Returns the id itself for a process, and for one that has ended. */
 export function processOfThread(id: number): number {
   try {
-    return Number(/^Tgid:\s*(\d+)$/m.exec(readFileSync(`/proc/${id}/status`, "latin1"))?.[1] ?? id);
+    return Number(/^Tgid:\s*(\d+)$/m.exec(system.readText(`/proc/${id}/status`))?.[1] ?? id);
   } catch {
     return id;
   }
@@ -86,29 +86,20 @@ export function isAlive(pid: number): boolean {
   return row === "unknown" || row?.dead === false;
 }
 
-/**
- * Whether all children of this process belong to its first thread, which adopts orphans (find_new_reaper of the kernel's exit.c); null
- * until a child was started. Reading one thread instead of all is cheaper: the runtimes have many, and commands end often.
- */
-let firstThreadHasAll: boolean | null = null;
-
 /** Call it for each process that this one has started, in the same turn of the event loop. */
 export function noteStarted(pid: number): void {
-  if (firstThreadHasAll !== null) return;
+  const { own } = system;
+  if (own.firstThreadHasAll !== null) return;
   try {
-    firstThreadHasAll = readOwnChildren().includes(pid);
+    own.firstThreadHasAll = readOwnChildren().includes(pid);
   } catch {
-    firstThreadHasAll = false; // no /proc, or a kernel without CONFIG_PROC_CHILDREN
+    own.firstThreadHasAll = false; // no /proc, or a kernel without CONFIG_PROC_CHILDREN
   }
 }
 
-/** The list of children stays open: a command's survivors have to be found even when no further file can be opened. */
-let ownChildrenFd: number | null = null;
-let ownChildrenText = Buffer.alloc(8192);
-
 /** Null where every thread has to be read. */
 function ownChildren(): number[] | null {
-  if (!firstThreadHasAll) return null;
+  if (!system.own.firstThreadHasAll) return null;
   try {
     return readOwnChildren();
   } catch {
@@ -116,36 +107,29 @@ function ownChildren(): number[] | null {
   }
 }
 
-/** Throws errors of the system. The kernel returns less than a page per read: only an empty read is the end. */
+/** Throws errors of the system. */
 function readOwnChildren(): number[] {
-  ownChildrenFd ??= openSync(`/proc/${process.pid}/task/${process.pid}/children`, "r");
-  for (let length = 0;;) {
-    const read = readSync(ownChildrenFd, ownChildrenText, length, ownChildrenText.length - length, length);
-    if (read === 0) return pidsIn(ownChildrenText.toString("latin1", 0, length));
-    length += read;
-    if (length < ownChildrenText.length) continue;
-    const larger = Buffer.alloc(2 * length);
-    larger.set(ownChildrenText);
-    ownChildrenText = larger;
-  }
+  const { pid, own } = system;
+  own.readChildren ??= system.keepOpen(`/proc/${pid}/task/${pid}/children`);
+  return pidsIn(own.readChildren());
 }
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
 
 /** The children of `pid`, including dead ones. */
 export function childrenOf(pid: number): number[] {
-  const own = pid === process.pid ? ownChildren() : null;
+  const own = pid === system.pid ? ownChildren() : null;
   if (own !== null) return own;
   let threads: string[];
   try {
-    threads = readdirSync(`/proc/${pid}/task`);
+    threads = system.list(`/proc/${pid}/task`);
   } catch {
     return [];
   }
   const children: number[] = [];
   for (const thread of threads) {
     try {
-      children.push(...pidsIn(readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1")));
+      children.push(...pidsIn(system.readText(`/proc/${pid}/task/${thread}/children`)));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ESRCH") continue; // the thread has ended; its children belong to another thread
       if (readProcess(pid) === null) return [];
@@ -158,7 +142,7 @@ export function childrenOf(pid: number): number[] {
 /** If the thread exists and its file `children` does not, the kernel was built without CONFIG_PROC_CHILDREN. */
 function threadExists(pid: number, thread: string): boolean {
   try {
-    return readdirSync(`/proc/${pid}/task`).includes(thread);
+    return system.list(`/proc/${pid}/task`).includes(thread);
   } catch {
     return false;
   }
@@ -180,13 +164,13 @@ export function descendantsOf(pid: number, skip: (pid: number) => boolean = () =
 
 /** Throws when /proc cannot be listed. */
 export function listProcesses(): number[] {
-  return readdirSync("/proc").map(Number).filter((pid) => pid > 0);
+  return system.list("/proc").map(Number).filter((pid) => pid > 0);
 }
 
 /** The words of the process's command line; none if it has ended, or has no program. */
 export function argumentsOf(pid: number): string[] {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+    return system.readText(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
   } catch {
     return [];
   }
@@ -195,7 +179,7 @@ export function argumentsOf(pid: number): string[] {
 /** The path of the program that the process runs; empty if it has ended, or is another user's. */
 export function programOf(pid: number): string {
   try {
-    return readlinkSync(`/proc/${pid}/exe`);
+    return system.readLink(`/proc/${pid}/exe`);
   } catch {
     return "";
   }
@@ -204,7 +188,7 @@ export function programOf(pid: number): string {
 /** Empty for a process that has ended, or has no environment at the moment; null without permission. */
 export function environmentOf(pid: number): string | null {
   try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1");
+    return system.readText(`/proc/${pid}/environ`);
   } catch (error) {
     return ["EACCES", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "") ? null : "";
   }
@@ -225,7 +209,7 @@ export function isNamespaceOf(cookie: string): boolean {
 
 /** Whether there is a /proc, and it shows this PID namespace. */
 export function hasProcessTable(): boolean {
-  return process.platform === "linux" && readOwnPid() === process.pid;
+  return process.platform === "linux" && readOwnPid() === system.pid;
 }
 
 /**
@@ -235,13 +219,13 @@ export function hasProcessTable(): boolean {
 export function otherNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
   const there = readOwnPid() ?? "missing";
-  return `/proc shows another PID namespace, where process ${process.pid} is ${there}: mount /proc again in this namespace (unshare --mount-proc)`;
+  return `/proc shows another PID namespace, where process ${system.pid} is ${there}: mount /proc again in this namespace (unshare --mount-proc)`;
 }
 
 /** The number that /proc has for this process; null for none. */
 function readOwnPid(): number | null {
   try {
-    return Number(readlinkSync("/proc/self"));
+    return Number(system.readLink("/proc/self"));
   } catch {
     return null;
   }
@@ -250,7 +234,7 @@ function readOwnPid(): number | null {
 /** Returns false if there is no such process. EPERM means that it exists and may not be signalled. */
 export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
-    process.kill(pid, signal);
+    system.kill(pid, signal);
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "EPERM";

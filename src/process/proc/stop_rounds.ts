@@ -3,6 +3,7 @@
  * find no new process; then all are killed. A suspended process starts no other process and reacts to no death. If the rounds do not
  * end soon, the processes are moved into a cgroup, which their children inherit, and the cgroup is killed.
  */
+import { system } from "../../support/own_process.ts";
 import { sendSignal } from "./process_table.ts";
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -160,8 +161,8 @@ function removeStale(own: string): void {
 /** The folder of this process's own cgroup of version 2; null if there is none. cgroups(7), proc(5). */
 function ownCgroup(): string | null {
   try {
-    const path = /^0::(\/.*)$/m.exec(readFileSync("/proc/self/cgroup", "utf8"))?.[1];
-    const mount = readFileSync("/proc/self/mountinfo", "utf8").split("\n").find((line) => / - cgroup2 /.test(line));
+    const path = /^0::(\/.*)$/m.exec(system.readText("/proc/self/cgroup", "utf8"))?.[1];
+    const mount = system.readText("/proc/self/mountinfo", "utf8").split("\n").find((line) => / - cgroup2 /.test(line));
     const [, , , root, point] = (mount ?? "").split(" ").map(decodeEscapes);
     if (path === undefined || root === undefined || point === undefined || path.split("/").includes("..")) return null;
     if (root === "/") return join(point, path);

@@ -2,7 +2,7 @@
  * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. Its parent
  * sends lines, receives lines, and sees its end. Started by Bun.spawn under Bun, else by node:child_process.
  */
-import { registerChild } from "../../support/own_children.ts";
+import { registerChild } from "../../support/own_process.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { onUnnamedSignal } from "./unnamed_signal.ts";
 

@@ -3,7 +3,7 @@ import type { StdioOptions } from "node:child_process";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
-import { registerChild } from "../../support/own_children.ts";
+import { type ProcessSystem, registerChild, system } from "../../support/own_process.ts";
 import { type ChildEnd, childEndOf } from "./child_outcome.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
@@ -44,7 +44,8 @@ export type SpawnResult =
   | { readonly kind: "cancelled" }
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string };
 
-interface ResolvedStart extends StartOptions {
+/** A command whose file was found. */
+export interface ResolvedStart extends StartOptions {
   readonly path: string;
   readonly argv: readonly string[];
   /** The write end of the pipe, for `isRead`. */
@@ -64,6 +65,17 @@ export type ReadyChild =
   | { readonly kind: "ready"; readonly start: ResolvedStart }
   | Exclude<ResolvedCommand, { kind: "found" }>;
 
+/** Starts a process. Throws, or rejects with, errors of the system. */
+export type Spawn = (start: ResolvedStart, terms: LaunchOptions) => StartedProcess | Promise<StartedProcess>;
+
+/** Functions that start the processes where the runtime does not. */
+const spawners = new WeakMap<ProcessSystem, Spawn>();
+
+/** Lets `spawn` start the commands of a process with this system, for a simulation. */
+export function provideSpawn(of: ProcessSystem, spawn: Spawn): void {
+  spawners.set(of, spawn);
+}
+
 /** `prepareSpawn` and `spawnReady` in one call. */
 export function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
   return spawnReady(prepareSpawn(command, options), options);
@@ -81,7 +93,7 @@ export async function spawnReady(ready: ReadyChild, terms: LaunchOptions): Promi
     const { withOutputPipe } = await import("./output_pipe.ts");
     return withOutputPipe((pipe) => spawnReady({ kind: "ready", start: { ...start, pipe } }, terms));
   }
-  const spawn = "Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode();
+  const spawn = spawners.get(system) ?? ("Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode());
   const attempt = async (start: ResolvedStart): Promise<SpawnResult> => {
     if (start.signal?.aborted) return { kind: "cancelled" }; // no await may be between this and the start
     return { kind: "started", ...await spawn(start, terms) };
@@ -162,7 +174,7 @@ function spawnWithBun(start: ResolvedStart, { ownGroup, onStarted }: LaunchOptio
   return { pid: child.pid, ended, output: typeof child.stdout === "object" ? child.stdout : null };
 }
 
-async function loadSpawnWithNode(): Promise<(start: ResolvedStart, terms: LaunchOptions) => Promise<StartedProcess>> {
+async function loadSpawnWithNode(): Promise<Spawn> {
   const { spawn } = await import("node:child_process");
   return (start, terms) => spawnWithNode(start, terms, spawn);
 }

@@ -154,7 +154,8 @@ export class LockOracle implements TreeObserver {
   }
 }
 
-function isInForce(own: ZNode, grants: readonly ZNode[], lease: Lease): boolean {
+/** Whether a grant is in force; `grants`: all of the lock, the oldest first. */
+export function isInForce(own: ZNode, grants: readonly ZNode[], lease: Lease): boolean {
   const [oldest] = grants;
   if (lease.mode === "exclusive") return oldest === own;
   const modes = grants.map((node) => parseHolder(nameOf(node.path))?.mode);

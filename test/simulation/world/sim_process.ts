@@ -1,5 +1,6 @@
 /** A simulated machine with its clocks, and a simulated process on it: its life, its timers, its turns. */
 import type { Clock } from "../../../src/support/clock.ts";
+import type { ProcessSystem } from "../../../src/support/own_process.ts";
 import type { Chance } from "./chance.ts";
 import type { SimEvent, SimWorld } from "./sim_world.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -24,6 +25,10 @@ export class SimMachine {
   readonly bootsMs: number[] = [];
   /** True time during which the machine was suspended. */
   suspendedMs = 0;
+  /** The end of the last suspend, in true time. */
+  wokenAtMs = -Infinity;
+  #suspends = 0;
+  #whenAwake: (() => void)[] = [];
   /** The processor time of one turn, in milliseconds. */
   turnMs = 0;
   /** How far the wall clock was set, and when. */
@@ -58,6 +63,25 @@ export class SimMachine {
     return atMs + this.suspendedMs - suspendedMs;
   }
 
+  get isSuspended(): boolean {
+    return this.#suspends > 0;
+  }
+
+  beginSuspend(): void {
+    this.#suspends++;
+  }
+
+  endSuspend(): void {
+    if (--this.#suspends > 0) return;
+    this.wokenAtMs = this.world.nowMs;
+    for (const call of this.#whenAwake.splice(0)) this.world.after(0, call);
+  }
+
+  /** Calls back once, at the end of the suspend. */
+  whenAwake(call: () => void): void {
+    this.#whenAwake.push(call);
+  }
+
   stepWallClock(byMs: number): void {
     this.#wallOffsetMs += byMs;
     this.wallSteps.push({ atMs: this.world.nowMs, byMs });
@@ -77,8 +101,14 @@ export class SimProcess implements Surroundings {
   /** Counts the starts. What belongs to an earlier life no longer happens. */
   life = 0;
   state: ProcessState = "dead";
+  /** When it was started or continued last, in true time. */
+  runsSinceMs = 0;
   /** True time until which the process is busy. */
   busyUntilMs = 0;
+  /** The time that system calls of this turn have taken. */
+  spentMs = 0;
+  /** The processes of the machine as this one sees them; null for a process that reads none. */
+  system: ProcessSystem | null = null;
   readonly #chance: Chance;
   readonly #lateness: Chance;
   #ticks: (() => void)[] = [];
@@ -104,7 +134,7 @@ export class SimProcess implements Surroundings {
 
   /** Monotonic time with the suspends that were noticed, as the product's own clock has it. */
   readonly clock: Clock = {
-    now: () => this.machine.monotonicMs() + this.#noticedMs,
+    now: () => this.monotonicMs() + this.#noticedMs,
     noticeSuspend: () => void (this.#noticedMs = this.machine.suspendedMs * this.machine.clockRate),
     startTimer: (delayMs, callback) =>
       this.startTimer(delayMs, () => {
@@ -117,6 +147,7 @@ export class SimProcess implements Surroundings {
     if (this.state !== "dead" || !this.machine.isUp) return;
     this.life++;
     this.state = "running";
+    this.runsSinceMs = this.world.nowMs;
     this.#noticedMs = this.machine.suspendedMs * this.machine.clockRate;
     const { life } = this;
     this.schedule("start", this.#lateness.between(0, 1), () => {
@@ -158,6 +189,7 @@ export class SimProcess implements Surroundings {
   resume(): void {
     if (this.state !== "stopped") return;
     this.state = "running";
+    this.runsSinceMs = this.world.nowMs;
     const waiting = this.#backlog;
     this.#backlog = [];
     const first = this.#lateness.is(0.5) ? "timer" : "network";
@@ -191,7 +223,7 @@ export class SimProcess implements Surroundings {
   }
 
   monotonicMs(): number {
-    return this.machine.monotonicMs();
+    return this.machine.monotonicMs() + this.spentMs * this.machine.clockRate;
   }
 
   wallMs(): number {
@@ -207,7 +239,8 @@ export class SimProcess implements Surroundings {
   }
 
   startTimer(delayMs: number, callback: () => void): () => void {
-    const afterMs = Math.max(0, delayMs) / this.machine.clockRate + this.#lateness.between(0, latenessMs);
+    const afterMs = this.spentMs + Math.max(0, delayMs) / this.machine.clockRate +
+      this.#lateness.between(0, latenessMs);
     let armed = this.#arm(afterMs, callback);
     // Timers stand still while the machine is suspended.
     armed.suspendedMs = this.machine.suspendedMs;

@@ -144,8 +144,8 @@ export class SimWorld {
         real.setImmediate(step);
       });
     } finally {
-      restore();
       setCurrent(null);
+      restore();
       process.off("unhandledRejection", onRejection);
     }
   }
@@ -220,6 +220,11 @@ export class SimWorld {
   }
 
   #enter(next: SimProcess | null): void {
+    const before = this.#current;
+    if (before !== null && before.spentMs > 0) {
+      before.busyUntilMs = Math.max(before.busyUntilMs, this.nowMs + before.spentMs);
+      before.spentMs = 0;
+    }
     this.#current = next;
     setCurrent(next);
   }

@@ -4,6 +4,7 @@
  */
 import net from "node:net";
 import process from "node:process";
+import { OwnProcess, type ProcessSystem, useSystem } from "../../../src/support/own_process.ts";
 
 /** What the process whose turn it is sees. */
 export interface Surroundings {
@@ -18,7 +19,19 @@ export interface Surroundings {
   /** Calls back after the microtasks of the turn. */
   nextTick(callback: () => void): void;
   readonly fetch: typeof fetch;
+  readonly system: ProcessSystem | null;
 }
+
+/** In place of the real processes of this machine. */
+const noProcesses: ProcessSystem = {
+  pid: 0,
+  readText: refuse("a file of /proc"),
+  list: refuse("/proc"),
+  readLink: refuse("a link of /proc"),
+  keepOpen: refuse("a file of /proc"),
+  kill: refuse("kill"),
+  own: new OwnProcess(),
+};
 
 let current: Surroundings | null = null;
 /** Called with what was used outside of a turn. The error alone could be caught, or be lost in a listener of an event. */
@@ -26,6 +39,7 @@ let reportLeak: (message: string) => void = () => {};
 
 export function setCurrent(next: Surroundings | null): void {
   current = next;
+  useSystem(next?.system ?? noProcesses);
 }
 
 /** Functions of the runtime that are used by the world itself. */
@@ -136,6 +150,7 @@ function replacements(): readonly Place[] {
 /** Replaces the globals. Returns a function that puts the real ones back. `onLeak` is called when one is used outside of a turn. */
 export function replaceGlobals(onLeak: (message: string) => void): () => void {
   reportLeak = onLeak;
+  const realSystem = useSystem(noProcesses);
   const before: { owner: object; name: string; found: PropertyDescriptor | undefined }[] = [];
   for (const [owner, name, value] of replacements()) {
     if (owner === undefined) continue;
@@ -147,6 +162,7 @@ export function replaceGlobals(onLeak: (message: string) => void): () => void {
   }
   return () => {
     reportLeak = () => {};
+    useSystem(realSystem);
     for (const { owner, name, found } of before.reverse()) {
       if (found === undefined) Reflect.deleteProperty(owner, name);
       else if (found.configurable === false) Reflect.set(owner, name, found.value);

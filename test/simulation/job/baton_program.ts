@@ -1,0 +1,174 @@
+/** A `baton lock` as a simulated process, with its guard as another one: what commands/lock/lock.ts does, again and again. */
+import { closeSession } from "../../../src/coordination/connect/command_session.ts";
+import { acquireLock, type AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
+import type { Lease, LockMode } from "../../../src/process/lease.ts";
+import { startGuard } from "../../../src/process/guard/guard.ts";
+import type { ChildOutcome } from "../../../src/process/spawn/child_outcome.ts";
+import { StoppedBySignal, StopRequest } from "../../../src/process/supervise/signal_source.ts";
+import { superviseChild } from "../../../src/process/supervise/supervise_child.ts";
+import { abortable } from "../../../src/support/abort.ts";
+import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
+import { formatSessionHandle } from "../../../src/zookeeper/end_session.ts";
+import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
+import { type ClientWorld, isExpected } from "../recipe_client.ts";
+import type { Chance } from "../world/chance.ts";
+import type { SimProcess, SimProgram } from "../world/sim_process.ts";
+import { BatonProcess, type JobPlaces } from "./baton_process.ts";
+import type { Habit, JobPlan } from "./job_programs.ts";
+import type { JobOracle, JobTruth } from "./job_oracle.ts";
+
+export interface JobSettings {
+  readonly sessionTimeoutMs: number;
+  readonly names: readonly string[];
+  readonly modes: readonly LockMode[];
+  readonly limit: number;
+  /** The longest run of a command, in milliseconds. */
+  readonly jobMsMax: number;
+  readonly habits: readonly Habit[];
+  readonly killAfterMs: number;
+  readonly freezes: boolean;
+  readonly isForeground: boolean;
+  readonly leavesRunning: boolean;
+  /** The longest pause between two calls, in milliseconds. */
+  readonly pauseMsMax: number;
+}
+
+export interface JobWorld extends ClientWorld, JobPlaces {
+  readonly oracle: JobOracle;
+  readonly settings: JobSettings;
+}
+
+/** The program ends with the call; the next one begins after a pause, until one was served at the quiet end. */
+export function batonProgram(shared: JobWorld): SimProgram {
+  return async (process) => {
+    if (shared.served.has(process.name)) return void shared.done.add(process.name);
+    const baton = new BatonProcess(process, shared);
+    const call = new LockCall(baton, shared);
+    const { world } = process;
+    process.whenDead((how) => {
+      if (how === "lost" || shared.done.has(process.name)) return;
+      world.after(call.chance.between(1, shared.settings.pauseMsMax), () => startAwake(process));
+    });
+    try {
+      await call.run();
+    } catch (error) {
+      if (!(error instanceof StoppedBySignal) && !isExpected(error)) throw error;
+      world.log(() => `${process.name}: ${(error as Error).message}`);
+    }
+    await baton.helpersEnd();
+    baton.exit();
+    if (shared.served.has(process.name)) shared.done.add(process.name);
+  };
+}
+
+function startAwake(process: SimProcess): void {
+  if (process.machine.isSuspended) process.machine.whenAwake(() => process.start());
+  else process.start();
+}
+
+class LockCall {
+  readonly chance: Chance;
+  readonly #baton: BatonProcess;
+  readonly #process: SimProcess;
+  readonly #shared: JobWorld;
+
+  constructor(baton: BatonProcess, shared: JobWorld) {
+    const { process } = baton;
+    this.#baton = baton;
+    this.#process = process;
+    this.#shared = shared;
+    this.chance = process.world.chance.fork(`call ${process.name} ${process.life}`);
+  }
+
+  async run(): Promise<void> {
+    const { network, servers, options: { sessionTimeoutMs }, isQuiet } = this.#shared;
+    const process = this.#process;
+    const { clock } = process;
+    const wasQuiet = isQuiet();
+    using stop = new StopRequest(this.#baton.signals);
+    const guard = startGuard((onLine) => this.#baton.startGuard(onLine));
+    let isGuarded = false;
+    let zk: ZooKeeper | null = null;
+    try {
+      const dial = network.dial(process);
+      const opened = await abortable(connect({ servers, clock, dial, sessionTimeoutMs }), stop.signal);
+      zk = opened;
+      guard.setSession(formatSessionHandle({ servers }, opened.session));
+      const lease = await this.#acquire(opened, stop.signal);
+      process.world.count("grants");
+      process.world.log(() => `${process.name} got ${lease.path} with token ${lease.fencingToken}`);
+      const grantedAtMs = clock.now();
+      const truth = this.#begin(lease);
+      isGuarded = true;
+      const outcome = await this.#supervise({ lease, guard, stop: stop.signal, truth, grantedAtMs });
+      this.#shared.oracle.ended(truth, outcome);
+      if (wasQuiet && outcome.kind === "exited") this.#shared.served.add(process.name);
+      if (outcome.kind === "cancelled") throw stop.signal.reason;
+      if (outcome.kind === "breach") zk = null;
+    } finally {
+      if (!isGuarded) guard.end();
+      if (zk !== null) await closeSession(zk, clock, stop.signal);
+    }
+  }
+
+  #begin(lease: Lease): JobTruth {
+    const { settings, isQuiet, oracle } = this.#shared;
+    const { chance } = this;
+    const isCalm = isQuiet();
+    const plan: JobPlan = {
+      habits: isCalm ? [] : Array.from({ length: chance.whole(0, 3) }, () => chance.oneOf(settings.habits)),
+      runMs: isCalm ? chance.between(1, 300) : settings.jobMsMax * chance.next(),
+      code: chance.oneOf([0, 0, 1, 7]),
+    };
+    const terms = {
+      killAfterMs: settings.killAfterMs,
+      onDoubt: settings.freezes && chance.is(0.6) ? "freeze" as const : "ignore" as const,
+      foreground: settings.isForeground && chance.is(0.5),
+      leavesRunning: !isCalm && settings.leavesRunning && chance.is(0.3),
+      maxHoldMs: !isCalm && chance.is(0.2) ? chance.between(50, settings.jobMsMax) : null,
+      stopSignal: chance.oneOf(["SIGTERM", "SIGTERM", "SIGINT"] as const),
+    };
+    return oracle.begin({ baton: this.#baton, lease, plan, terms });
+  }
+
+  async #supervise({ lease, guard, stop, truth, grantedAtMs }: {
+    readonly lease: Lease;
+    readonly guard: ReturnType<typeof startGuard>;
+    readonly stop: AbortSignal;
+    readonly truth: JobTruth;
+    readonly grantedAtMs: number;
+  }): Promise<ChildOutcome> {
+    const process = this.#process;
+    this.#baton.nextJob = truth;
+    return await superviseChild({
+      command: ["/bin/sh", "job"],
+      clock: process.clock,
+      signals: this.#baton.signals,
+      descriptors: [],
+      env: {},
+      ...truth.terms,
+      lease,
+      guard,
+      grantedAtMs,
+      signal: stop,
+      onEvent: (event) => {
+        process.world.count(`mark supervision: ${event.kind}`);
+        if (event.kind === "leftovers_left") truth.hasLeftSome = true;
+        process.world.log(() => `${process.name}: ${JSON.stringify(event)}`);
+      },
+    });
+  }
+
+  async #acquire(zk: ZooKeeper, signal: AbortSignal): Promise<Lease> {
+    const { settings, isQuiet } = this.#shared;
+    const mode = this.chance.oneOf(settings.modes);
+    const options: AcquireOptions = {
+      clock: this.#process.clock,
+      mode,
+      signal,
+      wait: isQuiet() ? "forever" : this.chance.oneOf(["forever", "forever", "forever", "none", 2000] as const),
+      ...(mode === "permit" ? { limit: settings.limit } : {}),
+    };
+    return await acquireLock(zk, this.chance.oneOf(settings.names), options);
+  }
+}

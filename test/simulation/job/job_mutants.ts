@@ -1,0 +1,223 @@
+/** Defects of supervision and guard that the world `job` must show. */
+import type { Mutant } from "../mutant_table.ts";
+
+const guardMain = "src/process/guard/guard_main.ts";
+const killJob = "src/process/guard/kill_job.ts";
+const childRun = "src/process/supervise/child_run.ts";
+const jobProcesses = "src/process/proc/job_processes.ts";
+const knownProcesses = "src/process/proc/known_processes.ts";
+const supervise = "src/process/supervise/supervise_child.ts";
+
+export const jobMutants: readonly Mutant[] = [
+  {
+    name: "a guard ends with its pipe, and kills nothing",
+    world: "job",
+    changes: [{
+      file: guardMain,
+      from: "        return this.#clearAll();",
+      to: '        return { kind: "end", session: null };',
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 60,
+  },
+  {
+    name: "a guard ends the session while its kills go on",
+    world: "job",
+    changes: [{
+      file: guardMain,
+      from: '    if (this.#ends.size < this.#kills.size) return { kind: "sleep", forMs: killPauseMs };\n',
+      to: "",
+    }, {
+      file: "src/process/guard/guard_state.ts",
+      from: "return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;",
+      to: "return session;",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 100,
+  },
+  {
+    name: "a guard takes one pass that finds nothing for proof, also while a command is being started",
+    world: "job",
+    changes: [{
+      file: killJob,
+      from: "    const isCleared = isLast && isEmpty && !wasBeingStarted;",
+      to: "    const isCleared = isEmpty;",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 100,
+  },
+  {
+    name: "a guard does not wait for a command that is being started",
+    world: "job",
+    changes: [{
+      file: killJob,
+      from: "isEmpty && !wasBeingStarted;",
+      to: "isEmpty;",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 200,
+  },
+  {
+    name: "a guard kills only the process group",
+    world: "job",
+    changes: [{
+      file: knownProcesses,
+      from: '  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";\n',
+      to: "",
+    }, {
+      file: knownProcesses,
+      from: "    this.rememberDescendants();\n    const pids",
+      to: "    const pids",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 100,
+  },
+  {
+    name: "a guard does not look at marks",
+    world: "job",
+    changes: [{
+      file: knownProcesses,
+      from: '  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";\n',
+      to: "",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 100,
+  },
+  {
+    name: "a guard does not look whether the group is still the command's",
+    world: "job",
+    changes: [{
+      file: killJob,
+      from: "    this.#isOurs &&= this.#check();\n",
+      to: "",
+    }],
+    kinds: ["stranger signalled"],
+    seeds: 200,
+  },
+  {
+    name: "a known process is recognized by its number alone",
+    world: "job",
+    changes: [{
+      file: knownProcesses,
+      from: "(row?.dead === false && row.startTicks === this.#known.get(pid))",
+      to: "row?.dead === false",
+    }],
+    kinds: ["stranger signalled"],
+    seeds: 200,
+  },
+  {
+    name: "baton waits only for the command's own process before it releases",
+    world: "job",
+    changes: [{
+      file: childRun,
+      from: "      const alive = processes.alive(); // slow where processes start and end often\n",
+      to: "      const alive: readonly number[] = [];\n",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 20,
+  },
+  {
+    name: "baton looks only at the process group",
+    world: "job",
+    changes: [{
+      file: jobProcesses,
+      from:
+        "      return { alive: findLiving(() => descendantsAfterReaping(libc, isNotOfTheCommand), isAlive), isCertain: true };",
+      to: "      reapAdopted(libc);\n      return { alive: sendSignal(-pid, 0) ? [pid] : [], isCertain: true };",
+    }],
+    kinds: ["process outlived its lock", "wrong ending", "too slow"],
+    seeds: 20,
+  },
+  {
+    name: "baton does not adopt orphans",
+    world: "job",
+    changes: [{
+      file: supervise,
+      from: "    const adopts = libc?.becomeSubreaper() ?? false;",
+      to: "    const adopts = libc !== null;",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 60,
+  },
+  {
+    name: "baton signals the helpers of others among its children",
+    world: "job",
+    changes: [{
+      file: jobProcesses,
+      from: "  return isOwnHelper(pid) || isServiceProcess(pid);",
+      to: "  return isOwnHelper(pid);",
+    }],
+    kinds: ["stranger signalled"],
+    seeds: 60,
+  },
+  {
+    name: "a command is started before the guard watches it",
+    world: "job",
+    changes: [{
+      file: supervise,
+      from: "    return this.#ready = { libc, child, obstacle: await watching };",
+      to: "    void watching;\n    return this.#ready = { libc, child, obstacle: null };",
+    }],
+    kinds: ["started without a guard"],
+    seeds: 60,
+  },
+  {
+    name: "baton gives no deadline to its guard",
+    world: "job",
+    changes: [{
+      file: "src/process/guard/guard.ts",
+      from: "  return (libc?.bootTimeMs() ?? 0) + options.remainingMs();",
+      to: "  return (libc?.bootTimeMs() ?? 0) + options.remainingMs() + 1e9;",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 100,
+  },
+  {
+    name: "a deadline is counted from the time at which its line is read",
+    world: "job",
+    changes: [{
+      file: guardMain,
+      from: "      for (const line of lines) this.#state = readGuardLine(this.#state, line);",
+      to: "      for (const line of lines) {\n" +
+        "        const moved = line.replace(/^(watch|renew) (\\S+) (\\d+)$/, (_all, verb, cookie) =>\n" +
+        "          `${verb} ${cookie} ${Math.floor(this.#libc.bootTimeMs()) + 8000}`);\n" +
+        "        this.#state = readGuardLine(this.#state, moved);\n      }",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 100,
+  },
+  {
+    name: "a stopped process is told to end, and not continued",
+    world: "job",
+    changes: [{
+      file: childRun,
+      from: '    if (!this.#frozen) this.#options.processes.signalAll("SIGCONT");\n',
+      to: "",
+    }],
+    kinds: ["never served", "wrong ending", "process outlived its lock"],
+    seeds: 60,
+  },
+  {
+    name: "a frozen command is not continued",
+    world: "job",
+    changes: [{
+      file: childRun,
+      from: '    this.#options.processes.signalAll(frozen ? "SIGSTOP" : "SIGCONT");',
+      to: '    if (frozen) this.#options.processes.signalAll("SIGSTOP");',
+    }],
+    kinds: ["never served", "left nodes"],
+    seeds: 100,
+  },
+  {
+    name: "baton releases the lock after a breach",
+    world: "job",
+    changes: [{
+      file: childRun,
+      from:
+        '        return this.#close({ kind: "breach", child: this.#end, survivors: this.#options.processes.alive() });',
+      to: "        return this.#close(this.#ending());",
+    }],
+    kinds: ["process outlived its lock", "wrong ending"],
+    seeds: 200,
+  },
+];

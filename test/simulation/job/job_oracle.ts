@@ -1,0 +1,233 @@
+/**
+ * Judges the commands under locks: when the server may give a lock to another holder, no process of the holder's command is alive; and
+ * no process of anybody else is ever signalled. Knows what is on the keeper's disk, and every process in truth.
+ */
+import { holderName } from "../../../src/coordination/lock/lock_nodes.ts";
+import type { ZNode } from "../../../src/keeper/state/tree.ts";
+import type { Lease } from "../../../src/process/lease.ts";
+import type { ChildOutcome } from "../../../src/process/spawn/child_outcome.ts";
+import type { SuperviseOptions } from "../../../src/process/supervise/supervise_child.ts";
+import { isInForce } from "../lock/lock_oracle.ts";
+import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
+import type { OsProcess, SignalName } from "../world/sim_os.ts";
+import type { SimProcess } from "../world/sim_process.ts";
+import type { SimWorld } from "../world/sim_world.ts";
+import { BatonProcess, type GuardProcess } from "./baton_process.ts";
+import type { JobPlan } from "./job_programs.ts";
+
+export type JobTerms = Pick<
+  SuperviseOptions,
+  "killAfterMs" | "onDoubt" | "foreground" | "leavesRunning" | "maxHoldMs" | "stopSignal"
+>;
+
+/** A command under a lock, and what is true of it. */
+export class JobTruth {
+  readonly baton: BatonProcess;
+  readonly lease: Lease;
+  readonly plan: JobPlan;
+  readonly terms: JobTerms;
+  command: OsProcess | null = null;
+  /** When baton or its guard sent the command a signal first. */
+  signalledAtMs = Infinity;
+  endedAtMs = Infinity;
+  outcome: ChildOutcome | null = null;
+  /** Processes that the command left behind run on, as asked for. */
+  hasLeftSome = false;
+
+  constructor({ baton, lease, plan, terms }: Pick<JobTruth, "baton" | "lease" | "plan" | "terms">) {
+    this.baton = baton;
+    this.lease = lease;
+    this.plan = plan;
+    this.terms = terms;
+  }
+
+  started(command: OsProcess): void {
+    this.command = command;
+  }
+
+  live(): OsProcess[] {
+    return [...this.baton.os.processes.values()].filter((one) => one.owner === this && one.isAlive);
+  }
+}
+
+/** The time that a process which has just been resumed has to kill, in milliseconds. */
+const killMs = 250;
+/** The same after the machine was suspended: poll(2) does not notice that. */
+const afterSuspendMs = 1500;
+/** The longest start of a command that fits into the margin of a lease, in milliseconds. */
+const startMsMax = 500;
+/** The longest time for which a guard waits for such a process. */
+const guardWaitsMs = 9000;
+const checkEveryMs = 250;
+
+export class JobOracle implements TreeObserver {
+  readonly #world: SimWorld;
+  readonly #tree: StoredTree;
+  readonly #jobs = new Set<JobTruth>();
+  readonly #batons = new Set<BatonProcess>();
+  #hasGrantChanged = false;
+
+  constructor(world: SimWorld, tree: StoredTree) {
+    this.#world = world;
+    this.#tree = tree;
+    tree.observers.push(this);
+    const check = () => {
+      this.#checkAll();
+      world.after(checkEveryMs, check);
+    };
+    world.after(checkEveryMs, check);
+  }
+
+  /** A baton whose command runs. */
+  get holder(): BatonProcess | undefined {
+    for (const { baton, command, outcome } of this.#jobs) {
+      if (baton.isAlive && outcome === null && command !== null) return baton;
+    }
+    return undefined;
+  }
+
+  begin(truth: Pick<JobTruth, "baton" | "lease" | "plan" | "terms">): JobTruth {
+    const job = new JobTruth(truth);
+    this.#jobs.add(job);
+    this.#batons.add(job.baton);
+    return job;
+  }
+
+  /** baton's supervision is over: it releases the lock, except after a breach. */
+  ended(job: JobTruth, outcome: ChildOutcome): void {
+    job.outcome = outcome;
+    this.#world.count(`mark ended: ${outcome.kind}`);
+    this.#world.log(() => `${job.baton.process.name}: the command ended: ${JSON.stringify(outcome)}`);
+    const { command } = job;
+    const fail = (what: string) =>
+      this.#world.fail("wrong ending", `${job.baton.process.name}: ${outcome.kind}, but ${what}`);
+    const zombies = job.baton.own.children.filter(({ state, owner }) => state === "zombie" && owner === job);
+    if (zombies.length > 0 && !job.hasLeftSome) fail(`zombies are left: ${zombies.map(({ pid }) => pid).join(", ")}`);
+    if (command?.isAlive === true && outcome.kind !== "breach") fail("the command runs");
+    if (outcome.kind === "exited" && command?.exit?.code !== outcome.code) fail(`it ended with ${command?.exit?.code}`);
+    if (outcome.kind === "signaled" && command?.exit?.signal !== outcome.signal) {
+      fail(`it ended by ${command?.exit?.signal}`);
+    }
+    if (outcome.kind === "time_limit" && job.terms.maxHoldMs === null) fail("there is no limit");
+    if (outcome.kind === "time_limit" && command?.exit?.signal === "SIGKILL" && endsWhenTold(job)) {
+      fail("it was killed although it ends when it is told to");
+    }
+    if (outcome.kind === "cancelled" && command !== null) fail("the command was started");
+  }
+
+  /** A process signals another one. */
+  signalled(by: OsProcess, to: OsProcess, signal: SignalName): void {
+    if (!to.isAlive || to === by) return;
+    const { owner } = to;
+    if (owner instanceof JobTruth && owner.baton === by.owner) {
+      if (to === owner.command) owner.signalledAtMs = Math.min(owner.signalledAtMs, this.#world.nowMs);
+      if (by.program.args[0] === "lock-guard" && signal === "SIGKILL") this.#world.count("mark guard kills a process");
+      return;
+    }
+    if (owner === by.owner && owner !== null) return;
+    this.#world.fail(
+      "stranger signalled",
+      `${by.pid} ${by.program.args[0]} sent ${signal} to ${to.pid} ${to.program.args[0]}`,
+    );
+  }
+
+  nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
+    this.#hasGrantChanged ||= (before ?? after)?.path.includes("/h/") === true;
+  }
+
+  committed(): void {
+    if (!this.#hasGrantChanged) return;
+    this.#hasGrantChanged = false;
+    this.#checkAll();
+  }
+
+  /** Nothing is left when everybody has been served. */
+  checkNothingLeft(): void {
+    for (const { guards, isAlive } of this.#batons) {
+      if (isAlive) continue;
+      for (const { sim, life } of guards) if (sim.life === life) this.#world.fail("guard left", sim.name);
+    }
+  }
+
+  #checkAll(): void {
+    for (const job of [...this.#jobs]) {
+      if (this.#isInForce(job.lease)) continue;
+      const live = job.live();
+      if (live.length === 0) {
+        if (job.outcome !== null || !job.baton.isAlive) this.#jobs.delete(job);
+        continue;
+      }
+      for (const one of live) this.#judge(job, one);
+    }
+  }
+
+  #isInForce(lease: Lease): boolean {
+    const grants = this.#tree.below(`${lease.path}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
+    const own = grants.find((node) => nameOf(node.path) === holderName({ ...lease, guid: lease.holderId }));
+    return own !== undefined && isInForce(own, grants, lease);
+  }
+
+  /** The lock may be another one's, and the process is alive. */
+  #judge(job: JobTruth, one: OsProcess): void {
+    const reason = this.#exemption(job, one);
+    if (reason !== null) return this.#world.count(`mark outside the promise: ${reason}`);
+    const { process } = job.baton;
+    this.#world.fail(
+      "process outlived its lock",
+      `${one.pid} ${one.program.args[0]} of ${process.name} under ${job.lease.path}, token ${job.lease.fencingToken}`,
+    );
+  }
+
+  /** Why the promise does not hold for this process now (docs/limits.md); null: it does. */
+  #exemption(job: JobTruth, one: OsProcess): string | null {
+    const { baton, outcome } = job;
+    const { nowMs } = this.#world;
+    const { machine } = baton.process;
+    if (job.hasLeftSome) return "left running";
+    // baton has given the lock back itself.
+    if (outcome !== null && outcome.kind !== "breach") return null;
+    // Its guard has given the lock back, which was certain that nothing is left.
+    if (baton.guards.some(({ endsSession }) => endsSession)) {
+      return isHidden(one, job) ? "a daemon that the guard cannot find" : null;
+    }
+    if (machine.isSuspended || nowMs < machine.wokenAtMs + afterSuspendMs) return "suspended machine";
+    if (nowMs < one.waitsUntilMs + killMs) return "waits in the kernel";
+    const needMs = killMs + 20 * machine.turnMs;
+    const isBatonAble = baton.isAlive && outcome === null &&
+      isAble(baton.process, baton.process.runsSinceMs, nowMs - needMs);
+    if (isStartedLate(job, nowMs, isBatonAble)) return "became the command late";
+    if (isBatonAble) return null;
+    if (isHidden(one, job)) return "a daemon that the guard cannot find";
+    const isGuarded = baton.guards.some((guard) => guard.hasFinished || isGuardAble(guard, nowMs - needMs));
+    return isGuarded ? null : "neither baton nor guard runs";
+  }
+}
+
+function isAble({ state }: SimProcess, sinceMs: number, atMs: number): boolean {
+  return state === "running" && sinceMs <= atMs;
+}
+
+function isGuardAble({ sim, life, readyMs }: GuardProcess, atMs: number): boolean {
+  return sim.life === life && isAble(sim, Math.max(readyMs, sim.runsSinceMs), atMs);
+}
+
+/** Nobody can tell a process that is being started from any other copy of baton before it shows its mark. */
+function isStartedLate({ command }: JobTruth, nowMs: number, isBatonAble: boolean): boolean {
+  if (command === null) return false;
+  const tookMs = command.isCopy ? nowMs - command.forkedAtMs : command.startedLateMs;
+  if (tookMs <= startMsMax) return false;
+  return command.isCopy || nowMs < command.forkedAtMs + tookMs + killMs || (!isBatonAble && tookMs > guardWaitsMs);
+}
+
+/** The command has no habit that keeps it from ending at the stop signal. */
+function endsWhenTold({ plan, terms, baton, signalledAtMs }: JobTruth): boolean {
+  const { machine } = baton.process;
+  const isSlow = plan.habits.some((habit) => ["stubborn", "slow to end", "waits in the kernel"].includes(habit));
+  return !isSlow && terms.onDoubt === "ignore" && machine.wokenAtMs < signalledAtMs;
+}
+
+/** It has left the group, the environment and its parents. */
+function isHidden(one: OsProcess, { command, lease, terms }: JobTruth): boolean {
+  if (one === command || one.program.environ.includes(lease.holderId)) return false;
+  return terms.foreground === true || one.group !== command?.pid;
+}
