@@ -38,8 +38,8 @@ export const znodeMutants: readonly Mutant[] = [
         "    const entry = state.isWrite(code) ? commitQueue.enqueue(this) : commitQueue.enqueueUnconditional(this);\n    this.#reply(entry, { xid, zxid: result.zxid, err: result.error }, result);",
     }],
     kinds: ["not linearizable", "change seen before its watch event", "watch without a change"],
-    from: 120,
-    seeds: 60,
+    from: 249,
+    seeds: 40,
   },
   {
     name: "changes that are made during a commit are answered by it",
@@ -171,6 +171,7 @@ export const znodeMutants: readonly Mutant[] = [
       to: "  const damage = existsSync(`${path}-none`) ? damageInLog(path) ?? describeOlderThanMark(path) : null;",
     }],
     kinds: ["flipped bit believed"],
+    from: 14,
     seeds: 200,
   },
 ];
