@@ -168,9 +168,7 @@ function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
     const lateMs = formatDuration(nowMs - nextMs);
     const isLeft = nowMs - nextMs > overdueAfterMs && holders.length === 0;
     const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
-    return `The tick ${
-      minuteOf(nextMs)
-    } of ${schedule} is overdue for ${lateMs}: no host has called for it in time.${hint}`;
+    return `The tick ${minuteOf(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
   });
 }
 

@@ -41,7 +41,7 @@ export const historyCommand = defineCommand({
     "With --kind pool it prints one line for each call of baton pool --history that ran items; a call that died has none, but its items have " +
     "results, which baton pool status prints. Messages: baton retry-processor show and explain.",
     "done: exit code 0. failed: another one, or --max-hold. stopped: the lock was asked back. lost: the session of the host ended " +
-    "without a record of the end. missed: no host called in the time of a tick; the line may be for several ticks. skipped: the lock " +
+    "without a record of the end. missed: no host took a tick in its time; the line may be for several ticks. skipped: the lock " +
     "was busy.",
     "The servers keep up to 128 records of a name (history.keep), and clear a history that was not written for 30 days " +
     "(history.max_age) if no schedule uses it. forget NAME deletes it with its counters; schedules stay.",

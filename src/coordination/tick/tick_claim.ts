@@ -394,7 +394,8 @@ export class TickClaim implements GrantClaim {
       }
       const record = emptyRecord(one.result, id, one.tickMs);
       if (one.result === "skipped") return { ...record, why };
-      return { ...record, untilMs: one.untilMs, count: one.count, why: `no host called before ${this.#timeOf(nowMs)}` };
+      const { untilMs, count } = one;
+      return { ...record, untilMs, count, why: `no host took it before ${this.#timeOf(nowMs)}` };
     });
   }
 
