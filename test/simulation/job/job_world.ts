@@ -49,6 +49,7 @@ function drawOptions(chance: Chance): JobWorldOptions {
     pidMax: chance.oneOf([600, 4096, 32_768]),
     execMsMax: chance.oneOf([1, 1, 20, 400]),
     hasStrangers: chance.is(0.6),
+    jobs: chance.oneOf([1, 1, 1, 3]),
   };
 }
 
@@ -218,7 +219,11 @@ export const jobSimulation: Simulation = {
     ...["grants", "effect signal", "mark guard ends the session", "mark guard kills a process"],
     ...["mark kill of guard", "mark stop of guard", "mark kill of baton: both", "mark stop of baton: both"],
     ...["mark kill of baton: start", "mark stop of baton: start"],
-    ...["mark stranger with a number that was used before", "mark orphan adopted by baton"],
+    ...[
+      "mark stranger with a number that was used before",
+      "mark command beside another one",
+      "mark orphan adopted by baton",
+    ],
     ...["frozen", "resumed", "guard_kills", "guard_replaced", "killing", "leftovers_stopped", "leftovers_left"]
       .map((kind) => `mark supervision: ${kind}`),
     ...["exited", "signaled", "lost", "time_limit", "breach"].map((kind) => `mark ended: ${kind}`),
