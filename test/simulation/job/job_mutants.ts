@@ -54,9 +54,14 @@ export const jobMutants: readonly Mutant[] = [
       file: killJob,
       from: "isEmpty && !wasBeingStarted;",
       to: "isEmpty;",
+    }, {
+      file: killJob,
+      from: "isCertain: !this.#isInDoubt()",
+      to: "isCertain: !wasBeingStarted && !this.#isInDoubt()",
     }],
     kinds: ["process outlived its lock"],
-    seeds: 200,
+    seeds: 1,
+    faults: "test/simulation/found/command_that_becomes_itself_late.json",
   },
   {
     name: "a guard kills only the process group",

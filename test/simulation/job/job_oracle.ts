@@ -125,6 +125,9 @@ export class JobOracle implements TreeObserver {
     if (!to.isAlive || to === by) return;
     const { owner } = to;
     if (owner instanceof JobTruth && owner.baton === by.owner) {
+      if (signal === "SIGKILL" && to.isHeldBySystem) {
+        this.#world.count("mark process killed while it waits in the kernel");
+      }
       if (to === owner.command) owner.signalledAtMs = Math.min(owner.signalledAtMs, this.#world.nowMs);
       if (to === owner.command && signal === owner.terms.stopSignal) {
         owner.toldAtMs = Math.min(owner.toldAtMs, this.#world.nowMs);

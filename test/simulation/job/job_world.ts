@@ -21,6 +21,8 @@ interface JobWorldOptions extends RecipeWorldOptions, Omit<JobSettings, "names" 
   readonly pidMax: number;
   /** The longest usual time from fork to exec, in milliseconds. */
   readonly execMsMax: number;
+  /** The part of the starts that takes longer. */
+  readonly slowStarts: number;
   readonly hasStrangers: boolean;
 }
 
@@ -50,6 +52,7 @@ function drawOptions(chance: Chance): JobWorldOptions {
     execMsMax: chance.oneOf([1, 1, 20, 400]),
     hasStrangers: chance.is(0.6),
     jobs: chance.oneOf([1, 1, 1, 3]),
+    slowStarts: chance.oneOf([0.02, 0.02, 0.3]),
   };
 }
 
@@ -197,7 +200,9 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
     osOf,
     settings: { ...options, names },
     execMs: (chance: Chance) =>
-      chance.is(0.02) ? chance.between(0, 2500) : chance.between(0.2, shared.isQuiet() ? 1 : options.execMsMax),
+      chance.is(options.slowStarts)
+        ? chance.between(0, 2500)
+        : chance.between(0.2, shared.isQuiet() ? 1 : options.execMsMax),
     begins: (baton: BatonProcess) => void batons.set(baton.process, baton),
     atStart: (baton: BatonProcess, execMs: number) => faults.start(baton, execMs),
   }));
