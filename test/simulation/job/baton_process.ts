@@ -3,8 +3,14 @@ import { GuardLoop } from "../../../src/process/guard/guard_main.ts";
 import { loadLibc, provideLibc } from "../../../src/process/libc.ts";
 import { type ChildEnd, childEndOf } from "../../../src/process/spawn/child_outcome.ts";
 import type { HelperProcess } from "../../../src/process/spawn/helper_process.ts";
-import { type LaunchOptions, provideSpawn, type StartedProcess } from "../../../src/process/spawn/spawn_child.ts";
+import {
+  type LaunchOptions,
+  provideSpawn,
+  type ResolvedStart,
+  type StartedProcess,
+} from "../../../src/process/spawn/spawn_child.ts";
 import type { SignalSource } from "../../../src/process/supervise/signal_source.ts";
+import { cookieVariable } from "../../../src/process/proc/process_table.ts";
 import { registerChild } from "../../../src/support/own_process.ts";
 import { endSession } from "../../../src/zookeeper/end_session.ts";
 import { Chance } from "../world/chance.ts";
@@ -77,8 +83,10 @@ export class BatonProcess {
   readonly guards: GuardProcess[] = [];
   readonly #places: JobPlaces;
   readonly #chance: Chance;
-  /** The job whose command is started next. */
-  nextJob: JobTruth | null = null;
+  /** Somebody has signalled baton, which may have passed it on. */
+  hasCaughtSignal = false;
+  /** The jobs by their cookies. */
+  readonly jobs = new Map<string, JobTruth>();
   #helpersEnd: Promise<void> = Promise.resolve();
 
   constructor(process: SimProcess, places: JobPlaces) {
@@ -94,9 +102,10 @@ export class BatonProcess {
     process.system = system;
     setCurrent(process); // its turn goes on with these processes
     provideLibc(system, simLibc(system));
-    provideSpawn(system, (_start, terms) => this.#spawn(terms));
+    provideSpawn(system, (start, terms) => this.#spawn(start, terms));
     this.own.onSignal = (signal) => {
       if (!this.signals.isCaught(signal)) return false;
+      this.hasCaughtSignal = true;
       process.schedule("network", 0.05, () => this.signals.call(signal));
       return true;
     };
@@ -149,10 +158,10 @@ export class BatonProcess {
     return false;
   }
 
-  async #spawn({ ownGroup, onStarted }: LaunchOptions): Promise<StartedProcess> {
+  async #spawn({ env }: ResolvedStart, { ownGroup, onStarted }: LaunchOptions): Promise<StartedProcess> {
     const { os, own, process } = this;
-    const job = this.nextJob;
-    if (job === null) throw new Error("no job is to be started");
+    const job = this.jobs.get(env[cookieVariable]?.split(":").at(-1) ?? "");
+    if (job === undefined) throw new Error("the command of no job is to be started");
     if (!this.guards.some(({ readyMs }) => readyMs < Infinity)) {
       process.world.fail("started without a guard", `${process.name} under ${job.lease.path}`);
     }

@@ -2,7 +2,8 @@
 import { closeSession } from "../../../src/coordination/connect/command_session.ts";
 import { acquireLock, type AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { Lease, LockMode } from "../../../src/process/lease.ts";
-import { startGuard } from "../../../src/process/guard/guard.ts";
+import { type Guard, startGuard } from "../../../src/process/guard/guard.ts";
+import { JobTable } from "../../../src/process/proc/job_table.ts";
 import type { ChildOutcome } from "../../../src/process/spawn/child_outcome.ts";
 import { StoppedBySignal, StopRequest } from "../../../src/process/supervise/signal_source.ts";
 import { superviseChild } from "../../../src/process/supervise/supervise_child.ts";
@@ -29,6 +30,8 @@ export interface JobSettings {
   readonly freezes: boolean;
   readonly isForeground: boolean;
   readonly leavesRunning: boolean;
+  /** Commands of one baton at the same time, as in a pool. */
+  readonly jobs: number;
   /** The longest pause between two calls, in milliseconds. */
   readonly pauseMsMax: number;
 }
@@ -66,6 +69,13 @@ function startAwake(process: SimProcess): void {
   else process.start();
 }
 
+interface JobTermsUnder {
+  readonly lease: Lease;
+  readonly guard: Guard;
+  readonly stop: AbortSignal;
+  readonly beside?: JobTable;
+}
+
 class LockCall {
   readonly chance: Chance;
   readonly #baton: BatonProcess;
@@ -94,14 +104,18 @@ class LockCall {
       const opened = await abortable(connect({ servers, clock, dial, sessionTimeoutMs }), stop.signal);
       zk = opened;
       guard.setSession(formatSessionHandle({ servers }, opened.session));
-      const lease = await this.#acquire(opened, stop.signal);
-      process.world.count("grants");
-      process.world.log(() => `${process.name} got ${lease.path} with token ${lease.fencingToken}`);
-      const grantedAtMs = clock.now();
-      const truth = this.#begin(lease);
+      if (this.#shared.settings.jobs > 1) {
+        const end = await this.#several(opened, guard, stop.signal);
+        if (end.hasBreach) {
+          isGuarded = true;
+          zk = null;
+        } else if (wasQuiet && end.hasExited) this.#shared.served.add(process.name);
+        return;
+      }
+      const lease = await this.#acquire(opened, this.chance.oneOf(this.#shared.settings.names), stop.signal);
+      const running = this.#runUnder({ lease, guard, stop: stop.signal });
       isGuarded = true;
-      const outcome = await this.#supervise({ lease, guard, stop: stop.signal, truth, grantedAtMs });
-      this.#shared.oracle.ended(truth, outcome);
+      const outcome = await running;
       if (wasQuiet && outcome.kind === "exited") this.#shared.served.add(process.name);
       if (outcome.kind === "cancelled") throw stop.signal.reason;
       if (outcome.kind === "breach") zk = null;
@@ -109,6 +123,44 @@ class LockCall {
       if (!isGuarded) guard.end();
       if (zk !== null) await closeSession(zk, clock, stop.signal);
     }
+  }
+
+  /** Several commands at the same time, each under a lock of its own, as in a pool: one guard and one session for all of them. */
+  async #several(zk: ZooKeeper, guard: Guard, stop: AbortSignal) {
+    const beside = new JobTable();
+    const end = { hasBreach: false, hasExited: false };
+    const runItems = async (index: number) => {
+      for (let round = this.chance.whole(1, 3); round > 0 && !stop.aborted && !end.hasBreach; round--) {
+        const name = `item${(index + round) % (this.#shared.settings.jobs + 1)}`;
+        const lease = await this.#acquire(zk, name, stop).catch((error: unknown) => {
+          if (!isExpected(error) || zk.session.ended.aborted) throw error;
+          return null;
+        });
+        if (lease === null) continue;
+        const outcome = await this.#runUnder({ lease, guard, stop, beside });
+        end.hasExited ||= outcome.kind === "exited";
+        if (outcome.kind === "breach") end.hasBreach = true;
+        else await lease.release();
+      }
+    };
+    const all = await Promise.allSettled(
+      Array.from({ length: this.#shared.settings.jobs }, (_, index) => runItems(index)),
+    );
+    for (const one of all) {
+      if (one.status === "rejected" && !isExpected(one.reason) && one.reason !== stop.reason) throw one.reason;
+    }
+    return end;
+  }
+
+  async #runUnder({ lease, guard, stop, beside }: JobTermsUnder): Promise<ChildOutcome> {
+    const { world, name, clock } = this.#process;
+    world.count("grants");
+    world.log(() => `${name} got ${lease.path} with token ${lease.fencingToken}`);
+    const grantedAtMs = clock.now();
+    const truth = this.#begin(lease);
+    const outcome = await this.#supervise({ lease, guard, stop, truth, grantedAtMs, ...(beside && { beside }) });
+    this.#shared.oracle.ended(truth, outcome);
+    return outcome;
   }
 
   #begin(lease: Lease): JobTruth {
@@ -128,18 +180,19 @@ class LockCall {
       maxHoldMs: !isCalm && chance.is(0.2) ? chance.between(50, settings.jobMsMax) : null,
       stopSignal: chance.oneOf(["SIGTERM", "SIGTERM", "SIGINT"] as const),
     };
-    return oracle.begin({ baton: this.#baton, lease, plan, terms });
+    const truth = oracle.begin({ baton: this.#baton, lease, plan, terms });
+    if ([...this.#baton.jobs.values()].some(({ outcome }) => outcome === null)) {
+      this.#process.world.count("mark command beside another one");
+    }
+    this.#baton.jobs.set(lease.holderId, truth);
+    return truth;
   }
 
-  async #supervise({ lease, guard, stop, truth, grantedAtMs }: {
-    readonly lease: Lease;
-    readonly guard: ReturnType<typeof startGuard>;
-    readonly stop: AbortSignal;
+  async #supervise({ lease, guard, stop, truth, grantedAtMs, beside }: JobTermsUnder & {
     readonly truth: JobTruth;
     readonly grantedAtMs: number;
   }): Promise<ChildOutcome> {
     const process = this.#process;
-    this.#baton.nextJob = truth;
     return await superviseChild({
       command: ["/bin/sh", "job"],
       clock: process.clock,
@@ -151,6 +204,7 @@ class LockCall {
       guard,
       grantedAtMs,
       signal: stop,
+      ...(beside && { beside }),
       onEvent: (event) => {
         process.world.count(`mark supervision: ${event.kind}`);
         if (event.kind === "leftovers_left") truth.hasLeftSome = true;
@@ -159,7 +213,7 @@ class LockCall {
     });
   }
 
-  async #acquire(zk: ZooKeeper, signal: AbortSignal): Promise<Lease> {
+  async #acquire(zk: ZooKeeper, name: string, signal: AbortSignal): Promise<Lease> {
     const { settings, isQuiet } = this.#shared;
     const mode = this.chance.oneOf(settings.modes);
     const options: AcquireOptions = {
@@ -169,6 +223,6 @@ class LockCall {
       wait: isQuiet() ? "forever" : this.chance.oneOf(["forever", "forever", "forever", "none", 2000] as const),
       ...(mode === "permit" ? { limit: settings.limit } : {}),
     };
-    return await acquireLock(zk, this.chance.oneOf(settings.names), options);
+    return await acquireLock(zk, name, options);
   }
 }

@@ -5,6 +5,7 @@ const guardMain = "src/process/guard/guard_main.ts";
 const killJob = "src/process/guard/kill_job.ts";
 const childRun = "src/process/supervise/child_run.ts";
 const jobProcesses = "src/process/proc/job_processes.ts";
+const jobTable = "src/process/proc/job_table.ts";
 const knownProcesses = "src/process/proc/known_processes.ts";
 const supervise = "src/process/supervise/supervise_child.ts";
 
@@ -53,9 +54,14 @@ export const jobMutants: readonly Mutant[] = [
       file: killJob,
       from: "isEmpty && !wasBeingStarted;",
       to: "isEmpty;",
+    }, {
+      file: killJob,
+      from: "isCertain: !this.#isInDoubt()",
+      to: "isCertain: !wasBeingStarted && !this.#isInDoubt()",
     }],
     kinds: ["process outlived its lock"],
-    seeds: 200,
+    seeds: 1,
+    faults: "test/simulation/found/command_that_becomes_itself_late.json",
   },
   {
     name: "a guard kills only the process group",
@@ -218,6 +224,28 @@ export const jobMutants: readonly Mutant[] = [
       to: "        return this.#close(this.#ending());",
     }],
     kinds: ["process outlived its lock", "wrong ending"],
+    seeds: 200,
+  },
+  {
+    name: "the processes of several commands are not told apart",
+    world: "job",
+    changes: [{
+      file: jobTable,
+      from: "      certain.has(cookie) ||",
+      to: "      certain.size > 0 || certain.has(cookie) ||",
+    }],
+    kinds: ["wrong ending"],
+    seeds: 60,
+  },
+  {
+    name: "no command ends a process that belongs to one of several",
+    world: "job",
+    changes: [{
+      file: jobTable,
+      from: "    return job.endOrder > 0 && [...possible]",
+      to: "    return job.endOrder < 0 && [...possible]",
+    }],
+    kinds: ["process outlived its lock", "never served", "wrong ending"],
     seeds: 200,
   },
 ];

@@ -20,6 +20,8 @@ export type JobTerms = Pick<
   "killAfterMs" | "onDoubt" | "foreground" | "leavesRunning" | "maxHoldMs" | "stopSignal"
 >;
 
+type JobFacts = Pick<JobTruth, "baton" | "lease" | "plan" | "terms">;
+
 /** A command under a lock, and what is true of it. */
 export class JobTruth {
   readonly baton: BatonProcess;
@@ -29,12 +31,13 @@ export class JobTruth {
   command: OsProcess | null = null;
   /** When baton or its guard sent the command a signal first. */
   signalledAtMs = Infinity;
-  endedAtMs = Infinity;
+  /** When baton has told the command to end first. */
+  toldAtMs = Infinity;
   outcome: ChildOutcome | null = null;
   /** Processes that the command left behind run on, as asked for. */
   hasLeftSome = false;
 
-  constructor({ baton, lease, plan, terms }: Pick<JobTruth, "baton" | "lease" | "plan" | "terms">) {
+  constructor({ baton, lease, plan, terms }: JobFacts) {
     this.baton = baton;
     this.lease = lease;
     this.plan = plan;
@@ -86,8 +89,8 @@ export class JobOracle implements TreeObserver {
     return undefined;
   }
 
-  begin(truth: Pick<JobTruth, "baton" | "lease" | "plan" | "terms">): JobTruth {
-    const job = new JobTruth(truth);
+  begin(facts: JobFacts): JobTruth {
+    const job = new JobTruth(facts);
     this.#jobs.add(job);
     this.#batons.add(job.baton);
     return job;
@@ -108,6 +111,8 @@ export class JobOracle implements TreeObserver {
     if (outcome.kind === "signaled" && command?.exit?.signal !== outcome.signal) {
       fail(`it ended by ${command?.exit?.signal}`);
     }
+    const isToldToEnd = job.toldAtMs < Infinity && !job.baton.hasCaughtSignal;
+    if ((outcome.kind === "exited" || outcome.kind === "signaled") && isToldToEnd) fail("it was told to end");
     if (outcome.kind === "time_limit" && job.terms.maxHoldMs === null) fail("there is no limit");
     if (outcome.kind === "time_limit" && command?.exit?.signal === "SIGKILL" && endsWhenTold(job)) {
       fail("it was killed although it ends when it is told to");
@@ -120,7 +125,13 @@ export class JobOracle implements TreeObserver {
     if (!to.isAlive || to === by) return;
     const { owner } = to;
     if (owner instanceof JobTruth && owner.baton === by.owner) {
+      if (signal === "SIGKILL" && to.isHeldBySystem) {
+        this.#world.count("mark process killed while it waits in the kernel");
+      }
       if (to === owner.command) owner.signalledAtMs = Math.min(owner.signalledAtMs, this.#world.nowMs);
+      if (to === owner.command && signal === owner.terms.stopSignal) {
+        owner.toldAtMs = Math.min(owner.toldAtMs, this.#world.nowMs);
+      }
       if (by.program.args[0] === "lock-guard" && signal === "SIGKILL") this.#world.count("mark guard kills a process");
       return;
     }
@@ -185,7 +196,9 @@ export class JobOracle implements TreeObserver {
     const { machine } = baton.process;
     if (job.hasLeftSome) return "left running";
     // baton has given the lock back itself.
-    if (outcome !== null && outcome.kind !== "breach") return null;
+    if (outcome !== null && outcome.kind !== "breach") {
+      return isHidden(one, job) && mayBeAnothers(one, job) ? "a daemon of one of several commands" : null;
+    }
     // Its guard has given the lock back, which was certain that nothing is left.
     if (baton.guards.some(({ endsSession }) => endsSession)) {
       return isHidden(one, job) ? "a daemon that the guard cannot find" : null;
@@ -224,6 +237,13 @@ function endsWhenTold({ plan, terms, baton, signalledAtMs }: JobTruth): boolean 
   const { machine } = baton.process;
   const isSlow = plan.habits.some((habit) => ["stubborn", "slow to end", "waits in the kernel"].includes(habit));
   return !isSlow && terms.onDoubt === "ignore" && machine.wokenAtMs < signalledAtMs;
+}
+
+/** Another command of the same baton runs, and was there when the process was started: nobody can tell whose it is. */
+function mayBeAnothers(one: OsProcess, job: JobTruth): boolean {
+  return [...job.baton.jobs.values()].some(({ outcome, command }) =>
+    outcome === null && command !== null && command.forkedAtMs <= one.forkedAtMs
+  );
 }
 
 /** It has left the group, the environment and its parents. */

@@ -99,7 +99,7 @@ export class JobProgram {
       case "stops itself":
         return soon(() => {
           os.deliver(command, "SIGSTOP");
-          os.after(null, this.#some(runMs), () => os.deliver(command, "SIGCONT"));
+          os.after(null, runMs / 2 + this.#some(runMs), () => os.deliver(command, "SIGCONT"));
         });
       case "waits in the kernel":
         return soon(() => os.holdInSystem(command, this.#some(this.#chance.oneOf([5, 300, 4000]))));

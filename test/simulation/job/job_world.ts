@@ -21,6 +21,8 @@ interface JobWorldOptions extends RecipeWorldOptions, Omit<JobSettings, "names" 
   readonly pidMax: number;
   /** The longest usual time from fork to exec, in milliseconds. */
   readonly execMsMax: number;
+  /** The part of the starts that takes longer. */
+  readonly slowStarts: number;
   readonly hasStrangers: boolean;
 }
 
@@ -49,6 +51,8 @@ function drawOptions(chance: Chance): JobWorldOptions {
     pidMax: chance.oneOf([600, 4096, 32_768]),
     execMsMax: chance.oneOf([1, 1, 20, 400]),
     hasStrangers: chance.is(0.6),
+    jobs: chance.oneOf([1, 1, 1, 3]),
+    slowStarts: chance.oneOf([0.02, 0.02, 0.3]),
   };
 }
 
@@ -196,7 +200,9 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
     osOf,
     settings: { ...options, names },
     execMs: (chance: Chance) =>
-      chance.is(0.02) ? chance.between(0, 2500) : chance.between(0.2, shared.isQuiet() ? 1 : options.execMsMax),
+      chance.is(options.slowStarts)
+        ? chance.between(0, 2500)
+        : chance.between(0.2, shared.isQuiet() ? 1 : options.execMsMax),
     begins: (baton: BatonProcess) => void batons.set(baton.process, baton),
     atStart: (baton: BatonProcess, execMs: number) => faults.start(baton, execMs),
   }));
@@ -218,7 +224,11 @@ export const jobSimulation: Simulation = {
     ...["grants", "effect signal", "mark guard ends the session", "mark guard kills a process"],
     ...["mark kill of guard", "mark stop of guard", "mark kill of baton: both", "mark stop of baton: both"],
     ...["mark kill of baton: start", "mark stop of baton: start"],
-    ...["mark stranger with a number that was used before", "mark orphan adopted by baton"],
+    ...[
+      "mark stranger with a number that was used before",
+      "mark command beside another one",
+      "mark orphan adopted by baton",
+    ],
     ...["frozen", "resumed", "guard_kills", "guard_replaced", "killing", "leftovers_stopped", "leftovers_left"]
       .map((kind) => `mark supervision: ${kind}`),
     ...["exited", "signaled", "lost", "time_limit", "breach"].map((kind) => `mark ended: ${kind}`),
