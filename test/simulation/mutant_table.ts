@@ -356,6 +356,23 @@ export const mutants: readonly Mutant[] = [
     seeds: 20,
   },
   {
+    name: "a holder is checked before a fenced write, not in its transaction",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: 'type: "check", path: node, version: -1',
+      to: 'type: "check", path: node.slice(0, node.lastIndexOf("/")), version: -1',
+    }, {
+      file: fencedWrite,
+      from: "        return this.#toResult(await this.#zk.multi(this.#requests()));",
+      to:
+        '        await this.#zk.multi(this.#held.map(({ node }) => ({ type: "check", path: node, version: -1 }) as const));\n' +
+        "        return this.#toResult(await this.#zk.multi(this.#requests()));",
+    }],
+    kinds: ["stale write"],
+    seeds: 20,
+  },
+  {
     name: "a fenced write without a response is sent again, whatever became of it",
     world: "fence",
     changes: [{
@@ -373,7 +390,7 @@ export const mutants: readonly Mutant[] = [
       to: "const own = results.at(-1);",
     }],
     kinds: ["stale write"],
-    from: 4,
+    from: 9,
     seeds: 20,
   },
   {
