@@ -130,7 +130,8 @@ class SimContender extends RecipeClient {
       void (oracle.check(used) || this.process.world.count("mark resumed without the lock"));
     const longestMs = isQuiet() ? Math.min(1000, settings.jobMsMax) : settings.jobMsMax;
     const endMs = clock.now() + longestMs * this.chance.next();
-    const stepMs = this.chance.oneOf([1, 20, 100]);
+    // A write takes many turns.
+    const stepMs = this.chance.oneOf(store === null ? [1, 20, 100] : [10, 50, 200]);
     while (clock.now() < endMs && !used.lease.lost.aborted) {
       if (!oracle.check(used)) break;
       await store?.write();
