@@ -1,4 +1,5 @@
 /** The defects that mutants.ts puts back, and how the simulation must show each. */
+import { barrierMutants } from "./barrier/barrier_mutants.ts";
 import { jobMutants } from "./job/job_mutants.ts";
 import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
 import { retryMutants } from "./retry/retry_mutants.ts";
@@ -20,8 +21,6 @@ export interface Mutant {
   readonly twice?: boolean;
 }
 
-const barrierDecision = "src/coordination/barrier/barrier_decision.ts";
-const participant = "src/coordination/barrier/barrier_participant.ts";
 const fencedWrite = "src/coordination/fence/fenced_write.ts";
 const itemClaimer = "src/coordination/pool/item_claimer.ts";
 const itemRecord = "src/coordination/pool/item_record.ts";
@@ -225,104 +224,7 @@ export const mutants: readonly Mutant[] = [
     seeds: 3,
     twice: true,
   },
-  {
-    name: "a barrier counts participants that have not responded",
-    world: "barrier",
-    changes: [{
-      file: barrierDecision,
-      from: "const responded = candidates.filter((node) => there.has(responseName(round.id, node.guid)));",
-      to: "const responded = candidates;",
-    }, {
-      file: barrierDecision,
-      from: "...nodes.map(there), ...decision.responses.map(gone)];",
-      to: "...nodes.map(there)];",
-    }],
-    kinds: ["early start"],
-    seeds: 60,
-  },
-  {
-    name: "a barrier opens while members of the generation before it are there",
-    world: "barrier",
-    changes: [{
-      file: barrierDecision,
-      from: 'if (enough && !older) return { do: "open"',
-      to: 'if (enough) return { do: "open"',
-    }],
-    kinds: ["two generations"],
-    from: 6,
-    seeds: 20,
-  },
-  {
-    name: "a member leaves without waiting for the others",
-    world: "barrier",
-    changes: [{
-      file: "src/coordination/barrier/barrier_membership.ts",
-      from: "if (next === undefined) return true;",
-      to: 'if (next !== "") return true;',
-    }],
-    kinds: ["left too early"],
-    seeds: 20,
-  },
-  {
-    name: "a participant enters without the version of the barrier",
-    world: "barrier",
-    changes: [{
-      file: participant,
-      from: ': { type: "check", path: barrier, version: found.stat.version };',
-      to: ': { type: "check", path: barrier, version: -1 };',
-    }],
-    kinds: ["entered too late"],
-    from: 3,
-    seeds: 20,
-  },
-  {
-    name: "a barrier changes its state without a version",
-    world: "barrier",
-    changes: [{
-      file: barrierDecision,
-      from: "    data: formatBarrierState(next),\n    version,",
-      to: "    data: formatBarrierState(next),\n    version: -1,",
-    }],
-    kinds: ["left behind", "early start", "two generations", "order of generations", "entered too late"],
-    from: 13,
-    seeds: 40,
-  },
-  {
-    name: "a start checks neither the nodes of the members nor their responses",
-    world: "barrier",
-    changes: [{
-      file: barrierDecision,
-      from: "return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];",
-      to: "return [set(next), ...nodes.slice(nodes.length).map(there)];",
-    }],
-    kinds: ["early start"],
-    from: 15,
-    seeds: 40,
-  },
-  {
-    name: "the first participant does not watch the others",
-    world: "barrier",
-    changes: [{
-      file: participant,
-      from: "if (decision.predecessor === null && !this.#watchesAll) {",
-      to: "if (decision.predecessor === null && !this.#watchesAll && !this.#isKnown) {",
-    }],
-    kinds: ["never served"],
-    from: 3,
-    seeds: 20,
-  },
-  {
-    name: "a participant whose leave has no response in time gives up leaving",
-    world: "barrier",
-    changes: [{
-      file: "src/coordination/barrier/enter_barrier.ts",
-      from: "    if (outcome === null) this.#leaveInBackground(passing);\n    if (outcome !== null",
-      to: "    if (outcome !== null",
-    }],
-    kinds: ["never served"],
-    from: 3,
-    seeds: 20,
-  },
+  ...barrierMutants,
   {
     name: "a fenced write does not check the holder",
     world: "fence",
@@ -356,6 +258,23 @@ export const mutants: readonly Mutant[] = [
     seeds: 20,
   },
   {
+    name: "a holder is checked before a fenced write, not in its transaction",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: 'type: "check", path: node, version: -1',
+      to: 'type: "check", path: node.slice(0, node.lastIndexOf("/")), version: -1',
+    }, {
+      file: fencedWrite,
+      from: "        return this.#toResult(await this.#zk.multi(this.#requests()));",
+      to:
+        '        await this.#zk.multi(this.#held.map(({ node }) => ({ type: "check", path: node, version: -1 }) as const));\n' +
+        "        return this.#toResult(await this.#zk.multi(this.#requests()));",
+    }],
+    kinds: ["stale write"],
+    seeds: 20,
+  },
+  {
     name: "a fenced write without a response is sent again, whatever became of it",
     world: "fence",
     changes: [{
@@ -373,7 +292,7 @@ export const mutants: readonly Mutant[] = [
       to: "const own = results.at(-1);",
     }],
     kinds: ["stale write"],
-    from: 4,
+    from: 9,
     seeds: 20,
   },
   {

@@ -29,6 +29,8 @@ export interface RecipeWorldOptions {
 /** Marks that every world must reach. */
 export const recipeMarks = ["effect commit torn by a power cut", "effect commit kept by a power cut"];
 
+/** The time after a moment within which the fault comes, in milliseconds. */
+const momentMs = 5;
 const keeperHost = "10.0.0.1";
 const wallStartMs = 1_800_000_000_000;
 const socketPath = "/run/keeper.sock";
@@ -96,6 +98,8 @@ interface RecipeRun extends RunOptions {
   readonly program: SimProgram;
   /** A process that holds something now: faults aim at it. */
   readonly holder: () => SimProcess | undefined;
+  /** Targets of faults that wait for something: calls back once when it happens, with the process that the fault concerns. */
+  readonly moments?: Readonly<Record<string, (call: (process: SimProcess, withinMs?: number) => void) => void>>;
   /** The longest time until each client has been served, when there are no faults. */
   readonly servedWithinMs: number;
   /** Called when all clients must have been served. */
@@ -135,7 +139,7 @@ export class RecipeWorld implements ClientWorld {
   /** True at the quiet end: each client is served once more, and ends. */
   readonly isQuiet = (): boolean => this.world.nowMs >= this.options.quietMs;
 
-  async run({ program, holder, servedWithinMs, atServed, untilMs }: RecipeRun): Promise<RunOutcome> {
+  async run({ program, holder, moments = {}, servedWithinMs, atServed, untilMs }: RecipeRun): Promise<RunOutcome> {
     const { world, network, options } = this;
     const { tickTimeMs, clients, quietMs, sessionTimeoutMs } = options;
     const disk = this.#disk;
@@ -151,7 +155,10 @@ export class RecipeWorld implements ClientWorld {
     const processes = [keeper, ...all];
     const byName = new Map(processes.map((one) => [one.name, one]));
     const target = (name: string) => name === "holder" ? holder() : byName.get(name);
-    this.#applyFaults({ world, network, diskOf: () => disk, target });
+    this.#applyFaults({ world, network, diskOf: () => disk, target }, {
+      [keeperCommit]: (call) => disk.atNextCommit((durationMs) => call(keeper, durationMs)),
+      ...moments,
+    });
     for (const one of processes) world.after(world.chance.between(0, 50), () => one.start());
     const servedMs = quietMs + servedWithinMs;
     world.after(servedMs, () => {
@@ -169,18 +176,20 @@ export class RecipeWorld implements ClientWorld {
     return world.outcome;
   }
 
-  #applyFaults(targets: FaultTargets): void {
+  #applyFaults(targets: FaultTargets, moments: NonNullable<RecipeRun["moments"]>): void {
     const { world, options: { quietMs } } = this;
-    const moments = world.chance.fork("moments in commits");
-    const isAimed = ({ target }: Fault) => target === keeperCommit;
-    applyFaults(this.#plan.faults.filter((fault) => !isAimed(fault)), targets);
-    for (const fault of this.#plan.faults.filter(isAimed)) {
-      world.after(fault.at, () =>
-        this.#disk.atNextCommit((durationMs) => {
-          const forMs = "forMs" in fault ? Math.min(fault.forMs, quietMs - world.nowMs) : 0;
-          if (forMs <= 0) return;
-          applyFaults([{ ...fault, target: "keeper", forMs, at: moments.next() * durationMs } as Fault], targets);
-        }));
+    const chance = world.chance.fork("moments in commits");
+    for (const fault of this.#plan.faults) {
+      const wait = moments[fault.target];
+      if (wait === undefined) applyFaults([fault], targets);
+      else {
+        world.after(fault.at, () =>
+          wait((process, withinMs = momentMs) => {
+            const forMs = "forMs" in fault ? Math.min(fault.forMs, quietMs - world.nowMs) : 0;
+            if (forMs <= 0) return;
+            applyFaults([{ ...fault, target: process.name, forMs, at: chance.next() * withinMs } as Fault], targets);
+          }));
+      }
     }
   }
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { dose } from "../support/dose.ts";
 import { faultKinds } from "./fault_plan.ts";
+import { shortRun } from "./mutants.ts";
 import type { RunPlan } from "./simulation.ts";
 import { simulations } from "./simulations.ts";
 
@@ -26,7 +27,7 @@ function simulate(runtime: readonly string[], ...args: string[]): Report {
   const { stdout, stderr } = spawnSync(program, [...before, "test/simulation/main.ts", ...args, "--json"], {
     cwd: root,
     encoding: "utf8",
-    env: { ...process.env, TZ: "UTC", LANG: "C" },
+    env: { ...process.env, ...shortRun, TZ: "UTC", LANG: "C" },
     maxBuffer: 1 << 28,
   });
   if (!stdout.startsWith("{")) throw new Error(`simulate ${args.join(" ")} printed no report: ${stderr}`);

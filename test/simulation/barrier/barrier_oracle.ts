@@ -7,6 +7,7 @@ import {
   type BarrierState,
   parseBarrierState,
   parseParticipant,
+  type ParticipantNode,
 } from "../../../src/coordination/barrier/barrier_state.ts";
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
 import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
@@ -60,6 +61,12 @@ export class BarrierOracle implements TreeObserver {
   /** The generation that could be entered after the last commit. */
   readonly #open = new Map<string, { readonly epoch: string; readonly generation: number }>();
   readonly #gates = new Map<string, GateHistory>();
+  /** What a participant has seen of the others of its generation, which ends with the first one of them that is lost. */
+  readonly #seen = new Map<string, Set<string>>();
+  /** The commits that removed the nodes of participants, and those that opened the last round of each barrier. */
+  readonly #goneIn = new Map<string, number>();
+  readonly #rounds = new Map<string, { readonly id: string; readonly openedIn: number }>();
+  #atResponse: ((responder: SimProcess) => void)[] = [];
   #changed = new Set<string>();
   #commits = 0;
   /** A node came and went within one commit. */
@@ -86,6 +93,25 @@ export class BarrierOracle implements TreeObserver {
     const life: Life = { process, endedMs: null };
     this.#lives.set(sessionId, life);
     process.whenDead(() => life.endedMs = this.#world.nowMs);
+  }
+
+  /** Calls back once, when the next response to a round is on the disk. */
+  atNextResponse(call: (responder: SimProcess) => void): void {
+    this.#atResponse.push(call);
+  }
+
+  /** A process has received the names of the nodes of a barrier. */
+  listed(sessionId: bigint, children: readonly string[]): void {
+    const nodes = children.map(parseParticipant).filter((node) => node?.onLost === "fail");
+    for (const mine of nodes) {
+      if (mine === null || this.#entries.get(mine.guid)?.sessionId !== sessionId) continue;
+      const seen = this.#seen.get(keyOf(mine)) ?? new Set();
+      this.#seen.set(keyOf(mine), seen);
+      for (const node of nodes) {
+        if (node === null || node.epoch !== mine.epoch || node.generation !== mine.generation) continue;
+        if (node.parties === mine.parties) seen.add(node.guid);
+      }
+    }
   }
 
   began(process: SimProcess, membership: BarrierMembership): MembershipInUse {
@@ -163,7 +189,8 @@ export class BarrierOracle implements TreeObserver {
     if (!path.startsWith("/baton/barriers/")) return;
     const participant = parseParticipant(nameOf(path));
     this.#changed.add(participant === null ? path : path.slice(0, path.lastIndexOf("/")));
-    if (participant === null) return;
+    if (participant === null) return this.#responseChanges(before, after);
+    if (after === undefined) this.#goneIn.set(keyOf(participant), this.#commits);
     const entry = this.#entries.get(participant.guid);
     if (entry === undefined && after !== undefined) {
       const open = this.#open.get(path.slice(0, path.lastIndexOf("/")));
@@ -196,12 +223,36 @@ export class BarrierOracle implements TreeObserver {
       if (state === undefined) continue;
       this.#open.set(path, state);
       this.#checkStart(path, state);
+      const { round } = state;
+      if (round !== null && this.#rounds.get(path)?.id !== round.id) {
+        this.#rounds.set(path, { id: round.id, openedIn: this.#commits });
+      }
     }
     if (!this.#isEager) return;
     for (const used of [...this.#inUse]) {
       if (used.process.life !== used.life) this.#inUse.delete(used);
       else if (used.process.state === "running") {
         this.#world.visit(used.process, () => void (this.#inUse.has(used) && this.check(used)));
+      }
+    }
+  }
+
+  #responseChanges(before: ZNode | undefined, after: ZNode | undefined): void {
+    if (before !== undefined || after === undefined) return;
+    const life = this.#lives.get(after.ephemeralOwner);
+    if (life === undefined || life.endedMs !== null) return;
+    for (const call of this.#atResponse.splice(0)) call(life.process);
+  }
+
+  /** A participant that has seen another one, which was lost before the round was opened, breaks the generation. */
+  #checkLosses(path: string, { epoch, started }: Pick<BarrierState, "epoch" | "started">): void {
+    const openedIn = this.#rounds.get(path)?.openedIn ?? 0;
+    for (const guid of started?.members ?? []) {
+      const generation = started?.generation ?? 0;
+      for (const other of this.#seen.get(keyOf({ guid, epoch, generation })) ?? []) {
+        const goneIn = this.#goneIn.get(keyOf({ guid: other, epoch, generation })) ?? Infinity;
+        if (goneIn >= openedIn) continue;
+        this.#world.fail("started after a loss", `generation ${generation} of ${path}: ${guid} has seen ${other}`);
       }
     }
   }
@@ -223,7 +274,7 @@ export class BarrierOracle implements TreeObserver {
   }
 
   /** Judges a start when it is on the disk. */
-  #checkStart(path: string, { epoch, started }: BarrierState): void {
+  #checkStart(path: string, { epoch, started }: Pick<BarrierState, "epoch" | "started">): void {
     if (started === null) return;
     const { generation, members, token } = started;
     const last = this.#lastStart.get(path);
@@ -237,6 +288,7 @@ export class BarrierOracle implements TreeObserver {
     }
     this.#lastStart.set(path, { epoch, generation, token });
     this.#world.count("starts");
+    this.#checkLosses(path, { epoch, started });
     const entries = members.map((guid) => this.#entries.get(guid));
     const enteredMs = Math.max(...entries.map((entry) => entry?.atMs ?? Infinity));
     members.forEach((guid, rank) => {
@@ -266,3 +318,7 @@ export class BarrierOracle implements TreeObserver {
     }
   }
 }
+
+/** A participant in one generation. */
+const keyOf = ({ guid, epoch, generation }: Pick<ParticipantNode, "guid" | "epoch" | "generation">): string =>
+  `${guid} ${epoch}.${generation}`;

@@ -5,8 +5,10 @@ import type { OnMemberLost } from "../../../src/coordination/barrier/barrier_sta
 import { enterBarrier } from "../../../src/coordination/barrier/enter_barrier.ts";
 import { objectPath } from "../../../src/coordination/lock/lock_path.ts";
 import { BatonError, messageOf } from "../../../src/errors.ts";
+import { onAbort, TaskScope } from "../../../src/support/abort.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../../../src/zookeeper/zookeeper_error.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../recipe_client.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import type { BarrierOracle, MembershipInUse } from "./barrier_oracle.ts";
@@ -17,6 +19,10 @@ export interface ParticipantSettings {
   /** Some participants have other options. */
   readonly hasMismatches: boolean;
   readonly hasGate: boolean;
+  /** An operator deletes responses. */
+  readonly hasOperator?: boolean;
+  /** Many waits are about as long as a round: they end while others start the barrier. */
+  readonly hasShortWaits?: boolean;
   readonly clients: number;
   readonly jobMsMax: number;
 }
@@ -90,8 +96,9 @@ class SimParticipant extends RecipeClient {
     const isOther = !isQuiet && settings.hasMismatches && this.chance.is(0.1);
     const sinceMs = world.nowMs;
     using ends = this.#ends();
+    if (settings.hasOperator === true && this.chance.is(0.2)) void this.#deleteResponse(zk, ends.signal);
     try {
-      return await enterBarrier(zk, barrierName, {
+      return await enterBarrier(this.#observed(zk), barrierName, {
         clock,
         parties: settings.parties + (isOther ? 1 : 0),
         onMemberLost: settings.onLost,
@@ -113,6 +120,42 @@ class SimParticipant extends RecipeClient {
     }
   }
 
+  /** The client, which reports the names that it has received. */
+  #observed(zk: ZooKeeper): ZooKeeper {
+    const getChildren: ZooKeeper["getChildren"] = (path, options) => {
+      const reading = zk.getChildren(path, options);
+      reading.then(({ children }) => this.#shared.oracle.listed(zk.session.id, children), () => {});
+      return reading;
+    };
+    return new Proxy(zk, {
+      get: (_, name) => {
+        if (name === "getChildren") return getChildren;
+        const value: unknown = Reflect.get(zk, name, zk);
+        return typeof value === "function" ? value.bind(zk) : value;
+      },
+    });
+  }
+
+  /** An operator deletes the next response to a round. */
+  async #deleteResponse(zk: ZooKeeper, signal: AbortSignal): Promise<void> {
+    const path = objectPath("barriers", barrierName);
+    try {
+      for (let reads = 0; reads < 20 && !signal.aborted; reads++) {
+        const changed = Promise.withResolvers<unknown>();
+        using _ends = new TaskScope(onAbort(signal, changed.resolve), onAbort(zk.session.ended, changed.resolve));
+        const { children } = await zk.getChildren(path, { watch: changed.resolve });
+        const response = children.find((name) => name.startsWith("r-"));
+        if (response === undefined) await changed.promise;
+        else {
+          await zk.delete(`${path}/${response}`, -1);
+          return this.process.world.count("mark response deleted");
+        }
+      }
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error;
+    }
+  }
+
   /** A signal that stops the wait: of some at any time, and of all when all have been served. */
   #ends(): Disposable & { readonly signal: AbortSignal } {
     const { clock } = this.process;
@@ -124,12 +167,26 @@ class SimParticipant extends RecipeClient {
       else cancel = clock.startTimer(lookMs, look);
     };
     look();
-    return { signal: controller.signal, [Symbol.dispose]: () => cancel() };
+    // A user who finds a command stopped lets it continue, and then interrupts it.
+    if (!this.#shared.isQuiet() && this.chance.is(0.5)) {
+      this.process.onResume = () => {
+        cancel();
+        cancel = clock.startTimer(8 * this.chance.next(), () => controller.abort(stopped));
+      };
+    }
+    return {
+      signal: controller.signal,
+      [Symbol.dispose]: () => {
+        cancel();
+        this.process.onResume = () => {};
+      },
+    };
   }
 
   #wait(): "forever" | number {
     if (this.#shared.isQuiet()) return "forever";
-    const { sessionTimeoutMs } = this.#shared.options;
+    const { options: { sessionTimeoutMs }, settings } = this.#shared;
+    if (settings.hasShortWaits === true && this.chance.is(0.5)) return this.chance.between(1, 60);
     return this.chance.oneOf(["forever", "forever", "forever", 50, 2000, sessionTimeoutMs * 2] as const);
   }
 

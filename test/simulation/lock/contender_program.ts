@@ -57,19 +57,20 @@ class SimContender extends RecipeClient {
     this.process.world.count("grants");
     if (lease.waitedMs > 1) this.process.world.count("grants after a wait");
     this.process.world.log(() => `${this.process.name} got ${lease.path} with token ${lease.fencingToken}`);
+    const { fence } = this.#shared;
+    const { process } = this;
+    const store = fence === undefined
+      ? null
+      : new FencedStore(zk, { process, lease, fence, connect: () => this.connect(), chance: this.chance });
     try {
-      const { fence } = this.#shared;
-      const { process } = this;
-      const store = fence === undefined
-        ? null
-        : new FencedStore(zk, { process, lease, fence, connect: () => this.connect(), chance: this.chance });
       await this.#work(used, store);
       if (wasQuiet) this.#shared.served.add(this.process.name);
     } finally {
       oracle.ended(used);
       this.process.onResume = () => {};
       this.process.world.log(() => `${this.process.name} releases ${lease.path}, held: ${lease.isHeld()}`);
-      await lease.release();
+      if (store !== null && this.chance.is(0.1)) await store.writeBeyond(() => lease.release());
+      else await lease.release();
     }
   }
 
@@ -129,7 +130,8 @@ class SimContender extends RecipeClient {
       void (oracle.check(used) || this.process.world.count("mark resumed without the lock"));
     const longestMs = isQuiet() ? Math.min(1000, settings.jobMsMax) : settings.jobMsMax;
     const endMs = clock.now() + longestMs * this.chance.next();
-    const stepMs = this.chance.oneOf([1, 20, 100]);
+    // A write takes many turns.
+    const stepMs = this.chance.oneOf(store === null ? [1, 20, 100] : [10, 50, 200]);
     while (clock.now() < endMs && !used.lease.lost.aborted) {
       if (!oracle.check(used)) break;
       await store?.write();
@@ -170,7 +172,7 @@ class FencedStore {
 
   /** Writes in the session of the lock, or in one of its own, as `baton fence zk` does: it can outlive that of the lock. */
   async write({ inOwnSession = this.#chance.is(0.2) } = {}): Promise<void> {
-    if (!inOwnSession) return await this.#writeIn(this.#zk);
+    if (!inOwnSession) return void await this.#writeIn(this.#zk);
     const zk = await this.#connect();
     try {
       await this.#writeIn(zk);
@@ -179,7 +181,22 @@ class FencedStore {
     }
   }
 
-  async #writeIn(zk: ZooKeeper): Promise<void> {
+  /** A process that the job has left writes in a session of its own while the lock is released, until it is refused. */
+  async writeBeyond(release: () => Promise<void>): Promise<void> {
+    const zk = await this.#connect().catch(() => null);
+    if (zk === null) return await release();
+    try {
+      const released = sleep(this.#process.clock, 5 * this.#chance.next()).then(release);
+      released.catch(() => {}); // handled below
+      for (let writes = 0, isOver = false; !isOver && writes < 50; writes++) isOver = !await this.#writeIn(zk);
+      await released;
+    } finally {
+      await zk.close();
+    }
+  }
+
+  /** Whether the write was done. */
+  async #writeIn(zk: ZooKeeper): Promise<boolean> {
     const { name, path: lock, holderId, fencingToken, mode, slot } = this.#lease;
     const write = { path: `/store-${name}`, token: fencingToken, number: ++this.#number };
     const held = [{ name, node: `${lock}/h/${holderName({ mode, slot, guid: holderId })}` }];
@@ -192,10 +209,12 @@ class FencedStore {
         await fencedWrite(zk, { do: "create", path, data, parents: false, sequential: false }, options);
       });
       this.#fence.acknowledged(write);
+      return true;
     } catch (error) {
       if (error instanceof BatonError && ["STALE_TOKEN", "FALSE"].includes(error.code)) this.#fence.refused(write);
       else if (!isExpected(error)) throw error;
       else this.#process.world.count("mark fenced write without a response");
+      return false;
     }
   }
 }

@@ -1,4 +1,7 @@
-/** Judges a store behind a fence, a node on the keeper's disk: it never goes back, and has what was acknowledged, nothing that was refused. */
+/**
+ * Judges a store behind a fence, a node on the keeper's disk: each write is of a holder whose grant is there; the store never goes back, and
+ * has what was acknowledged, nothing that was refused.
+ */
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
 import type { StoredTree, TreeObserver } from "../stored_tree.ts";
 import type { SimWorld } from "../world/sim_world.ts";
@@ -19,6 +22,10 @@ export class FenceOracle implements TreeObserver {
   readonly #last = new Map<string, StoreWrite>();
   readonly #written = new Set<string>();
   readonly #refused = new Set<string>();
+  /** The tokens of the grants that are there, also at some time in the present commit: changes of one commit have no order here. */
+  readonly #grants = new Set<bigint>();
+  #endedGrants: bigint[] = [];
+  #writes: StoreWrite[] = [];
 
   constructor(world: SimWorld, tree: StoredTree) {
     this.#world = world;
@@ -36,7 +43,12 @@ export class FenceOracle implements TreeObserver {
     if (this.#written.has(keyOf(write))) this.#world.fail("stale write", `${keyOf(write)} was refused, and is written`);
   }
 
-  nodeChanges(_before: ZNode | undefined, after: ZNode | undefined): void {
+  nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
+    const grant = before ?? after;
+    if (grant?.path.includes("/h/") === true) {
+      if (after === undefined) this.#endedGrants.push(grant.czxid);
+      else this.#grants.add(grant.czxid);
+    }
     if (after?.path.startsWith("/store-") !== true || after.data === null) return;
     const [token = "", number = ""] = new TextDecoder().decode(after.data).split(" ");
     const write = { path: after.path, token: BigInt(token), number: Number(number) };
@@ -45,9 +57,19 @@ export class FenceOracle implements TreeObserver {
       (write.token === last.token && write.number > last.number);
     if (!isLater) this.#world.fail("stale write", `${keyOf(write)} after ${keyOf(last)}`);
     if (this.#refused.has(keyOf(write))) this.#world.fail("stale write", `${keyOf(write)} was refused`);
+    this.#writes.push(write);
     this.#last.set(write.path, write);
     this.#written.add(keyOf(write));
   }
 
-  committed(): void {}
+  committed(): void {
+    for (const write of this.#writes) {
+      if (!this.#grants.has(write.token)) {
+        this.#world.fail("stale write", `${keyOf(write)}, and no grant has this token`);
+      }
+    }
+    for (const token of this.#endedGrants) this.#grants.delete(token);
+    this.#writes = [];
+    this.#endedGrants = [];
+  }
 }
