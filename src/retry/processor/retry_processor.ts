@@ -269,6 +269,8 @@ export class RetryProcessor {
     try {
       // The process may have been suspended since the claim: without a lease no try starts.
       if (lease.isOver()) result = { kind: "lost" };
+      // The claim waited for the disk: another processor may have been elected meanwhile.
+      else if (this.#options.leads?.() === false) result = { kind: "not_begun", why: "this processor no longer leads" };
       else {
         this.#options.onEvent({ kind: "began", message });
         result = await this.#options.target.deliver(message, share);

@@ -142,6 +142,19 @@ describe("a processor", () => {
     expect([bench.tries.length, bench.state(1)?.state, bench.tries[1]?.lease.lost.aborted]).toEqual([4, "done", false]);
   });
 
+  test("whose leadership ends during a claim gives back what it has claimed, without a try", async () => {
+    let leads = true;
+    await using bench = new Bench(() => done, { messages: 2, options: { leads: () => leads } });
+    bench.refuse = (method) => {
+      if (method === "claim") leads = false;
+      return null;
+    };
+    await bench.clock.advance(3000);
+    expect(bench.tries.length).toBe(0);
+    expect(bench.state(1)).toMatchObject({ state: "waiting", tries: 0 });
+    expect(bench.events.filter(({ kind }) => kind === "given_back").length).toBe(2);
+  });
+
   test("that begins to lead between two times of a schedule waits for the next", async () => {
     let leads = false;
     const nextTimeMs = (afterMs: number) => (Math.floor(afterMs / 1000) + 1) * 1000;
