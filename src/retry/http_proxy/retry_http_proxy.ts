@@ -308,6 +308,8 @@ export class RetryHttpProxy {
       this.#options.onFailure(messageOf(error));
       const code = error instanceof BatonError ? error.code : "INTERNAL";
       if (code === "OUTCOME_UNKNOWN") return { id: null, kind: "maybe_stored", why: "the store did not respond" };
+      // The disk may have what was written before it failed.
+      if (code === "IO") return { id: null, kind: "maybe_stored", why: "the store failed" };
       const isFull = code === "STORE_FULL";
       return {
         id: null,
