@@ -221,6 +221,19 @@ describe("a processor", () => {
     rig[Symbol.dispose]();
   });
 
+  test("by then a wall clock that was set back makes nothing due again", async () => {
+    const clock = new FakeClock(10_000);
+    let backMs = 0;
+    const options = { until: "tried", wallClockMs: () => clock.now() - backMs } as const;
+    await using bench = new Bench(null, { clock, options });
+    await settled();
+    backMs = 5000;
+    bench.tries[0]?.end(failed);
+    await bench.clock.advance(100);
+    expect([bench.tries.length, await bench.ended]).toEqual([1, "ended"]);
+    expect(bench.state(1)).toMatchObject({ state: "waiting", tries: 1 });
+  });
+
   test("gives a message back that could not be begun, uncounted, and ends when none can", async () => {
     const error = new BatonError("COMMAND_NOT_FOUND", "no such command");
     await using bench = new Bench(() => ({ kind: "not_begun", why: "no such command", error }));
