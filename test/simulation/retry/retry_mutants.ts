@@ -256,6 +256,18 @@ export const retryMutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
+    name: "a run of one try each counts from its start when the clock was set back",
+    world: "retry",
+    changes: [{
+      file: processor,
+      from: "    this.#startedMs = Math.min(this.#startedMs, wallClockMs());\n",
+      to: "",
+    }],
+    kinds: ["too early"],
+    from: 5147,
+    seeds: 10,
+  },
+  {
     name: "a run ends with success while a dead letter is not delivered",
     world: "retry",
     changes: [{
