@@ -1,6 +1,6 @@
 /** `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the disk. */
 import { defineCommand } from "../command.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
@@ -22,7 +22,7 @@ export const retryCallCommand = defineCommand({
     "retried, its arguments, its working directory and its stdin are stored, but not its environment; then the exit code is 75: " +
     "accepted, not delivered yet. baton retry-processor run tries it again.",
     "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead letter immediately " +
-    "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on; 85 if the store is full.",
+    "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on; 85 if the store is full; MAY BE STORED and 76 if the disk fails while it is stored.",
     "--url sends stdin as a request instead. A response with 2xx or 3xx is printed on stdout, with exit code 0. If there is none, or with 408, " +
     "425, 429 and 5xx, the request is stored with its URL, method and headers (75). Any other status is final: a dead letter; the response is " +
     "printed, with exit code 77 for 401, 403 and 407, otherwise 65. All tries of a request have the same Idempotency-Key.",
@@ -89,12 +89,14 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     print(life.state === "dead" ? `dead letter ${where} (${life.reason})` : `dropped (${life.reason})`);
     return code;
   } catch (error) {
-    if (error instanceof BatonError && error.code === "OUTCOME_UNKNOWN") {
+    const errorCode = error instanceof BatonError ? error.code : null;
+    // The disk may have what was written before it failed.
+    if (errorCode === "OUTCOME_UNKNOWN" || (errorCode === "IO" && openError === null)) {
       io.err(`baton: ${what} ${how}; MAY BE STORED: ${messageOf(error)}\n`);
-      return exitCodeOf(error.code);
+      return exitCodes.OUTCOME_UNKNOWN;
     }
     io.err(`baton: ${what} ${how}; NOT STORED: ${messageOf(error)}\n`);
-    return error instanceof BatonError && error.code === "STORE_FULL" ? exitCodeOf(error.code) : code;
+    return errorCode === "STORE_FULL" ? exitCodes.STORE_FULL : code;
   }
 }
 

@@ -58,7 +58,7 @@ export const retryServeCommand = defineCommand({
     "503 if the circuit breaker is open. A temporary status (408, 425, 429, 5xx) is forwarded, and the message is stored. " +
     "The response header Baton-Message-Id has the id of the stored message; without it nothing is stored. --answer-stored 202 tells clients " +
     "instead that the request was accepted, whatever the failure was, if it will be tried again.",
-    "503 with `NOT STORED` in its body: the store is full, or failed. 413: the body is larger than --max-body. Requests that request no action " +
+    "503 with `NOT STORED` in its body: the store is full; with `MAY BE STORED`: the store failed. 413: the body is larger than --max-body. Requests that request no action " +
     "(GET, HEAD, OPTIONS) are forwarded and never stored. A fault is JSON, or a SOAP 1.1 fault if the request has a SOAPAction.",
     "A backend that hangs does not delay other clients: at most --max-backend-requests are at the backend at the same time, and further ones are " +
     "stored without a first try (503 with Baton-Message-Id). A body that does not arrive within --body-timeout is refused (408). When requests in " +

@@ -17,7 +17,8 @@ export function flushIfThere(path: string): void {
   try {
     flushPath(path);
   } catch (thrown) {
-    if ((thrown as NodeJS.ErrnoException).code !== "ENOENT") throw thrown;
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code !== "ENOENT" && code !== "ENOTDIR") throw thrown;
   }
 }
 

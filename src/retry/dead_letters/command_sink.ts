@@ -5,7 +5,7 @@ import { BatonError } from "../../errors.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { runWithInput } from "../targets/run_with_input.ts";
+import { type CommandEnd, runWithInput, type RunWithInputOptions } from "../targets/run_with_input.ts";
 import { type DeadLetterFormat, deadLetterLine } from "./dead_letter_record.ts";
 import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
@@ -16,6 +16,14 @@ export interface CommandSinkOptions extends DeadLetterFormat {
   readonly clock: Clock;
   /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
   readonly takeLock: () => (() => void) | null;
+  /** Runs the command. The real one, under a guard, when left out. */
+  readonly run?: (options: Omit<RunWithInputOptions, "guard">) => Promise<CommandEnd>;
+}
+
+async function runUnderGuard(options: Omit<RunWithInputOptions, "guard">): Promise<CommandEnd> {
+  const ended = await runWithInput({ ...options, guard: startGuard() });
+  if (ended.kind === "not_started") throw ended.error;
+  return ended;
 }
 
 export class CommandSink implements DeadLetterSink {
@@ -35,18 +43,16 @@ export class CommandSink implements DeadLetterSink {
 
   /** The signal stops the command: the dead letter stays in the store. */
   async #send(letter: ClaimedMessage, signal: AbortSignal): Promise<void> {
-    const { line, storeName, timeoutMs, killAfterMs, clock } = this.#options;
+    const { line, storeName, timeoutMs, killAfterMs, clock, run = runUnderGuard } = this.#options;
     const lease = new ResignableLease(new LocalLease(clock, timeoutMs + 10 * killAfterMs + 10_000));
     const off = onAbort(signal, () => lease.resign("The processor ends"));
-    const ended = await runWithInput({
+    const ended = await run({
       command: ["/bin/sh", "-c", line],
       env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
       body: new TextEncoder().encode(deadLetterLine(letter, this.#options)),
-      guard: startGuard(),
       hangUpIgnored: false,
       ...{ lease, clock, timeoutMs, killAfterMs },
     }).finally(off);
-    if (ended.kind === "not_started") throw ended.error;
     if (ended.code !== 0) throw new BatonError("IO", `the command of --dead-letter ${ended.how}`);
   }
 }

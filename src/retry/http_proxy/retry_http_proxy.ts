@@ -20,7 +20,7 @@ import type { TrySpan } from "../targets/try_span.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
 import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
-import { type HttpListener, listenHttp } from "../../http/http_listener.ts";
+import { type HttpListener, type HttpListenerOptions, listenHttp } from "../../http/http_listener.ts";
 import type { Address } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
@@ -70,7 +70,11 @@ interface RetryHttpProxyOptions {
   /** Logs a stored message and the reason; `isTried`: there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
+  /** The real one when left out. */
+  readonly listen?: (address: Address, options: HttpListenerOptions) => Promise<ProxyListener>;
 }
+
+type ProxyListener = Pick<HttpListener, "address" | "stop" | "idle" | "close">;
 
 interface ProxiedRequest {
   readonly method: string;
@@ -85,7 +89,7 @@ export class RetryHttpProxy {
   readonly #budget: RequestBudget;
   /** Aborts when requests in progress have to end. */
   readonly #ending = new AbortController();
-  #listener: HttpListener | null = null;
+  #listener: ProxyListener | null = null;
 
   constructor(options: RetryHttpProxyOptions) {
     this.#options = options;
@@ -96,8 +100,8 @@ export class RetryHttpProxy {
 
   /** Rejects CANNOT_CREATE. Resolves with the actual address. */
   async listen(address: Address): Promise<Address> {
-    const { connectionsMax, clock } = this.#options;
-    this.#listener = await listenHttp(address, {
+    const { connectionsMax, clock, listen = listenHttp } = this.#options;
+    this.#listener = await listen(address, {
       onRequest: (request, response) => this.#serve(request, response),
       limits: { connectionsMax, headMsMax, headBytesMax: headBytesMax / 4 },
       makeRoom: () => this.#budget.refuseSlow(),
@@ -308,6 +312,8 @@ export class RetryHttpProxy {
       this.#options.onFailure(messageOf(error));
       const code = error instanceof BatonError ? error.code : "INTERNAL";
       if (code === "OUTCOME_UNKNOWN") return { id: null, kind: "maybe_stored", why: "the store did not respond" };
+      // The disk may have what was written before it failed.
+      if (code === "IO") return { id: null, kind: "maybe_stored", why: "the store failed" };
       const isFull = code === "STORE_FULL";
       return {
         id: null,

@@ -9,9 +9,10 @@ import { connect } from "../../zookeeper/zookeeper_client.ts";
 import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
 import { messageOf } from "../../errors.ts";
 import { campaign, type Leadership } from "../../coordination/election/campaign.ts";
-import { holderInfo, nameOfHolder } from "../../coordination/holder_info.ts";
+import { type HolderInfo, holderInfo, nameOfHolder } from "../../coordination/holder_info.ts";
 import type { WaitingStatus } from "../../coordination/lock/acquire_lock.ts";
 import { aborted } from "../../support/abort.ts";
+import type { Dial } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
@@ -27,8 +28,18 @@ export interface ProcessorElectionOptions {
   readonly place: Coordination;
   readonly clock: Clock;
   readonly log: Log;
+  /** The description of this process for others; the real one when left out. */
+  readonly candidate?: { readonly value: string; readonly info: HolderInfo };
+  readonly dial?: Dial;
   /** Called when the result of `leads()` may have changed. */
   readonly onChange: () => void;
+}
+
+function ownCandidate() {
+  return {
+    value: `${hostname()}:${process.pid}`,
+    info: holderInfo({ command: ["baton retry-processor"], values: { publishCommand: false } }),
+  };
 }
 
 export class ProcessorElection {
@@ -39,10 +50,10 @@ export class ProcessorElection {
   #leadership: Leadership | null = null;
 
   constructor(options: ProcessorElectionOptions) {
-    const { storeName, place, clock, log } = this.#options = options;
+    const { storeName, place, clock, log, dial } = this.#options = options;
     this.#name = `retry-${storeName}`;
     this.#session = new CandidateSession({
-      connect: (to) => connect({ ...to, clock }),
+      connect: (to) => connect({ ...to, clock, ...(dial === undefined ? {} : { dial }) }),
       options: place.connect,
       clock,
       isPatient: true,
@@ -89,17 +100,16 @@ export class ProcessorElection {
 
   async #campaign(): Promise<Leadership> {
     const { signal } = this.#stopping;
-    const { clock, place, log } = this.#options;
+    const { clock, place, log, candidate = ownCandidate() } = this.#options;
     for (;;) {
       const zk = await this.#session.openSession(signal);
       let isLogged = false;
       try {
         return await campaign(zk, this.#name, {
-          value: `${hostname()}:${process.pid}`,
+          ...candidate,
           clock,
           signal,
           root: place.root,
-          info: holderInfo({ command: ["baton retry-processor"], values: { publishCommand: false } }),
           onWaiting: (waiting) => {
             if (!isLogged) log("info", "waiting", this.#describe(waiting), { election: this.#name });
             isLogged = true;

@@ -222,7 +222,8 @@ export class RetryProcessor {
     }
     const max = this.#claimAllowance();
     if (max === 0) return false;
-    // A run with --once tries what was due at its start, not what failed since.
+    // A run with --once tries what was due at its start, not what failed since, also if the clock was set back meanwhile.
+    this.#startedMs = Math.min(this.#startedMs, wallClockMs());
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
     const claim = await this.#retryWhileBusy(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
     if (claim === null) return false;
@@ -269,6 +270,8 @@ export class RetryProcessor {
     try {
       // The process may have been suspended since the claim: without a lease no try starts.
       if (lease.isOver()) result = { kind: "lost" };
+      // The claim waited for the disk: another processor may have been elected meanwhile.
+      else if (this.#options.leads?.() === false) result = { kind: "not_begun", why: "this processor no longer leads" };
       else {
         this.#options.onEvent({ kind: "began", message });
         result = await this.#options.target.deliver(message, share);

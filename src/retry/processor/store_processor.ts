@@ -35,6 +35,9 @@ import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_proce
 import { storeRulesOf } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
+/** Makes the election of a store, when its name is known. */
+type ElectionOpener = (storeName: string, onChange: () => void) => ProcessorElection;
+
 /** Parts of the system that a processor uses; simulations replace them. */
 export interface ProcessorSystem {
   readonly clock: () => Clock;
@@ -44,6 +47,7 @@ export interface ProcessorSystem {
     destination: Exclude<DeadLetterDestination, { readonly kind: "store" | "drop" }>,
     options: StoreProcessorOptions,
   ) => Promise<DeadLetterSink>;
+  readonly loadElection: (options: StoreProcessorOptions) => Promise<ElectionOpener>;
 }
 
 const realSystem: ProcessorSystem = {
@@ -54,6 +58,7 @@ const realSystem: ProcessorSystem = {
     const { openDeadLetterSink } = await import("../dead_letters/open_dead_letter_sink.ts");
     return await openDeadLetterSink(destination, options);
   },
+  loadElection,
 };
 
 export interface StoreProcessorOptions {
@@ -142,7 +147,7 @@ export class StoreProcessor implements AsyncDisposable {
     const { target, values, sources, log, until, system = realSystem } = options;
     const { rate, nextTimeMs } = parseSchedule(values, sources);
     const rules = storeRulesOf(values, sources);
-    const openElection = values.retryElect ? await loadElectionOpener(options) : null;
+    const openElection = values.retryElect ? await system.loadElection(options) : null;
     const boot = await system.boot();
     const clock = system.clock();
     const counters = new RetryCounters();
@@ -350,14 +355,13 @@ async function openIngest(
 }
 
 /** Loads the election code only where it is used. Rejects invalid --servers settings before the store is opened. */
-async function loadElectionOpener({ values, sources, log }: StoreProcessorOptions) {
+async function loadElection({ values, sources, log }: StoreProcessorOptions): Promise<ElectionOpener> {
   const [{ coordinationOf }, { ProcessorElection }] = await Promise.all([
     import("../../coordination/connect/coordination_servers.ts"),
     import("./processor_election.ts"),
   ]);
   const place = coordinationOf(values, sources);
-  return (storeName: string, onChange: () => void) =>
-    new ProcessorElection({ storeName, place, clock: systemClock(), log, onChange });
+  return (storeName, onChange) => new ProcessorElection({ storeName, place, clock: systemClock(), log, onChange });
 }
 
 /** Null: dead letters stay in the store. */

@@ -3,14 +3,14 @@
  * leaves what was written; a power cut leaves any of the sectors of the commits on their way, as the log (WAL) of SQLite has them.
  * A checkpoint flushes everything before it.
  */
-import { closeSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { databaseName, TopicDatabase } from "../../../src/pubsub/store/topic_database.ts";
 import type { Chance } from "../world/chance.ts";
 import type { DiskFaults } from "../apply_faults.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
-import { frameBytes, frameHeaderBytes, keepsCommit, logHeaderBytes, readIfThere } from "../world/sqlite_log.ts";
+import { emptyLog, findLogEnd, keepsCommit, readIfThere, startOfCommit } from "../world/sqlite_log.ts";
 
 const fileSystemBytes = 1 << 30;
 
@@ -33,7 +33,7 @@ export class TopicDisk {
   #database: SimTopicDatabase | null = null;
   #pending: PendingCommit[] = [];
   #onCommit: ((durationMs: number) => void)[] = [];
-  #log = { salt: "", end: logHeaderBytes };
+  #log = emptyLog;
 
   constructor(world: SimWorld, name: string, folder: string) {
     this.world = world;
@@ -49,8 +49,7 @@ export class TopicDisk {
     const database = new SimTopicDatabase(this, thread, acceptDamagedLog);
     this.#database = database;
     this.#pending = [];
-    this.#log = { salt: "", end: logHeaderBytes };
-    this.#readLog();
+    this.#log = findLogEnd(this.#databasePath);
     process.whenDead((how) => this.#processDied(how));
     return database;
   }
@@ -83,13 +82,11 @@ export class TopicDisk {
 
   /** Notes what a commit has written. Returns the time of its flush. */
   committed(): number {
-    const from = this.#log.end;
-    const { salt } = this.#log;
-    this.#readLog();
-    const to = this.#log.end;
-    if (salt !== this.#log.salt) this.#pending = []; // the log began again: what was in it is flushed
-    const begin = salt === this.#log.salt ? from : logHeaderBytes;
-    if (to === begin) return 0;
+    const before = this.#log;
+    const after = this.#log = findLogEnd(this.#databasePath);
+    if (after.salt !== before.salt) this.#pending = []; // the log began again: what was in it is flushed
+    const [from, to] = [startOfCommit(before, after), after.bytes];
+    if (to === from) return 0;
     const { slow } = this.faults;
     if (slow > 0) this.world.count("effect disk slow");
     const usualMs = this.flushMs * this.#chance.between(0.3, this.#chance.is(0.03) ? 20 : 2);
@@ -99,7 +96,7 @@ export class TopicDisk {
     // The thread waits for a flush before it writes again.
     const beginMs = Math.max(nowMs, this.#pending.at(-1)?.flushedMs ?? 0);
     const flushedMs = beginMs + durationMs;
-    this.#pending.push({ from: begin, to, writtenMs: beginMs + durationMs * 0.3, flushedMs });
+    this.#pending.push({ from, to, writtenMs: beginMs + durationMs * 0.3, flushedMs });
     for (const call of this.#onCommit.splice(0)) call(durationMs);
     return durationMs;
   }
@@ -107,29 +104,6 @@ export class TopicDisk {
   /** A checkpoint flushes the log before it copies it. */
   flushed(): void {
     this.#pending = [];
-  }
-
-  /** Finds the end of the frames that belong to the log. */
-  #readLog(): void {
-    let file: number;
-    try {
-      file = openSync(`${this.#databasePath}-wal`, "r");
-    } catch {
-      return;
-    }
-    try {
-      const bytes = new Uint8Array(logHeaderBytes);
-      if (readSync(file, bytes, 0, logHeaderBytes, 0) < logHeaderBytes) return;
-      const salt = bytes.slice(16, 24).toHex();
-      if (salt !== this.#log.salt) this.#log = { salt, end: logHeaderBytes };
-      for (;;) {
-        const length = readSync(file, bytes, 0, frameHeaderBytes, this.#log.end);
-        if (length < frameHeaderBytes || bytes.slice(8, 16).toHex() !== salt) return;
-        this.#log.end += frameBytes;
-      }
-    } finally {
-      closeSync(file);
-    }
   }
 
   #processDied(how: "killed" | "lost"): void {

@@ -8,7 +8,7 @@ export const backendHost = "10.0.0.9";
 export const backendPort = 9000;
 
 export interface BackendRequestLine {
-  /** The id of the message, by its Idempotency-Key. */
+  /** Its Idempotency-Key: the id of the message, unless it has one of its own. */
   readonly id: string;
   readonly body: string;
 }
@@ -28,7 +28,7 @@ export interface BackendAct {
 }
 
 /** Gives the lines of a stream. */
-function lineReader(onLine: (line: string) => void): (chunk: Uint8Array) => void {
+export function lineReader(onLine: (line: string) => void): (chunk: Uint8Array) => void {
   const decoder = new TextDecoder();
   let text = "";
   return (chunk) => {
@@ -40,7 +40,7 @@ function lineReader(onLine: (line: string) => void): (chunk: Uint8Array) => void
   };
 }
 
-const encoded = (value: unknown) => new TextEncoder().encode(`${JSON.stringify(value)}\n`);
+export const encoded = (value: unknown) => new TextEncoder().encode(`${JSON.stringify(value)}\n`);
 
 /** `act` decides; it is called when the request has arrived, and its effect is immediate. */
 export function backendProgram(network: SimNetwork, act: (request: BackendRequestLine) => BackendAct): SimProgram {
@@ -63,9 +63,9 @@ export function backendProgram(network: SimNetwork, act: (request: BackendReques
 /** What a process has in place of `fetch`. Rejects as the real one: with the reason of the signal, or an error of the network. */
 export function simulatedFetch(process: SimProcess, network: SimNetwork): typeof fetch {
   const request = async (url: string, { headers, body, signal }: RequestInit): Promise<Response> => {
-    const { hostname: host, port } = new URL(url);
+    const { hostname: host, port, pathname } = new URL(url);
     const pairs = headers as [string, string][];
-    const id = pairs.find(([name]) => name === "idempotency-key")?.[1] ?? "";
+    const id = pairs.find(([name]) => name.toLowerCase() === "idempotency-key")?.[1] ?? "";
     const answered = Promise.withResolvers<BackendResponseLine>();
     const handlers: ConnectionHandlers = {
       onData: lineReader((line) => answered.resolve(JSON.parse(line) as BackendResponseLine)),
@@ -84,10 +84,11 @@ export function simulatedFetch(process: SimProcess, network: SimNetwork): typeof
     signal?.addEventListener("abort", onAbort);
     try {
       signal?.throwIfAborted();
-      connection.write(encoded({ id, body: new TextDecoder().decode(body as Uint8Array) }));
+      const text = body === undefined ? pathname.slice(1) : new TextDecoder().decode(body as Uint8Array);
+      connection.write(encoded({ id, body: text }));
       const { status, retryAfter } = await answered.promise;
-      const get = (name: string) => name === "retry-after" && retryAfter !== null ? String(retryAfter) : null;
-      return { status, headers: { get }, body: null } as unknown as Response;
+      const responseHeaders = new Headers(retryAfter === null ? {} : { "retry-after": String(retryAfter) });
+      return { status, headers: responseHeaders, body: null } as unknown as Response;
     } finally {
       signal?.removeEventListener("abort", onAbort);
       answered.promise.catch(() => {});

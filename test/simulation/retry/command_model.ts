@@ -2,8 +2,8 @@
  * A model of commands and of the guard that they run under: it kills a command within a second after the processor has died, and when the
  * lease ends, also while the processor is stopped.
  */
+import type { Lease } from "../../../src/process/lease.ts";
 import type { TryLease } from "../../../src/retry/queue/processor_lease.ts";
-import type { ClaimedMessage } from "../../../src/retry/queue/stored_message.ts";
 import { outcomeOfExit } from "../../../src/retry/targets/outcome.ts";
 import { type TryResult, tryResult } from "../../../src/retry/targets/target.ts";
 import { onAbort, TaskScope } from "../../../src/support/abort.ts";
@@ -18,38 +18,34 @@ export interface CommandAct {
 /** Milliseconds until the guard has killed a command whose processor has died. */
 const guardMsMax = 1000;
 
-export interface CommandTry {
+export interface CommandRun {
   readonly process: SimProcess;
-  readonly message: ClaimedMessage;
-  readonly lease: TryLease;
+  readonly lease: Pick<Lease, "lost" | "endMs">;
   readonly timeoutMs: number;
   readonly act: CommandAct;
   /** Called when nothing of the command runs; the code is null if it was killed. */
   readonly onGone: (code: number | null) => void;
 }
 
-export function runCommand({ process, lease, timeoutMs, act, onGone }: CommandTry): Promise<TryResult> {
+type CommandEnd = { readonly kind: "exited"; readonly code: number } | { readonly kind: "late" | "stopped" | "lost" };
+
+/** Resolves at the processor, if it still runs. */
+export function runModel({ process, lease, timeoutMs, act, onGone }: CommandRun): Promise<CommandEnd> {
   const { world, machine } = process;
   const chance = world.chance.fork(`guard ${world.nowMs}`);
   let isGone = false;
   return new Promise((resolve) => {
     const stops = new TaskScope();
-    const gone = (code: number | null, result: TryResult | null) => {
+    const gone = (code: number | null, end: CommandEnd | null) => {
       if (isGone) return;
       isGone = true;
       stops[Symbol.dispose]();
       onGone(code);
-      if (result !== null) process.schedule("network", 0, () => resolve(result));
+      if (end !== null) process.schedule("network", 0, () => resolve(end));
     };
-    world.after(act.runsMs, () => {
-      const outcome = outcomeOfExit(act.code, { retryOn: [], noRetryOn: [] });
-      gone(act.code, tryResult(outcome, outcome === "done" ? null : `exited with ${act.code}`, outcome !== "retry"));
-    });
-    world.after(timeoutMs, () => gone(null, tryResult("retry", "ran too long", false)));
-    stops.add(onAbort(lease.lost, () => {
-      const stopped = tryResult("retry", "was stopped because baton was stopped", null);
-      gone(null, lease.stopped.aborted ? stopped : { kind: "lost" });
-    }));
+    world.after(act.runsMs, () => gone(act.code, { kind: "exited", code: act.code }));
+    world.after(timeoutMs, () => gone(null, { kind: "late" }));
+    stops.add(onAbort(lease.lost, () => gone(null, { kind: "stopped" })));
     process.whenDead((how) => {
       if (how === "lost") gone(null, null);
       else world.after(chance.between(0, guardMsMax), () => gone(null, null));
@@ -66,4 +62,14 @@ export function runCommand({ process, lease, timeoutMs, act, onGone }: CommandTr
     };
     watch();
   });
+}
+
+/** One try by a command. */
+export async function runCommand(run: CommandRun & { readonly lease: TryLease }): Promise<TryResult> {
+  const end = await runModel(run);
+  if (end.kind === "lost" || (end.kind === "stopped" && !run.lease.stopped.aborted)) return { kind: "lost" };
+  if (end.kind === "late") return tryResult("retry", "ran too long", false);
+  if (end.kind !== "exited") return tryResult("retry", "was stopped because baton was stopped", null);
+  const outcome = outcomeOfExit(end.code, { retryOn: [], noRetryOn: [] });
+  return tryResult(outcome, outcome === "done" ? null : `exited with ${end.code}`, outcome !== "retry");
 }

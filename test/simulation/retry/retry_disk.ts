@@ -11,10 +11,8 @@ import type { DiskFaults } from "../apply_faults.ts";
 import type { Chance } from "../world/chance.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
-import { frameBytes, keepsCommit, logHeaderBytes, readIfThere, tornFile } from "../world/sqlite_log.ts";
+import { emptyLog, findLogEnd, keepsCommit, readIfThere, startOfCommit, tornFile } from "../world/sqlite_log.ts";
 
-/** Positions in the index of the log. */
-const indexHeader = { frames: 16, salt: 32, bytes: 40 };
 const fileSystemBytes = 1 << 30;
 
 /** The bytes of the log that the last commit has written. */
@@ -42,7 +40,7 @@ export class RetryDisk {
   readonly #chance: Chance;
   readonly #open = new Map<SimRetryDatabase, SimProcess>();
   #pending: PendingCommit | null = null;
-  #log = { salt: "", end: logHeaderBytes };
+  #log = emptyLog;
   /** The rows before a checkpoint that is not flushed; the file itself has those after it. */
   #rows: { readonly before: Uint8Array; readonly untilMs: number } | null = null;
   #commits = 0;
@@ -65,7 +63,7 @@ export class RetryDisk {
   open(process: SimProcess, spend: (durationMs: number) => void, mustExist: boolean): SimRetryDatabase {
     const database = new SimRetryDatabase(this, process, spend, mustExist);
     this.#open.set(database, process);
-    this.#readLog();
+    this.#log = findLogEnd(this.#databasePath);
     process.whenDead((how) => this.#processDied(process, how));
     return database;
   }
@@ -118,13 +116,13 @@ export class RetryDisk {
   /** Notes what a commit has written. Returns the time until the store is no longer locked. */
   committed(process: SimProcess, checkpoint: () => void): number {
     if (this.lockedMs() > 0) throw new Error("a process writes to a store that another one has locked");
-    const { salt, end } = this.#log;
-    this.#readLog();
+    const before = this.#log;
+    this.#log = findLogEnd(this.#databasePath);
     const durationMs = this.#flushMs();
     const { nowMs } = this.world;
-    const from = salt === this.#log.salt ? end : logHeaderBytes;
+    const from = startOfCommit(before, this.#log);
     const flushedMs = nowMs + durationMs;
-    this.#pending = { from, to: this.#log.end, process, writtenMs: nowMs + durationMs * 0.3, flushedMs };
+    this.#pending = { from, to: this.#log.bytes, process, writtenMs: nowMs + durationMs * 0.3, flushedMs };
     this.#lockedUntilMs = flushedMs;
     this.#onCommit = this.#onCommit.filter((call) => !call(process, durationMs));
     if (++this.#commits % this.#options.checkpointEvery === 0) this.#checkpoint(checkpoint);
@@ -156,23 +154,6 @@ export class RetryDisk {
     this.#rows = null;
   }
 
-  /**
-   * Finds the end of the log by its index: what a commit that was torn has left behind it does not count.
-   * https://www.sqlite.org/walformat.html#the_wal_index_header
-   */
-  #readLog(): void {
-    const index = readIfThere(`${this.#databasePath}-shm`)?.subarray(0, indexHeader.bytes);
-    if (index === undefined || index.byteLength < indexHeader.bytes) {
-      this.#log = { salt: "", end: logHeaderBytes };
-      return;
-    }
-    const frames = new DataView(index.buffer, index.byteOffset).getUint32(indexHeader.frames, true);
-    this.#log = {
-      salt: index.slice(indexHeader.salt, indexHeader.bytes).toHex(),
-      end: logHeaderBytes + frames * frameBytes,
-    };
-  }
-
   #processDied(process: SimProcess, how: "killed" | "lost"): void {
     const own = [...this.#open].filter(([, owner]) => owner === process).map(([database]) => database);
     // A machine without power has no process left.
@@ -199,7 +180,7 @@ export class RetryDisk {
     writeFileSync(path, rows);
     rmSync(`${path}-shm`, { force: true });
     if (log !== null) writeFileSync(`${path}-wal`, log);
-    this.#log = { salt: "", end: logHeaderBytes };
+    this.#log = emptyLog;
     this.#lockedUntilMs = 0;
     this.#flushed();
   }

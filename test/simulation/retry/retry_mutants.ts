@@ -5,6 +5,8 @@ const queue = "src/retry/queue";
 const engine = `${queue}/retry_engine.ts`;
 const life = `${queue}/message_life.ts`;
 const processor = "src/retry/processor/retry_processor.ts";
+const election = "src/retry/processor/processor_election.ts";
+const proxy = "src/retry/http_proxy/retry_http_proxy.ts";
 
 export const retryMutants: readonly Mutant[] = [
   {
@@ -20,7 +22,7 @@ export const retryMutants: readonly Mutant[] = [
 `,
     }],
     kinds: ["lost", "tried after its end", "fence used twice", "too early", "judge"],
-    from: 10,
+    from: 6,
     seeds: 40,
   },
   {
@@ -117,8 +119,8 @@ export const retryMutants: readonly Mutant[] = [
         '    if (result.kind === "lost") result = { kind: "tried", end: { outcome: "retry", retryAfterMs: null }, error: null, isHealthy: null };\n',
     }],
     kinds: ["stale result counted", "unknown result", "two tries at once", "tried after its end", "order", "judge"],
-    from: 24,
-    seeds: 40,
+    seeds: 1,
+    faults: "test/simulation/found/result_of_a_lost_lease.json",
   },
   {
     name: "the order of a key does not hold after a try that failed",
@@ -169,16 +171,16 @@ export const retryMutants: readonly Mutant[] = [
       to: "const startedAt = null;",
     }],
     kinds: ["judge"],
-    from: 175,
-    seeds: 40,
+    seeds: 1,
+    faults: "test/simulation/found/dead_letter_sent_twice.json",
   },
   {
     name: "a line that a power cut left incomplete stays in front of the next dead letter",
     world: "retry",
     changes: [{ file: "src/retry/dead_letters/file_sink.ts", from: "        endLastLine(fd);\n", to: "" }],
     kinds: ["judge"],
-    from: 3330,
-    seeds: 40,
+    seeds: 1,
+    faults: "test/simulation/found/dead_letter_behind_half_a_line.json",
   },
   {
     name: "with fifo a redriven message does not wait for the one in flight",
@@ -189,8 +191,8 @@ export const retryMutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: ["order"],
-    from: 72,
-    seeds: 40,
+    seeds: 1,
+    faults: "test/simulation/found/redriven_beside_one_in_flight.json",
   },
   {
     name: "by key a message without one has no mark after a redrive",
@@ -200,7 +202,7 @@ export const retryMutants: readonly Mutant[] = [
       from: "    if (key === null) return this.#setNext(seq, 1);\n    const holder",
       to: "    if (key === null) return;\n    const holder",
     }],
-    kinds: ["never at its end", "judge"],
+    kinds: ["never at its end", "judge", "run ended wrong"],
     from: 17,
     seeds: 40,
   },
@@ -215,5 +217,181 @@ export const retryMutants: readonly Mutant[] = [
     kinds: ["never at its end"],
     seeds: 1,
     faults: "test/simulation/found/batch_waits_for_a_clock_set_back.json",
+  },
+  {
+    name: "a run until the store is empty ends while a message waits for its interval",
+    world: "retry",
+    changes: [{
+      file: processor,
+      from: '    return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;\n',
+      to:
+        '    return this.#nextDueMs !== null || await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;\n',
+    }],
+    kinds: ["run ended wrong"],
+    seeds: 40,
+  },
+  {
+    name: "a run until the store is empty ends while another processor has a message in flight",
+    world: "retry",
+    changes: [{
+      file: `${queue}/due_messages.ts`,
+      from:
+        "database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);",
+      to:
+        "database.all(`SELECT * FROM messages WHERE state = 0 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);",
+    }],
+    kinds: ["run ended wrong"],
+    seeds: 40,
+  },
+  {
+    name: "a run of one try each tries again what has failed since it began",
+    world: "retry",
+    changes: [{
+      file: processor,
+      from: 'const nowMs = until === "tried" ? this.#startedMs : wallClockMs();',
+      to: "const nowMs = wallClockMs();",
+    }],
+    kinds: ["tried twice by one run"],
+    from: 70,
+    seeds: 40,
+  },
+  {
+    name: "a run of one try each counts from its start when the clock was set back",
+    world: "retry",
+    changes: [{
+      file: processor,
+      from: "    this.#startedMs = Math.min(this.#startedMs, wallClockMs());\n",
+      to: "",
+    }],
+    kinds: ["too early"],
+    from: 5147,
+    seeds: 10,
+  },
+  {
+    name: "a run ends with success while a dead letter is not delivered",
+    world: "retry",
+    changes: [{
+      file: "src/retry/processor/store_processor.ts",
+      from:
+        '    const { count, error } = await this.#parts.store.call("deadLetterBacklog");\n    if (count === 0) return;\n',
+      to:
+        '    const { count, error } = await this.#parts.store.call("deadLetterBacklog");\n    if (count >= 0) return;\n',
+    }],
+    kinds: ["run ended wrong"],
+    from: 42,
+    seeds: 40,
+  },
+  {
+    name: "a processor that does not lead tries messages",
+    world: "retry",
+    changes: [
+      { file: processor, from: "    if (leads?.() === false) {\n", to: "    if (leads === null) {\n" },
+      {
+        file: processor,
+        from: "else if (this.#options.leads?.() === false) result",
+        to: "else if (this.#options.leads === null) result",
+      },
+    ],
+    kinds: ["tried without leading"],
+    seeds: 40,
+  },
+  {
+    name: "a processor that was deposed goes on",
+    world: "retry",
+    changes: [
+      { file: election, from: "return this.#leadership?.isHeld() ?? false;", to: "return this.#leadership !== null;" },
+      {
+        file: election,
+        from: "    await aborted(AbortSignal.any([leadership.lost, signal]));\n    this.#leadership = null;\n",
+        to: "    await aborted(AbortSignal.any([leadership.lost, signal]));\n",
+      },
+    ],
+    kinds: ["tried without leading"],
+    seeds: 40,
+  },
+  {
+    name: "what was claimed before the leadership ended is tried after it",
+    world: "retry",
+    changes: [
+      {
+        file: processor,
+        from: "else if (this.#options.leads?.() === false) result",
+        to: "else if (this.#options.leads === null) result",
+      },
+    ],
+    kinds: ["tried without leading"],
+    from: 50,
+    seeds: 40,
+  },
+  {
+    name: "serve passes a temporary status on before the request is stored",
+    world: "retry",
+    changes: [{
+      file: proxy,
+      from: "        const stored = await this.#store(call, tried, tried.error);\n",
+      to: `        const storing = this.#store(call, tried, tried.error);
+        await sendResponse(response, result.response, null, call.method);
+        const stored = await storing;
+`,
+    }],
+    kinds: ["not stored"],
+    seeds: 40,
+  },
+  {
+    name: "a request is stored without its Idempotency-Key",
+    world: "retry",
+    changes: [{
+      file: proxy,
+      from: 'const head: MessageHead = { kind: "http", method, path, headers };',
+      to:
+        'const head: MessageHead = { kind: "http", method, path, headers: headers.filter(([name]) => name.toLowerCase() !== idempotencyHeader) };',
+    }],
+    kinds: ["key changed"],
+    seeds: 40,
+  },
+  {
+    name: "a request with a final status is stored, too",
+    world: "retry",
+    changes: [{
+      file: proxy,
+      from: 'if (outcomeOfStatus(status, this.#options.rules) === "retry" &&',
+      to: 'if (outcomeOfStatus(status, this.#options.rules) !== "done" &&',
+    }],
+    kinds: ["stored for nothing"],
+    seeds: 40,
+  },
+  {
+    name: "a request counts as not stored when the disk has failed",
+    world: "retry",
+    changes: [{
+      file: proxy,
+      from: '      if (code === "IO") return { id: null, kind: "maybe_stored", why: "the store failed" };\n',
+      to: "",
+    }],
+    kinds: ["stored twice", "sent again"],
+    from: 138,
+    seeds: 40,
+  },
+  {
+    name: "a dead letter is not marked when its command has ended well",
+    world: "retry",
+    changes: [{
+      file: "src/retry/dead_letters/dead_letter_forwarder.ts",
+      from: 'await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);',
+      to: 'await store.call("markForwarded", letter.seq, wallClockMs(), true);',
+    }],
+    kinds: ["dead letter sent again"],
+    seeds: 40,
+  },
+  {
+    name: "a dead letter whose command has failed leaves the store",
+    world: "retry",
+    changes: [{
+      file: "src/retry/dead_letters/command_sink.ts",
+      from: "if (ended.code !== 0) throw",
+      to: 'if (ended.code === "INTERNAL") throw',
+    }],
+    kinds: ["judge"],
+    seeds: 40,
   },
 ];

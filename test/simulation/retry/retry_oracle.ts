@@ -13,6 +13,7 @@ import type { TryReport } from "../../../src/retry/queue/retry_engine.ts";
 import { type MessageLife, messageStates } from "../../../src/retry/queue/message_life.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
+import { LetterRuns } from "./letter_sinks.ts";
 import type { RetryDisk } from "./retry_disk.ts";
 
 export interface SimTry {
@@ -36,8 +37,12 @@ interface KnownMessage {
   readonly tries: SimTry[];
   /** Its sender was told that it is stored. */
   isTold: boolean;
+  toldMs: number;
   /** Its result was recorded: it must not be tried again. */
   end: string | null;
+  endMs: number;
+  /** When an operator changed it last. */
+  touchedMs: number;
   /** An operator has changed it: its tries are counted from then on. */
   isTouched: boolean;
   isForced: boolean;
@@ -62,18 +67,22 @@ export class RetryOracle {
   readonly #disk: RetryDisk;
   readonly #options: OracleOptions;
   readonly #messages = new Map<string, KnownMessage>();
+  readonly letterRuns: LetterRuns;
+  #pausedUntilMs = -Infinity;
 
   constructor(world: SimWorld, disk: RetryDisk, options: OracleOptions) {
     this.world = world;
     this.#disk = disk;
     this.#options = options;
+    this.letterRuns = new LetterRuns(world, (id) => this.#message(id).isTouched);
   }
 
   #message(id: string): KnownMessage {
     let message = this.#messages.get(id);
     if (message === undefined) {
       message = {
-        ...{ tries: [], isTold: false, end: null, isTouched: false, isForced: false },
+        ...{ tries: [], isTold: false, toldMs: Infinity, end: null, endMs: Infinity, touchedMs: -Infinity },
+        ...{ isTouched: false, isForced: false },
         ...{ isCancelled: false, isPurged: false, fence: 0 },
       };
       this.#messages.set(id, message);
@@ -98,6 +107,7 @@ export class RetryOracle {
     const message = this.#message(id);
     if (message.isTold) this.world.fail("id given twice", id);
     message.isTold = true;
+    message.toldMs = this.world.nowMs;
   }
 
   /** An operator is about to change a message. */
@@ -105,6 +115,7 @@ export class RetryOracle {
     const message = this.#message(id);
     this.world.count(`mark ${change}`);
     message.isForced = true; // the next try may come at any time
+    message.touchedMs = this.world.nowMs;
     if (change === "retry") return;
     message.isTouched = true;
     if (change === "redrive") message.end = null;
@@ -115,6 +126,41 @@ export class RetryOracle {
   /** The change is on the disk. */
   changed(id: string, change: "cancel" | "purge"): void {
     this.#message(id).end = change === "cancel" ? "cancelled" : "purged";
+  }
+
+  /** An operator is about to pause the store. */
+  pausing(): void {
+    this.world.count("mark store paused");
+    this.#pausedUntilMs = Infinity;
+  }
+
+  /** The end of a pause is on the disk. */
+  resumed(): void {
+    if (this.#pausedUntilMs === Infinity) this.#pausedUntilMs = this.world.nowMs;
+  }
+
+  wasPausedSince(ms: number): boolean {
+    return this.#pausedUntilMs >= ms;
+  }
+
+  /** Whether a message was known to be stored before this time, and was not changed by an operator since. */
+  isOpenSince(seq: number, ms: number): boolean {
+    const message = this.#bySeq(seq)?.[1];
+    return message !== undefined && message.toldMs < ms && message.touchedMs < ms;
+  }
+
+  /** Whether a message was known to be dead before this time, and no operator has changed it. */
+  isDeadSince(seq: number, ms: number): boolean {
+    const message = this.#bySeq(seq)?.[1];
+    return message?.end === "dead" && message.endMs < ms && !message.isTouched;
+  }
+
+  /** Whether since this time no other process has tried messages, or left some in flight, and no operator has changed any. */
+  wasAloneSince(process: SimProcess, ms: number): boolean {
+    return [...this.#messages.values()].every(({ tries, touchedMs }) =>
+      touchedMs < ms &&
+      tries.every((one) => one.process === process || (one.endMs !== null && one.endMs < ms && one.hasResult))
+    );
   }
 
   /** A try starts. */
@@ -210,6 +256,14 @@ export class RetryOracle {
   /** The store of a processor, as it is used: what was answered is on the disk. */
   watch(store: ServiceStore): ServiceStore {
     const call = async <Name extends StoreMethod>(name: Name, ...values: Parameters<StoreMethods[Name]>) => {
+      if (name === "markForwarded") {
+        try {
+          return await store.call(name, ...values);
+        } catch (error) {
+          this.letterRuns.unrecorded((values as Parameters<StoreMethods["markForwarded"]>)[0]);
+          throw error;
+        }
+      }
       if (name !== "finish") return await store.call(name, ...values);
       const [report] = values as Parameters<StoreMethods["finish"]>;
       const newest = this.#newestFence(report.seq);
@@ -247,11 +301,14 @@ export class RetryOracle {
       this.world.fail("done without success", `${id}, fence ${fence}`);
     }
     message.end = state;
+    message.endMs = this.world.nowMs;
   }
 
-  /** Judges the store at the end. `rows`: of all messages; `letters`: ids in the file of dead letters, null if there is none. */
+  /** Judges the store at the end. `rows`: of all messages; `letters`: ids of dead letters that were delivered, null if none are sent. */
   judge(rows: readonly SqlRow[], nameOf: (seq: number) => string, found: {
     readonly letters: readonly string[] | null;
+    /** The destination has each dead letter once. */
+    readonly isOnce: boolean;
     readonly problems: readonly string[];
   }): void {
     const { world } = this;
@@ -299,7 +356,7 @@ export class RetryOracle {
     });
     if (problems[0] !== undefined) world.fail("judge", problems.join("; "));
     const { letters } = found;
-    if (letters === null) return;
+    if (letters === null || !found.isOnce) return;
     const twice = letters.filter((id, at) => letters.indexOf(id) !== at && !this.#message(id).isTouched);
     if (twice[0] !== undefined) world.fail("judge", `the dead letter ${twice[0]} is in the file twice`);
   }

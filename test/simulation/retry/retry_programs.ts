@@ -1,12 +1,12 @@
 /** The processes around a message store as simulated programs: processors, submitters, an operator. All of them run the real code. */
-import { existsSync, readFileSync } from "node:fs";
 import { connectionSettings } from "../../../src/config/coordination_settings.ts";
 import { type ConfigSources, resolveSettings } from "../../../src/config/resolve_settings.ts";
 import { retrySettings } from "../../../src/config/retry_settings.ts";
-import { BatonError, type ErrorCode, messageOf } from "../../../src/errors.ts";
-import type { DeadLetterSink } from "../../../src/retry/dead_letters/dead_letter_forwarder.ts";
-import { FileSink } from "../../../src/retry/dead_letters/file_sink.ts";
+import type { SettingValues } from "../../../src/config/setting.ts";
+import { type BatonError, type ErrorCode, messageOf } from "../../../src/errors.ts";
+import { RetryHttpProxy } from "../../../src/retry/http_proxy/retry_http_proxy.ts";
 import type { MachineBoot } from "../../../src/retry/processor/machine_boot.ts";
+import { bodyLimitOf, requestMemoryOf, retryRulesOf } from "../../../src/retry/processor/retry_rules.ts";
 import { StoreProcessor } from "../../../src/retry/processor/store_processor.ts";
 import { DirectStore, readOnlyRules } from "../../../src/retry/queue/direct_store.ts";
 import type { StoreRules } from "../../../src/retry/queue/retry_engine.ts";
@@ -15,6 +15,7 @@ import { serveRetryStore } from "../../../src/retry/queue/retry_store_thread.ts"
 import type { FirstTry, NewMessage } from "../../../src/retry/queue/stored_message.ts";
 import { HttpTarget } from "../../../src/retry/targets/http_target.ts";
 import type { Target } from "../../../src/retry/targets/target.ts";
+import type { Address } from "../../../src/sockets/connection.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { Chance } from "../world/chance.ts";
 import type { SimNetwork } from "../world/sim_network.ts";
@@ -22,9 +23,15 @@ import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import { SimStorageThread } from "../world/sim_thread.ts";
 import { backendHost, backendPort, simulatedFetch } from "./backend_program.ts";
 import { type CommandAct, runCommand } from "./command_model.ts";
+import { electionOf, type ElectionOracle } from "./election_programs.ts";
+import { type Ending, EndingRun } from "./ending_run.ts";
+import { letterSink, type LetterSystem } from "./letter_sinks.ts";
 import type { RetryDisk } from "./retry_disk.ts";
 import type { RetryOracle } from "./retry_oracle.ts";
+import type { ServeOracle } from "./serve_oracle.ts";
+import { simulatedListen } from "./sim_http.ts";
 
+const backendUrl = new URL(`http://${backendHost}:${backendPort}/`);
 /** The time until a process that has ended is started again, in milliseconds. */
 const restartMs = 1000;
 /** Failures of the store that its processes must expect. */
@@ -34,18 +41,19 @@ const expected: readonly ErrorCode[] = ["IO", "STORE_FULL", "LOCK_BUSY"];
 const counted: readonly string[] = [
   ...["lease_lost", "reclaimed", "stale", "breaker", "clock_set", "store_busy"],
   ...["dead_letter_forwarded", "dead_letter_failed"],
+  ...["leading", "leadership_ended", "session_expired", "election_unreachable"],
 ];
 
-export interface RetrySystem {
+export interface RetrySystem extends LetterSystem {
   readonly network: SimNetwork;
-  readonly disk: RetryDisk;
   readonly oracle: RetryOracle;
   readonly kind: "http" | "command";
   readonly sources: ConfigSources;
+  /** Null: the processors do not serve clients. */
+  readonly served: ServeOracle | null;
+  /** Null: the processors have no election. */
+  readonly election: ElectionOracle | null;
   readonly rules: StoreRules;
-  readonly letterPath: string;
-  /** The process that sends dead letters. */
-  readonly letterLock: { owner: SimProcess | null };
   /** What a command does. */
   readonly act: (id: string, body: string) => CommandAct;
   readonly isQuiet: () => boolean;
@@ -53,10 +61,10 @@ export interface RetrySystem {
   readonly isEnough: () => boolean;
 }
 
-function endOf(process: SimProcess, how: string): void {
+function endOf(process: SimProcess, how: string, startsAfterMs = restartMs): void {
   process.world.log(() => `${process.name} has ended: ${how}`);
   process.exit();
-  process.world.after(restartMs, () => process.start());
+  process.world.after(startsAfterMs, () => process.start());
 }
 
 /** Each boot has its own id, and its clock starts at 0. */
@@ -77,56 +85,134 @@ function startThread(process: SimProcess, disk: RetryDisk): SimStorageThread {
 export interface ProcessorOptions {
   /** Messages that it stores itself each second, after a first try that failed; 0: none. */
   readonly acceptRate: number;
+  /** Where it serves clients; null: nowhere. */
+  readonly address: Address | null;
+  /** The servers of its election; null: it has none. */
+  readonly servers: string | null;
+  /** Other than "stopped": it ends by itself, and is started again by a crontab. */
+  readonly until: "stopped" | Ending;
+  /** Called when a run has ended by itself, and found nothing to complain about. */
+  readonly ended: () => void;
   /** Ends the processor in order. */
   readonly whenTold: (process: SimProcess) => Promise<void>;
   readonly newMessage: (chance: Chance) => Omit<NewMessage, "tried">;
 }
 
 export function processorProgram(system: RetrySystem, options: ProcessorOptions): SimProgram {
-  const { disk, oracle, sources, network } = system;
+  const { disk, oracle, network, election } = system;
+  const { until, servers } = options;
+  const sources = servers === null
+    ? system.sources
+    : { ...system.sources, flags: new Map([...system.sources.flags, ["servers", servers]]) };
   return async (process) => {
     const { world, clock } = process;
     process.fetch = simulatedFetch(process, network);
     const values = { ...resolveSettings({ ...retrySettings, ...connectionSettings }, sources), killAfter: 0 };
+    const pauseMs = until === "stopped"
+      ? restartMs
+      : world.chance.fork(`cron ${process.name} ${process.life}`).between(2000, 15_000);
+    const ending = until === "stopped" ? null : new EndingRun(process, {
+      ...{ disk, oracle, until, order: values.retryOrder, hasBatch: values.retryBatch !== undefined },
+    });
+    const began = (id: string) => {
+      ending?.began(id);
+      election?.began(process, id);
+    };
+    let hasStood = false;
     try {
       await using processor = await StoreProcessor.open({
         location: { name: "sim", folder: disk.folder },
-        openStore: async (storeOptions) =>
-          oracle.watch(
+        openStore: async (storeOptions) => {
+          const store = oracle.watch(
             await RetryStore.open(disk.folder, { ...storeOptions, startThread: () => startThread(process, disk) }),
-          ),
-        target: watchedTarget(process, system, values.retryAttemptTimeout),
-        ...{ values, sources, until: "stopped", topics: null },
+          );
+          return ending === null ? store : ending.watch(store);
+        },
+        target: watchedTarget(process, system, { timeoutMs: values.retryAttemptTimeout, began }),
+        ...{ values, sources, until, topics: null },
         log: (_, event, sentence) => {
           if (counted.includes(event)) world.count(`mark event ${event}`);
+          if (event === "breaker") ending?.breakerChanged();
+          hasStood ||= event === "waiting" || event === "leading";
+          if (event === "leading") election?.elected(process);
           world.log(() => `${process.name}: ${sentence}`);
         },
         system: {
           clock: () => clock,
           boot: () => Promise.resolve(bootOf(process)),
           pid: () => process.life,
-          openSink: () => Promise.resolve(letterSink(process, system)),
+          openSink: (destination) =>
+            Promise.resolve(letterSink(process, system, { destination, timeoutMs: values.retryAttemptTimeout })),
+          loadElection: electionOf(process, network),
         },
       });
+      const proxy = options.address === null ? null : serveProxy(process, network, { processor, values, sources });
       let isTold = false;
-      void options.whenTold(process).then(() => {
+      void options.whenTold(process).then(async () => {
         isTold = true;
         world.count("mark processor told to stop");
+        if (proxy !== null) await closeInOrder(process, proxy, values.retryDrainTimeout);
         processor.stop();
       });
+      if (options.address !== null) await proxy?.listen(options.address);
       if (options.acceptRate > 0) void acceptMessages(process, system, processor, options, () => isTold);
+      ending?.begin();
+      election?.opened(process, processor);
       await processor.run();
-      return endOf(process, "it was told to");
+      if (isTold) return endOf(process, "it was told to");
+      if (ending === null) return world.fail("processor ended", `${process.name} ended, and was not told to`);
+      ending.ended();
+      options.ended();
+      endOf(process, "it has nothing to do", pauseMs);
     } catch (error) {
-      if (!expected.includes((error as BatonError).code)) {
+      const { code } = error as BatonError;
+      // A processor that has reached a server once waits for servers.
+      const isExpected = expected.includes(code) || (election !== null && code === "UNREACHABLE" && !hasStood);
+      if (!isExpected && ending?.failed(error as BatonError) !== true) {
         world.fail("processor ended", `${process.name}: ${(error as Error).stack}`);
       }
-      endOf(process, messageOf(error));
+      endOf(process, messageOf(error), pauseMs);
     }
   };
 }
 
-/** What `serve` does with requests whose first try has failed. */
+/** The HTTP side of `serve`. */
+function serveProxy(process: SimProcess, network: SimNetwork, { processor, values, sources }: {
+  readonly processor: StoreProcessor;
+  readonly values: SettingValues<typeof retrySettings>;
+  readonly sources: ConfigSources;
+}): RetryHttpProxy {
+  const { clock, world } = process;
+  return new RetryHttpProxy({
+    backend: backendUrl,
+    store: processor.store,
+    rules: retryRulesOf(values, sources),
+    timeoutMs: values.retryAttemptTimeout,
+    bodyBytesMax: bodyLimitOf(values),
+    bodyTimeoutMs: values.retryBodyTimeout,
+    memoryBytes: requestMemoryOf(values, sources),
+    callsMax: values.retryMaxBackendRequests,
+    connectionsMax: values.retryMaxConnections,
+    storedStatus: values.retryAnswerStored ?? null,
+    clock,
+    gate: processor.processor,
+    onStored: (id, why, isTried) => {
+      if (!isTried) world.count("mark request stored without a try");
+      world.log(() => `${process.name} stored ${id}: the first try ${why}`);
+    },
+    onFailure: (why) => world.log(() => `${process.name}: ${why}`),
+    listen: simulatedListen(process, network),
+  });
+}
+
+/** As `serve` when it is told to stop: requests that it has are still stored. */
+async function closeInOrder(process: SimProcess, proxy: RetryHttpProxy, drainMs: number): Promise<void> {
+  const hurried = new AbortController();
+  process.startTimer(drainMs, () => hurried.abort());
+  await proxy.close(hurried.signal);
+}
+
+/** What a program with the library does: it stores what it has tried itself. */
 async function acceptMessages(
   process: SimProcess,
   { oracle, isEnough }: RetrySystem,
@@ -153,19 +239,25 @@ async function acceptMessages(
 }
 
 /** The target of a processor, whose tries the oracle sees. Requests are sent by the real target; commands are a model. */
-function watchedTarget(process: SimProcess, { oracle, kind, act }: RetrySystem, timeoutMs: number): Target {
+function watchedTarget(
+  process: SimProcess,
+  { oracle, kind, act, served }: RetrySystem,
+  { timeoutMs, began }: { readonly timeoutMs: number; readonly began: (id: string) => void },
+): Target {
   const http = new HttpTarget({
-    backend: new URL(`http://${backendHost}:${backendPort}/`),
+    backend: backendUrl,
     ...{ method: "POST", headers: [], rules: { retryOn: [], noRetryOn: [] } },
     ...{ timeoutMs, clock: process.clock },
   });
   return {
     async deliver(message, lease) {
+      began(message.id);
       const seen = oracle.began(process, message);
+      const body = new TextDecoder().decode(message.body);
+      served?.tried(message.id, body);
       if (kind === "command") {
         const onGone = (code: number | null) => oracle.ended(seen, code);
-        const body = new TextDecoder().decode(message.body);
-        return await runCommand({ process, message, lease, timeoutMs, act: act(message.id, body), onGone });
+        return await runCommand({ process, lease, timeoutMs, act: act(message.id, body), onGone });
       }
       process.whenDead(() => oracle.ended(seen, null));
       const result = await http.deliver(message, lease);
@@ -180,46 +272,6 @@ function statusOf(result: Awaited<ReturnType<Target["deliver"]>>): number | null
   if (result.kind !== "tried") return null;
   const { outcome } = result.end;
   return outcome === "done" ? 200 : Number(/status (\d+)/.exec(result.error ?? "")?.[1] ?? 0) || null;
-}
-
-/** The real sink, with the lock of its file and the flushes of its disk. */
-function letterSink(process: SimProcess, { disk, letterPath, letterLock }: RetrySystem): DeadLetterSink {
-  const sink = new FileSink({
-    ...{ path: letterPath, lockFile: () => true, storeName: "sim" },
-    redaction: null,
-  });
-  return {
-    skipsFailed: sink.skipsFailed,
-    async open() {
-      if (letterLock.owner !== null) return null;
-      letterLock.owner = process;
-      const open = await sink.open();
-      let isOpen = true;
-      const close = () => {
-        if (!isOpen) return;
-        isOpen = false;
-        if (letterLock.owner === process) letterLock.owner = null;
-        open?.close();
-      };
-      process.whenDead(close);
-      return open && {
-        nextOffset: () => open.nextOffset(),
-        close,
-        async send(letter, offset, signal) {
-          const failure = () => new BatonError("IO", `Cannot write dead letters to ${letterPath}: disk I/O error`);
-          try {
-            disk.check(() => void open.send(letter, offset, signal));
-          } catch {
-            throw failure();
-          }
-          await open.send(letter, offset, signal);
-          const { durationMs, flushed } = disk.appended(letterPath);
-          await new Promise<void>((resolve) => process.schedule("disk", durationMs, resolve));
-          flushed();
-        },
-      };
-    },
-  };
 }
 
 /** Runs one transaction of a short command; resolves when the disk has it. */
@@ -319,6 +371,7 @@ export function operatorProgram(system: RetrySystem, { everyMs, processors, tell
       try {
         await withStore(process, system, readOnlyRules, async (transact) => {
           await transact((store) => store.call("setPaused", false));
+          system.oracle.resumed();
           for (const { id } of await transact((store) => listed(store, "waiting"))) {
             await transact((store) => {
               system.oracle.touched(id, "retry");
@@ -349,38 +402,28 @@ async function operate(
   if (kind === "tell") return tell?.();
   await withStore(process, system, readOnlyRules, async (transact) => {
     if (kind === "pause") {
+      oracle.pausing();
       await transact((store) => store.call("setPaused", true));
-      process.world.count("mark store paused");
       await sleep(process.clock, chance.next() * 5000);
-      return await transact((store) => store.call("setPaused", false));
+      await transact((store) => store.call("setPaused", false));
+      return oracle.resumed();
     }
     if (kind === "redrive all") {
       const number = await transact((store) => store.call("startRedrive"));
       return await transact((store) => {
-        for (const { id } of listed(store, "dead")) oracle.touched(id, "redrive");
+        for (const { id, forwardState } of listed(store, "dead")) {
+          if (forwardState !== "forwarded") oracle.touched(id, "redrive");
+        }
         store.call("redrive", number, {}, chance.oneOf([1, 1000]), Date.now());
       });
     }
     const changed = await transact((store) => {
       const found = listed(store, kind === "retry" || kind === "cancel" ? "waiting" : "dead");
       if (found.length === 0) return null;
-      const { id } = chance.oneOf(found);
-      oracle.touched(id, kind);
+      const { id, forwardState } = chance.oneOf(found);
+      if (kind !== "redrive" || forwardState !== "forwarded") oracle.touched(id, kind);
       return store.call("change", id, kind, Date.now()) === null ? id : null;
     });
     if (changed !== null && (kind === "cancel" || kind === "purge")) oracle.changed(changed, kind);
-  });
-}
-
-/** The ids in the file of dead letters, in its order; a line that cannot be read is a problem. */
-export function lettersIn(path: string, addProblem: (sentence: string) => void): string[] {
-  const text = existsSync(path) ? readFileSync(path, "utf8") : "";
-  return text.split("\n").filter((line) => line !== "").flatMap((line) => {
-    try {
-      return [(JSON.parse(line) as { id: string }).id];
-    } catch {
-      addProblem(`the file of dead letters has a broken line: ${line}`);
-      return [];
-    }
   });
 }

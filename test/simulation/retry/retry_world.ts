@@ -1,6 +1,7 @@
 /**
  * Processors, submitters and an operator on one machine with a message store, and a service that messages are sent to, under faults; and a
- * quiet end, in which every message comes to its end. The processors and the store are the real ones.
+ * quiet end, in which every message comes to its end. In a part of the seeds runs end by themselves, or the processors elect one that tries
+ * messages, or they serve clients. The processors and the store are the real ones.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,16 +15,24 @@ import type { NewMessage } from "../../../src/retry/queue/stored_message.ts";
 import { verifyRetryStore } from "../../../src/retry/queue/verify_retry_store.ts";
 import { applyFaults, type FaultTargets } from "../apply_faults.ts";
 import { drawFaults, type Fault } from "../fault_plan.ts";
+import { keeperPort, keeperProgram } from "../lock/keeper_program.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
+import type { SqlRow } from "../../../src/storage/sql_row.ts";
 import { Chance } from "../world/chance.ts";
+import { SimDisk } from "../world/sim_disk.ts";
 import { SimNetwork } from "../world/sim_network.ts";
 import { SimProcess, type SimProgram } from "../world/sim_process.ts";
 import { SimWorld } from "../world/sim_world.ts";
 import { type BackendAct, backendHost, backendProgram, type BackendRequestLine } from "./backend_program.ts";
 import type { CommandAct } from "./command_model.ts";
+import type { Ending } from "./ending_run.ts";
+import { httpClientProgram } from "./client_program.ts";
+import { ElectionOracle, relayProgram } from "./election_programs.ts";
+import { lettersIn } from "./letter_sinks.ts";
 import { RetryDisk } from "./retry_disk.ts";
 import { RetryOracle } from "./retry_oracle.ts";
-import { lettersIn, operatorProgram, processorProgram, type RetrySystem, submitterProgram } from "./retry_programs.ts";
+import { ServeOracle } from "./serve_oracle.ts";
+import { operatorProgram, processorProgram, type RetrySystem, submitterProgram } from "./retry_programs.ts";
 
 interface RetryWorldOptions {
   readonly kind: "http" | "command";
@@ -42,12 +51,22 @@ interface RetryWorldOptions {
   readonly checkpointEvery: number;
   readonly quietMs: number;
   readonly messagesMax: number;
+  /** How the runs of each processor end; a processor that is left out runs until it is told to stop. */
+  readonly endings?: readonly ("stopped" | Ending)[];
+  /** The processors serve clients that send requests so often. */
+  readonly requestEveryMs?: number;
+  /** The processors elect one that starts tries, at a keeper with this tick. */
+  readonly keeperTickMs?: number;
 }
 
 const storeHost = "10.0.0.1";
+const clientHost = "10.0.4.1";
+const servedAddress = (at: number) => ({ kind: "tcp", host: storeHost, port: 8280 + at }) as const;
+const keeperHost = "10.0.0.5";
+const relayHost = (at: number) => `10.0.3.${at + 1}`;
 const wallStartMs = 1_800_000_000_000;
 /** The longest time until every message is at its end, when there are no faults, in milliseconds. */
-const drainMs = { usual: 180_000, cron: 1_200_000 };
+const drainMs = { usual: 180_000, cron: 1_200_000, letters: 500_000 };
 const lookMs = 500;
 /** A share of the messages that no try delivers, and of those that are refused. */
 const hopeless = { failing: 0.06, refused: 0.04 };
@@ -98,9 +117,40 @@ function drawOptions(chance: Chance): RetryWorldOptions {
   };
 }
 
+const commandLetters = "retryDeadLetter=exec:letters";
+
+/** What a part of the seeds has in addition. */
+function drawMore(drawn: RetryWorldOptions, chance: Chance): RetryWorldOptions {
+  const isCommand = chance.fork("dead letters").is(0.4);
+  const flags = drawn.flags.map((flag) => isCommand && flag === "retryDeadLetter=store" ? commandLetters : flag);
+  const options = { ...drawn, flags };
+  const hasCron = options.flags.some((flag) => flag.startsWith("retryCron"));
+  const endings: readonly Ending[] = ["tried", "empty"];
+  const draw = chance.next();
+  if (draw < 0.25 && !hasCron) {
+    const others = names("p", options.processors - 1).map(() => chance.oneOf(["stopped", ...endings] as const));
+    return { ...options, endings: [chance.oneOf(endings), ...others] };
+  }
+  if (draw < 0.5 && !hasCron) {
+    return {
+      ...options,
+      processors: chance.oneOf([2, 2, 3]),
+      flags: [...options.flags, "retryElect=true", `sessionTimeout=${chance.oneOf([2, 4])}s`],
+      keeperTickMs: chance.oneOf([20, 100, 500]),
+    };
+  }
+  if (draw < 0.75) {
+    const flags = [...options.flags];
+    if (chance.is(0.3)) flags.push("retryAnswerStored=202");
+    if (chance.is(0.3)) flags.push(`retryMaxBackendRequests=${chance.oneOf([1, 3])}`);
+    return { ...options, kind: "http", flags, acceptRate: 0, requestEveryMs: chance.oneOf([200, 1000, 3000]) };
+  }
+  return options;
+}
+
 function drawPlan(seed: number): RunPlan {
   const chance = new Chance(seed).fork("plan");
-  const options = drawOptions(chance);
+  const options = drawMore(drawOptions(chance), chance.fork("more"));
   const processors = names("p", options.processors);
   const faults = drawFaults(chance.fork("faults"), {
     untilMs: options.quietMs,
@@ -118,7 +168,19 @@ function drawPlan(seed: number): RunPlan {
       ? { ...fault, target: `${commitOf}${targets.oneOf([...processors, ...processors, "submitter", "operator"])}` }
       : fault;
   });
-  return { world: "retry", seed, options: { ...options }, faults: moved };
+  const isElection = options.keeperTickMs !== undefined;
+  const aimed = isElection ? moved.map((fault) => atElection(fault, chance.fork(`election ${fault.at}`))) : moved;
+  return { world: "retry", seed, options: { ...options }, faults: aimed };
+}
+
+/** Aims a part of the faults at the leader, at what is between it and the keeper, and at the keeper. */
+function atElection(fault: Fault, chance: Chance): Fault {
+  const { kind, target } = fault;
+  if (target.startsWith(commitOf) || chance.is(0.4)) return fault;
+  if (target === "backend") return { ...fault, target: "keeper" };
+  if (kind === "kill" || kind === "stop") return { ...fault, target: "leader" };
+  const isNetwork = kind === "cut" || kind === "delay" || kind === "reset" || kind === "half open";
+  return isNetwork ? { ...fault, target: "relay of leader" } : fault;
 }
 
 async function run(plan: RunPlan, options: RunOptions = {}): Promise<RunOutcome> {
@@ -142,10 +204,15 @@ class RetryWorld {
   readonly #processes = new Map<string, SimProcess>();
   readonly #told = new Map<string, () => void>();
   readonly #backendChance: Chance;
+  readonly #election: ElectionOracle | null;
+  readonly #served: ServeOracle | null;
+  readonly #keeperDisk: SimDisk;
   #messages = 0;
   #isQuiet = false;
   #isSubmitted = false;
   #isDone = false;
+  /** Processors whose runs end by themselves, and whose last one has ended when all messages were at their ends. */
+  readonly #endedEmpty = new Set<string>();
 
   constructor(plan: RunPlan, folder: string, { log, untilMs }: RunOptions) {
     this.#plan = plan;
@@ -154,6 +221,9 @@ class RetryWorld {
     const world = this.#world = new SimWorld({ seed: plan.seed, log });
     this.#network = new SimNetwork(world);
     this.#backendChance = world.chance.fork("backend");
+    this.#election = options.keeperTickMs === undefined ? null : new ElectionOracle(world);
+    this.#keeperDisk = new SimDisk(world, "keeper");
+    this.#keeperDisk.flushMs = options.flushMs;
     const letterPath = join(folder, "letters.jsonl");
     const written = options.flags.map((flag) => flag.replace("LETTERS", letterPath));
     const flags = new Map(written.map((flag) => flag.split(/=(.*)/s).slice(0, 2) as [string, string]));
@@ -165,9 +235,12 @@ class RetryWorld {
       ...{ policy: rules.policy, maxCrashes: rules.maxCrashes, drops: rules.drops },
       ...{ order: values.retryOrder, kind: options.kind },
     });
+    this.#served = options.requestEveryMs === undefined ? null : new ServeOracle(world, this.#oracle);
     this.#system = {
       ...{ network: this.#network, disk: this.#disk, oracle: this.#oracle, kind: options.kind },
       ...{ sources, rules, letterPath, letterLock: { owner: null } },
+      ...{ letterRuns: this.#oracle.letterRuns, letterAct: () => this.#letterAct() },
+      ...{ election: this.#election, served: this.#served },
       act: (id, body) => this.#commandAct(id, body),
       isQuiet: () => this.#isQuiet,
       isEnough: () => this.#isQuiet || this.#messages >= options.messagesMax,
@@ -178,7 +251,9 @@ class RetryWorld {
     const world = this.#world;
     const { quietMs, flags } = this.#options;
     const hasCron = flags.some((flag) => flag.startsWith("retryCron"));
-    const endMs = quietMs + (hasCron ? drainMs.cron : drainMs.usual);
+    // A dead letter whose command has failed often is tried again after five minutes.
+    const hasLetters = flags.includes(commandLetters);
+    const endMs = quietMs + (hasCron ? drainMs.cron : hasLetters ? drainMs.letters : drainMs.usual);
     this.#addProcesses();
     this.#applyFaults();
     for (const one of this.#processes.values()) world.after(world.chance.between(0, 50), () => one.start());
@@ -192,6 +267,7 @@ class RetryWorld {
       isWhole = this.#isDone && world.failure === null;
     } finally {
       for (const one of this.#processes.values()) one.die("killed");
+      this.#keeperDisk[Symbol.dispose]();
     }
     if (isWhole) this.#judge();
     return world.outcome;
@@ -199,16 +275,41 @@ class RetryWorld {
 
   #addProcesses(): void {
     const { processors, submitEveryMs, operatorMs, endsProcessors, acceptRate, kind } = this.#options;
+    const { endings = [], keeperTickMs, requestEveryMs } = this.#options;
     const system = this.#system;
     const machine = this.#machine(storeHost);
     const add = (name: string, program: SimProgram, on = machine) => {
       this.#processes.set(name, new SimProcess(on, name, program));
     };
     const newMessage = (chance: Chance) => this.#newMessage(chance);
-    for (const name of names("p", processors)) {
+    for (const [at, name] of names("p", processors).entries()) {
+      const until = endings[at] ?? "stopped";
       const whenTold = (process: SimProcess) =>
         new Promise<void>((resolve) => this.#told.set(name, () => void process.schedule("network", 0, resolve)));
-      add(name, processorProgram(system, { acceptRate, whenTold, newMessage }));
+      const ended = () => void (this.#isSubmitted && this.#open()?.length === 0 && this.#endedEmpty.add(name));
+      const accepts = until === "stopped" ? acceptRate : 0;
+      const servers = keeperTickMs === undefined ? null : `${relayHost(at)}:${keeperPort}`;
+      const address = this.#served === null ? null : servedAddress(at);
+      const shared = { acceptRate: accepts, address, servers, until, ended, whenTold, newMessage };
+      add(name, processorProgram(system, shared));
+      if (servers !== null) {
+        add(`relay of ${name}`, relayProgram(this.#network, keeperHost), this.#machine(relayHost(at)));
+      }
+    }
+    if (requestEveryMs !== undefined && this.#served !== null) {
+      const addresses = names("p", processors).map((_, at) => servedAddress(at));
+      const { isEnough } = system;
+      const shared = { network: this.#network, oracle: this.#served, everyMs: requestEveryMs, addresses };
+      add("client", httpClientProgram({ ...shared, newMessage, isEnough }), this.#machine(clientHost));
+    }
+    if (keeperTickMs !== undefined) {
+      const keeper = keeperProgram({
+        host: keeperHost,
+        tickTimeMs: keeperTickMs,
+        disk: this.#keeperDisk,
+        network: this.#network,
+      });
+      add("keeper", keeper, this.#machine(keeperHost));
     }
     add(
       "submitter",
@@ -244,7 +345,13 @@ class RetryWorld {
     return draw < hopeless.refused ? "refused" : draw < hopeless.refused + hopeless.failing ? "failing" : "usual";
   }
 
-  #backendAct({ id, body }: BackendRequestLine): BackendAct {
+  #backendAct(request: BackendRequestLine): BackendAct {
+    const act = this.#backendResponse(request);
+    this.#served?.arrived(request, act.response?.status ?? null);
+    return act;
+  }
+
+  #backendResponse({ id, body }: BackendRequestLine): BackendAct {
     const chance = this.#backendChance;
     const fate = this.#fateOf(body);
     const afterMs = this.#isQuiet || chance.is(0.8) ? chance.between(0, 30) : chance.between(0, 7000);
@@ -272,13 +379,27 @@ class RetryWorld {
     return { runsMs, code: fate === "refused" ? 65 : isFailing ? chance.oneOf([1, 75]) : 0 };
   }
 
+  #target(name: string): SimProcess | undefined {
+    const leader = this.#election?.leader;
+    if (name === "leader") return leader;
+    if (name === "relay of leader") return leader && this.#processes.get(`relay of ${leader.name}`);
+    return name === "holder" ? this.#oracle.holder() : this.#processes.get(name);
+  }
+
+  #letterAct(): CommandAct {
+    const chance = this.#backendChance;
+    const runsMs = this.#isQuiet || chance.is(0.8) ? chance.between(1, 100) : chance.between(0, 7000);
+    return { runsMs, code: !this.#isQuiet && chance.is(this.#options.failing) ? 1 : 0 };
+  }
+
   #applyFaults(): void {
     const world = this.#world;
     const targets: FaultTargets = {
       world,
       network: this.#network,
-      diskOf: ({ machine }) => machine.name === storeHost ? this.#disk : undefined,
-      target: (name) => name === "holder" ? this.#oracle.holder() : this.#processes.get(name),
+      diskOf: ({ machine: { name } }) =>
+        name === storeHost ? this.#disk : name === keeperHost ? this.#keeperDisk : undefined,
+      target: (name) => this.#target(name),
     };
     const isAimed = ({ target }: Fault) => target.startsWith(commitOf);
     applyFaults(this.#plan.faults.filter((fault) => !isAimed(fault)), targets);
@@ -296,20 +417,31 @@ class RetryWorld {
     }
   }
 
-  /** Ends the processors when every message is at its end. */
+  /** Messages that are not at their ends; null: no process has the store open. */
+  #open(): SqlRow[] | null {
+    return this.#disk.read(
+      "SELECT * FROM messages WHERE state < 2 OR (state = 3 AND forwarding IN (1, 2)) ORDER BY seq",
+    );
+  }
+
+  /** Ends the processors when every message is at its end, and each run has ended that ends by itself. */
   #endWhenDone(endMs: number): void {
     const world = this.#world;
+    const { endings = [] } = this.#options;
+    const ending = names("p", endings.length).filter((_, at) => endings[at] !== "stopped");
     const look = (): void => {
-      const open = this.#disk.read(
-        "SELECT * FROM messages WHERE state < 2 OR (state = 3 AND forwarding IN (1, 2)) ORDER BY seq",
-      );
-      if (open?.length === 0 && this.#isSubmitted && this.#disk.lockedMs() === 0) {
+      const open = this.#open();
+      if ((open?.length ?? 0) > 0) this.#endedEmpty.clear();
+      const hasEnded = ending.every((name) => this.#endedEmpty.has(name));
+      const isEmpty = open === null ? ending.length > 0 : open.length === 0;
+      if (isEmpty && hasEnded && this.#isSubmitted && this.#disk.lockedMs() === 0) {
         this.#isDone = true;
         world.count("mark all messages at their ends");
         for (const one of this.#processes.values()) one.die("killed");
         return;
       }
       if (world.nowMs < endMs) return void world.after(lookMs, look);
+      if (isEmpty && !hasEnded) return world.fail("run never ends", ending.join(", "));
       const wallMs = this.#processes.get("p1")?.machine.wallMs() ?? 0;
       const described = (open ?? []).slice(0, 8).map(({ seq, state, key, is_next, forwarding, next_ms }) =>
         JSON.stringify({ seq, state, key, is_next, forwarding, dueInMs: Number(next_ms) - wallMs })
@@ -326,8 +458,14 @@ class RetryWorld {
     const rows = database.all("SELECT * FROM messages ORDER BY seq");
     const name = String(database.get("SELECT name FROM store")?.["name"]);
     const { rules, letterPath } = this.#system;
+    const isCommand = this.#options.flags.includes(commandLetters);
     this.#oracle.judge(rows, (seq) => `${name}-${seq}`, {
-      letters: rules.forwards ? lettersIn(letterPath, (sentence) => problems.push(sentence)) : null,
+      letters: !rules.forwards
+        ? null
+        : isCommand
+        ? this.#oracle.letterRuns.delivered
+        : lettersIn(letterPath, (sentence) => problems.push(sentence)),
+      isOnce: !isCommand,
       problems,
     });
   }
@@ -344,7 +482,12 @@ export const retrySimulation: Simulation = {
     ...["exhausted", "final", "crashed"].map((reason) => `mark ends dead (${reason})`),
     ...["mark event reclaimed", "mark event lease_lost", "mark event breaker", "mark event dead_letter_forwarded"],
     ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
+    ...["mark run --once ended", "mark run --until-empty ended"],
+    ...["mark another processor leads", "mark event leadership_ended"],
+    ...["with an id", "without an id", "NOT STORED"].map((what) => `mark answer ${what}`),
+    ...["mark request stored without a try", "mark request without an answer"],
+    ...["mark command of a dead letter", "mark command of a dead letter failed"],
   ],
-  gateSeeds: 15,
+  gateSeeds: 14,
   traceSeeds: { from: 2, seeds: 2 },
 };

@@ -4,14 +4,11 @@
  * of writes within a commit, and a flush that SQLite forgets.
  */
 import {
-  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
-  openSync,
   readFileSync,
-  readSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -22,7 +19,7 @@ import { KeeperDatabase } from "../../../src/keeper/storage/keeper_database.ts";
 import { databaseName, markName } from "../../../src/keeper/storage/stored_records.ts";
 import type { Chance } from "./chance.ts";
 import type { SimWorld } from "./sim_world.ts";
-import { sectorBytes, tornFile } from "./sqlite_log.ts";
+import { emptyLog, findLogEnd, sectorBytes, startOfCommit, tornFile } from "./sqlite_log.ts";
 
 const logName = `${databaseName}-wal`;
 const memory = "/dev/shm";
@@ -39,10 +36,6 @@ interface UnflushedRows {
   readonly untilMs: number;
 }
 
-/** The format of the log: https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
-const logHeader = { bytes: 32, pageSize: 8, salt: 16 };
-const frameHeader = { bytes: 24, salt: 8 };
-const saltBytes = 8;
 /** Bytes on both sides of a flipped bit by which it is recognized. */
 const flippedBytesAround = 64;
 
@@ -53,8 +46,7 @@ export class SqliteFolder implements Disposable {
   #lives = 0;
   #database: KeeperDatabase | null = null;
   #log: UnflushedFrames | null = null;
-  /** The end of the valid frames, and the salt that makes them valid. */
-  #logEnd = { salt: "", bytes: logHeader.bytes };
+  #logEnd = emptyLog;
   #mark: Uint8Array = new Uint8Array();
   #rows: UnflushedRows | null = null;
   /** The file of the rows when it was last read: only a checkpoint changes it. */
@@ -71,7 +63,7 @@ export class SqliteFolder implements Disposable {
     this.#log = this.#rows = null;
     this.#database = new KeeperDatabase(this.#folder);
     this.#image = this.#readImage();
-    this.#logEnd = this.#findLogEnd({ salt: "", bytes: logHeader.bytes });
+    this.#logEnd = findLogEnd(this.#databasePath);
     return this.#database;
   }
 
@@ -85,9 +77,8 @@ export class SqliteFolder implements Disposable {
     this.#mark = this.#read(markName);
     const before = this.#logEnd;
     this.database.commit(changes);
-    this.#logEnd = this.#findLogEnd(before);
-    // SQLite flushes the header of a log that begins again before it writes frames.
-    const start = this.#logEnd.salt === before.salt ? before.bytes : logHeader.bytes;
+    this.#logEnd = findLogEnd(this.#databasePath);
+    const start = startOfCommit(before, this.#logEnd);
     this.#log = { start, untilMs: this.#world.nowMs + durationMs };
   }
 
@@ -163,6 +154,10 @@ export class SqliteFolder implements Disposable {
     return join(this.#base, String(this.#lives));
   }
 
+  get #databasePath(): string {
+    return join(this.#folder, databaseName);
+  }
+
   /** Any of the sectors of the frames are there. The file may have lost its new length. */
   #tornLog(start: number): Uint8Array {
     const bytes = this.#read(logName);
@@ -182,28 +177,6 @@ export class SqliteFolder implements Disposable {
     return this.#read(logName).subarray(0, start + Math.floor((this.#logEnd.bytes - start) * this.#chance.next()));
   }
 
-  /** The end of the valid frames; looks only at those behind `known`, unless the log has begun again. */
-  #findLogEnd(known: { readonly salt: string; readonly bytes: number }) {
-    const path = join(this.#folder, logName);
-    if (!existsSync(path)) return { salt: "", bytes: logHeader.bytes };
-    const file = openSync(path, "r");
-    try {
-      const header = new DataView(new ArrayBuffer(logHeader.bytes));
-      readSync(file, header, 0, logHeader.bytes, 0);
-      const salt = saltAt(header, logHeader.salt);
-      const frameBytes = frameHeader.bytes + header.getUint32(logHeader.pageSize);
-      let bytes = salt === known.salt ? known.bytes : logHeader.bytes;
-      const frame = new DataView(new ArrayBuffer(frameHeader.bytes));
-      while (readSync(file, frame, 0, frameHeader.bytes, bytes) === frameHeader.bytes) {
-        if (saltAt(frame, frameHeader.salt) !== salt) break;
-        bytes += frameBytes;
-      }
-      return { salt, bytes };
-    } finally {
-      closeSync(file);
-    }
-  }
-
   #read(name: string): Uint8Array<ArrayBuffer> {
     const path = join(this.#folder, name);
     return existsSync(path) ? new Uint8Array(readFileSync(path)) : new Uint8Array();
@@ -220,8 +193,4 @@ export class SqliteFolder implements Disposable {
   #readImage() {
     return { bytes: this.#read(databaseName), changed: this.#changed() };
   }
-}
-
-function saltAt(view: DataView, at: number): string {
-  return view.getBigUint64(at).toString(16).padStart(2 * saltBytes, "0");
 }

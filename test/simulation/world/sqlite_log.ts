@@ -4,8 +4,38 @@ import type { Chance } from "./chance.ts";
 
 export const sectorBytes = 512;
 export const logHeaderBytes = 32;
-export const frameHeaderBytes = 24;
-export const frameBytes = frameHeaderBytes + 4096;
+const frameHeaderBytes = 24;
+const frameBytes = frameHeaderBytes + 4096;
+
+/** Positions in the index of the log. */
+const indexHeader = { frames: 16, salt: 32, bytes: 40 };
+
+/** The end of the valid frames, and the salt that makes them valid. */
+export interface LogEnd {
+  readonly salt: string;
+  readonly bytes: number;
+}
+
+export const emptyLog: LogEnd = { salt: "", bytes: logHeaderBytes };
+
+/**
+ * Finds the end of the log of an open database by its index: what a commit that was torn has left behind it does not count.
+ * https://www.sqlite.org/walformat.html#the_wal_index_header
+ */
+export function findLogEnd(databasePath: string): LogEnd {
+  const index = readIfThere(`${databasePath}-shm`)?.subarray(0, indexHeader.bytes);
+  if (index === undefined || index.byteLength < indexHeader.bytes) return emptyLog;
+  const frames = new DataView(index.buffer, index.byteOffset).getUint32(indexHeader.frames, true);
+  return {
+    salt: index.slice(indexHeader.salt, indexHeader.bytes).toHex(),
+    bytes: logHeaderBytes + frames * frameBytes,
+  };
+}
+
+/** The first byte that a commit has written. SQLite flushes the header of a log that begins again before it writes frames. */
+export function startOfCommit(before: LogEnd, after: LogEnd): number {
+  return after.salt === before.salt ? before.bytes : logHeaderBytes;
+}
 
 /**
  * Whether the disk has kept all sectors of a commit; otherwise takes some from the log. What is drawn does not depend on the number of

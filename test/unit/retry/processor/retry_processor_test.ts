@@ -142,6 +142,19 @@ describe("a processor", () => {
     expect([bench.tries.length, bench.state(1)?.state, bench.tries[1]?.lease.lost.aborted]).toEqual([4, "done", false]);
   });
 
+  test("whose leadership ends during a claim gives back what it has claimed, without a try", async () => {
+    let leads = true;
+    await using bench = new Bench(() => done, { messages: 2, options: { leads: () => leads } });
+    bench.refuse = (method) => {
+      if (method === "claim") leads = false;
+      return null;
+    };
+    await bench.clock.advance(3000);
+    expect(bench.tries.length).toBe(0);
+    expect(bench.state(1)).toMatchObject({ state: "waiting", tries: 0 });
+    expect(bench.events.filter(({ kind }) => kind === "given_back").length).toBe(2);
+  });
+
   test("that begins to lead between two times of a schedule waits for the next", async () => {
     let leads = false;
     const nextTimeMs = (afterMs: number) => (Math.floor(afterMs / 1000) + 1) * 1000;
@@ -206,6 +219,19 @@ describe("a processor", () => {
     await bench.clock.advance(2000);
     expect([await bench.ended, bench.tries.map(({ seq }) => seq)]).toEqual(["ended", [1, 2, 3, 4]]);
     rig[Symbol.dispose]();
+  });
+
+  test("by then a wall clock that was set back makes nothing due again", async () => {
+    const clock = new FakeClock(10_000);
+    let backMs = 0;
+    const options = { until: "tried", wallClockMs: () => clock.now() - backMs } as const;
+    await using bench = new Bench(null, { clock, options });
+    await settled();
+    backMs = 5000;
+    bench.tries[0]?.end(failed);
+    await bench.clock.advance(100);
+    expect([bench.tries.length, await bench.ended]).toEqual([1, "ended"]);
+    expect(bench.state(1)).toMatchObject({ state: "waiting", tries: 1 });
   });
 
   test("gives a message back that could not be begun, uncounted, and ends when none can", async () => {
