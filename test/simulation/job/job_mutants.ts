@@ -241,15 +241,4 @@ export const jobMutants: readonly Mutant[] = [
     kinds: ["wrong ending"],
     seeds: 60,
   },
-  {
-    name: "no command ends a process that belongs to one of several",
-    world: "job",
-    changes: [{
-      file: jobTable,
-      from: "    return job.endOrder > 0 && [...possible]",
-      to: "    return job.endOrder < 0 && [...possible]",
-    }],
-    kinds: ["process outlived its lock", "never served", "wrong ending"],
-    seeds: 200,
-  },
 ];
