@@ -207,7 +207,7 @@ class LockCall {
       ...(beside && { beside }),
       onEvent: (event) => {
         process.world.count(`mark supervision: ${event.kind}`);
-        if (event.kind === "leftovers_left") truth.hasLeftSome = true;
+        this.#shared.oracle.happened(truth, event);
         process.world.log(() => `${process.name}: ${JSON.stringify(event)}`);
       },
     });

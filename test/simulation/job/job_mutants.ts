@@ -176,7 +176,8 @@ export const jobMutants: readonly Mutant[] = [
       to: "  return (libc?.bootTimeMs() ?? 0) + options.remainingMs() + 1e9;",
     }],
     kinds: ["process outlived its lock"],
-    seeds: 100,
+    from: 20,
+    seeds: 60,
   },
   {
     name: "a deadline is counted from the time at which its line is read",
@@ -190,7 +191,8 @@ export const jobMutants: readonly Mutant[] = [
         "        this.#state = readGuardLine(this.#state, moved);\n      }",
     }],
     kinds: ["process outlived its lock"],
-    seeds: 100,
+    from: 20,
+    seeds: 60,
   },
   {
     name: "a stopped process is told to end, and not continued",
@@ -200,7 +202,8 @@ export const jobMutants: readonly Mutant[] = [
       from: '    if (!this.#frozen) this.#options.processes.signalAll("SIGCONT");\n',
       to: "",
     }],
-    kinds: ["never served", "wrong ending", "process outlived its lock"],
+    kinds: ["left stopped"],
+    from: 26,
     seeds: 60,
   },
   {
@@ -211,8 +214,9 @@ export const jobMutants: readonly Mutant[] = [
       from: '    this.#options.processes.signalAll(frozen ? "SIGSTOP" : "SIGCONT");',
       to: '    if (frozen) this.#options.processes.signalAll("SIGSTOP");',
     }],
-    kinds: ["never served", "left nodes"],
-    seeds: 100,
+    kinds: ["left stopped"],
+    from: 20,
+    seeds: 60,
   },
   {
     name: "baton releases the lock after a breach",
@@ -236,16 +240,5 @@ export const jobMutants: readonly Mutant[] = [
     }],
     kinds: ["wrong ending"],
     seeds: 60,
-  },
-  {
-    name: "no command ends a process that belongs to one of several",
-    world: "job",
-    changes: [{
-      file: jobTable,
-      from: "    return job.endOrder > 0 && [...possible]",
-      to: "    return job.endOrder < 0 && [...possible]",
-    }],
-    kinds: ["process outlived its lock", "never served", "wrong ending"],
-    seeds: 200,
   },
 ];

@@ -6,6 +6,7 @@ import { holderName } from "../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
 import type { Lease } from "../../../src/process/lease.ts";
 import type { ChildOutcome } from "../../../src/process/spawn/child_outcome.ts";
+import type { ChildEvent } from "../../../src/process/supervise/child_run.ts";
 import type { SuperviseOptions } from "../../../src/process/supervise/supervise_child.ts";
 import { isInForce } from "../lock/lock_oracle.ts";
 import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
@@ -62,6 +63,8 @@ const startMsMax = 500;
 /** The longest time for which a guard waits for such a process. */
 const guardWaitsMs = 9000;
 const checkEveryMs = 250;
+/** The time until a signal and what follows it have been sent, in milliseconds. */
+const signalMs = 5;
 
 export class JobOracle implements TreeObserver {
   readonly #world: SimWorld;
@@ -118,6 +121,20 @@ export class JobOracle implements TreeObserver {
       fail("it was killed although it ends when it is told to");
     }
     if (outcome.kind === "cancelled" && command !== null) fail("the command was started");
+  }
+
+  /** baton has done this to the command. */
+  happened(job: JobTruth, { kind }: ChildEvent): void {
+    if (kind === "leftovers_left") job.hasLeftSome = true;
+    const left = (why: string) => this.#world.fail("left stopped", `a process of ${job.baton.process.name}: ${why}`);
+    if (kind === "resumed" && job.command?.isStopped === true) left("its lock is no longer in doubt");
+    if (kind !== "stopping" || job.terms.onDoubt === "freeze") return;
+    const { stopSignal } = job.terms;
+    this.#world.after(signalMs, () => {
+      if (job.live().some((one) => one.isStopped && !one.isKilled && one.pending.includes(stopSignal))) {
+        left(`it was sent ${stopSignal}`);
+      }
+    });
   }
 
   /** A process signals another one. */

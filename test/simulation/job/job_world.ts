@@ -228,13 +228,13 @@ export const jobSimulation: Simulation = {
       "mark stranger with a number that was used before",
       "mark command beside another one",
       "mark orphan adopted by baton",
+      "mark process killed while it waits in the kernel",
     ],
     ...["frozen", "resumed", "guard_kills", "guard_replaced", "killing", "leftovers_stopped", "leftovers_left"]
       .map((kind) => `mark supervision: ${kind}`),
     ...["exited", "signaled", "lost", "time_limit", "breach"].map((kind) => `mark ended: ${kind}`),
     ...[
       "suspended machine",
-      "waits in the kernel",
       "neither baton nor guard runs",
       "a daemon that the guard cannot find",
     ]
