@@ -69,7 +69,7 @@ export const retryMutants: readonly Mutant[] = [
       to: "nextAtMs: nowMs };\n}\n\n/**",
     }],
     kinds: ["too early"],
-    from: 175,
+    from: 195,
     seeds: 40,
   },
   {
@@ -159,7 +159,7 @@ export const retryMutants: readonly Mutant[] = [
 `,
     }],
     kinds: ["judge"],
-    from: 119,
+    from: 125,
     seeds: 40,
   },
   {
@@ -241,6 +241,7 @@ export const retryMutants: readonly Mutant[] = [
         "database.all(`SELECT * FROM messages WHERE state = 0 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);",
     }],
     kinds: ["run ended wrong"],
+    from: 21,
     seeds: 40,
   },
   {
@@ -252,7 +253,7 @@ export const retryMutants: readonly Mutant[] = [
       to: "const nowMs = wallClockMs();",
     }],
     kinds: ["tried twice by one run"],
-    from: 70,
+    from: 73,
     seeds: 40,
   },
   {
@@ -278,7 +279,7 @@ export const retryMutants: readonly Mutant[] = [
         '    const { count, error } = await this.#parts.store.call("deadLetterBacklog");\n    if (count >= 0) return;\n',
     }],
     kinds: ["run ended wrong"],
-    from: 42,
+    from: 56,
     seeds: 40,
   },
   {
@@ -307,6 +308,7 @@ export const retryMutants: readonly Mutant[] = [
       },
     ],
     kinds: ["tried without leading"],
+    from: 5,
     seeds: 40,
   },
   {
@@ -320,7 +322,7 @@ export const retryMutants: readonly Mutant[] = [
       },
     ],
     kinds: ["tried without leading"],
-    from: 50,
+    from: 55,
     seeds: 40,
   },
   {
@@ -347,6 +349,7 @@ export const retryMutants: readonly Mutant[] = [
         'const head: MessageHead = { kind: "http", method, path, headers: headers.filter(([name]) => name.toLowerCase() !== idempotencyHeader) };',
     }],
     kinds: ["key changed"],
+    from: 4,
     seeds: 40,
   },
   {
@@ -358,6 +361,7 @@ export const retryMutants: readonly Mutant[] = [
       to: 'if (outcomeOfStatus(status, this.#options.rules) !== "done" &&',
     }],
     kinds: ["stored for nothing"],
+    from: 14,
     seeds: 40,
   },
   {
@@ -381,6 +385,7 @@ export const retryMutants: readonly Mutant[] = [
       to: 'await store.call("markForwarded", letter.seq, wallClockMs(), true);',
     }],
     kinds: ["dead letter sent again"],
+    from: 3,
     seeds: 40,
   },
   {
@@ -392,6 +397,7 @@ export const retryMutants: readonly Mutant[] = [
       to: 'if (ended.code === "INTERNAL") throw',
     }],
     kinds: ["judge"],
+    from: 4,
     seeds: 40,
   },
 ];
