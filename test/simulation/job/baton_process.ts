@@ -87,6 +87,8 @@ export class BatonProcess {
   hasCaughtSignal = false;
   /** The jobs by their cookies. */
   readonly jobs = new Map<string, JobTruth>();
+  /** Children that the runtime reaps: commands and guards. Adopted orphans stay until baton reaps them. */
+  readonly #ended = new Map<number, (child: OsProcess) => void>();
   #helpersEnd: Promise<void> = Promise.resolve();
 
   constructor(process: SimProcess, places: JobPlaces) {
@@ -126,10 +128,6 @@ export class BatonProcess {
     cancel();
   }
 
-  exit(): void {
-    this.process.exit();
-  }
-
   #died(how: "killed" | "lost"): void {
     const { os, own } = this;
     this.process.system = null;
@@ -142,9 +140,6 @@ export class BatonProcess {
       () => os.end(own, { code: 0, signal: null }),
     );
   }
-
-  /** The runtime reaps commands, and the guard; adopted orphans stay until they are reaped. */
-  readonly #ended = new Map<number, (child: OsProcess) => void>();
 
   #childEnded(child: OsProcess): boolean {
     const onEnded = this.#ended.get(child.pid);

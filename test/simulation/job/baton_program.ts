@@ -59,7 +59,7 @@ export function batonProgram(shared: JobWorld): SimProgram {
       world.log(() => `${process.name}: ${(error as Error).message}`);
     }
     await baton.helpersEnd();
-    baton.exit();
+    process.exit();
     if (shared.served.has(process.name)) shared.done.add(process.name);
   };
 }
@@ -69,7 +69,8 @@ function startAwake(process: SimProcess): void {
   else process.start();
 }
 
-interface JobTermsUnder {
+/** A lock that a command runs under. `beside`: the table of the commands of this baton. */
+interface HeldLock {
   readonly lease: Lease;
   readonly guard: Guard;
   readonly stop: AbortSignal;
@@ -152,7 +153,7 @@ class LockCall {
     return end;
   }
 
-  async #runUnder({ lease, guard, stop, beside }: JobTermsUnder): Promise<ChildOutcome> {
+  async #runUnder({ lease, guard, stop, beside }: HeldLock): Promise<ChildOutcome> {
     const { world, name, clock } = this.#process;
     world.count("grants");
     world.log(() => `${name} got ${lease.path} with token ${lease.fencingToken}`);
@@ -188,7 +189,7 @@ class LockCall {
     return truth;
   }
 
-  async #supervise({ lease, guard, stop, truth, grantedAtMs, beside }: JobTermsUnder & {
+  async #supervise({ lease, guard, stop, truth, grantedAtMs, beside }: HeldLock & {
     readonly truth: JobTruth;
     readonly grantedAtMs: number;
   }): Promise<ChildOutcome> {
