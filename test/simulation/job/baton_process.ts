@@ -161,6 +161,13 @@ export class BatonProcess {
       process.world.fail("started without a guard", `${process.name} under ${job.lease.path}`);
     }
     const child = os.fork(own, job);
+    // In the same turn as the start: baton does nothing else before it knows its child.
+    const unregister = registerChild(child.pid, "command");
+    const ended = Promise.withResolvers<ChildEnd>();
+    this.#ended.set(child.pid, ({ exit }) => {
+      unregister();
+      ended.resolve(childEndOf(exit?.code ?? null, exit?.signal ?? null));
+    });
     job.started(child);
     if (ownGroup) os.setSession(child);
     for (const pipe of child.pipes) (pipe as SimPipe).inherit(child);
@@ -185,14 +192,7 @@ export class BatonProcess {
     process.schedule("disk", execMs + 0.01, wait);
     this.#places.atStart(this, execMs);
     await started.promise;
-    const unregister = registerChild(child.pid, "command");
     onStarted?.(child.pid);
-    const ended = Promise.withResolvers<ChildEnd>();
-    this.#ended.set(child.pid, ({ exit }) => {
-      unregister();
-      ended.resolve(childEndOf(exit?.code ?? null, exit?.signal ?? null));
-    });
-    if (child.state === "zombie") this.#childEnded(child);
     return { pid: child.pid, ended: ended.promise, output: null };
   }
 

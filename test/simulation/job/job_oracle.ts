@@ -127,7 +127,8 @@ export class JobOracle implements TreeObserver {
   happened(job: JobTruth, { kind }: ChildEvent): void {
     if (kind === "leftovers_left") job.hasLeftSome = true;
     const left = (why: string) => this.#world.fail("left stopped", `a process of ${job.baton.process.name}: ${why}`);
-    if (kind === "resumed" && job.command?.isStopped === true) left("its lock is no longer in doubt");
+    const stopsItself = job.plan.habits.includes("stops itself");
+    if (kind === "resumed" && job.command?.isStopped === true && !stopsItself) left("its lock is no longer in doubt");
     if (kind !== "stopping" || job.terms.onDoubt === "freeze") return;
     const { stopSignal } = job.terms;
     this.#world.after(signalMs, () => {
