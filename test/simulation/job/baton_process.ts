@@ -83,6 +83,8 @@ export class BatonProcess {
   readonly guards: GuardProcess[] = [];
   readonly #places: JobPlaces;
   readonly #chance: Chance;
+  /** It waits until its child is another program, and does nothing else. */
+  blockedUntilMs = 0;
   /** Somebody has signalled baton, which may have passed it on. */
   hasCaughtSignal = false;
   /** The jobs by their cookies. */
@@ -189,6 +191,7 @@ export class BatonProcess {
       else process.schedule("disk", 0.5, wait);
     };
     process.busyUntilMs = Math.max(process.busyUntilMs, process.world.nowMs + execMs);
+    this.blockedUntilMs = process.busyUntilMs;
     process.schedule("disk", execMs + 0.01, wait);
     this.#places.atStart(this, execMs);
     await started.promise;

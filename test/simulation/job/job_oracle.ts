@@ -224,7 +224,7 @@ export class JobOracle implements TreeObserver {
     if (machine.isSuspended || nowMs < machine.wokenAtMs + afterSuspendMs) return "suspended machine";
     if (nowMs < one.waitsUntilMs + killMs) return "waits in the kernel";
     const needMs = killMs + 20 * machine.turnMs;
-    const isBatonAble = baton.isAlive && outcome === null &&
+    const isBatonAble = baton.isAlive && outcome === null && baton.blockedUntilMs + killMs <= nowMs &&
       isAble(baton.process, baton.process.runsSinceMs, nowMs - needMs);
     if (isStartedLate(job, nowMs, isBatonAble)) return "became the command late";
     if (isBatonAble) return null;
