@@ -130,18 +130,26 @@ class LockCall {
   async #several(zk: ZooKeeper, guard: Guard, stop: AbortSignal) {
     const beside = new JobTable();
     const end = { hasBreach: false, hasExited: false };
+    // After a breach the session is left to expire: nothing waits for a lock in it any more.
+    const breach = new AbortController();
+    const signal = AbortSignal.any([stop, breach.signal]);
     const runItems = async (index: number) => {
       for (let round = this.chance.whole(1, 3); round > 0 && !stop.aborted && !end.hasBreach; round--) {
         const name = `item${(index + round) % (this.#shared.settings.jobs + 1)}`;
-        const lease = await this.#acquire(zk, name, stop).catch((error: unknown) => {
+        const lease = await this.#acquire(zk, name, signal).catch((error: unknown) => {
+          if (breach.signal.aborted) return null;
           if (!isExpected(error) || zk.session.ended.aborted) throw error;
           return null;
         });
         if (lease === null) continue;
         const outcome = await this.#runUnder({ lease, guard, stop, beside });
         end.hasExited ||= outcome.kind === "exited";
-        if (outcome.kind === "breach") end.hasBreach = true;
-        else await lease.release();
+        if (outcome.kind !== "breach") {
+          await lease.release();
+          continue;
+        }
+        end.hasBreach = true;
+        breach.abort();
       }
     };
     const all = await Promise.allSettled(
