@@ -83,10 +83,14 @@ export class BatonProcess {
   readonly guards: GuardProcess[] = [];
   readonly #places: JobPlaces;
   readonly #chance: Chance;
+  /** It waits until its child is another program, and does nothing else. */
+  blockedUntilMs = 0;
   /** Somebody has signalled baton, which may have passed it on. */
   hasCaughtSignal = false;
   /** The jobs by their cookies. */
   readonly jobs = new Map<string, JobTruth>();
+  /** Children that the runtime reaps: commands and guards. Adopted orphans stay until baton reaps them. */
+  readonly #ended = new Map<number, (child: OsProcess) => void>();
   #helpersEnd: Promise<void> = Promise.resolve();
 
   constructor(process: SimProcess, places: JobPlaces) {
@@ -126,10 +130,6 @@ export class BatonProcess {
     cancel();
   }
 
-  exit(): void {
-    this.process.exit();
-  }
-
   #died(how: "killed" | "lost"): void {
     const { os, own } = this;
     this.process.system = null;
@@ -142,9 +142,6 @@ export class BatonProcess {
       () => os.end(own, { code: 0, signal: null }),
     );
   }
-
-  /** The runtime reaps commands, and the guard; adopted orphans stay until they are reaped. */
-  readonly #ended = new Map<number, (child: OsProcess) => void>();
 
   #childEnded(child: OsProcess): boolean {
     const onEnded = this.#ended.get(child.pid);
@@ -166,6 +163,13 @@ export class BatonProcess {
       process.world.fail("started without a guard", `${process.name} under ${job.lease.path}`);
     }
     const child = os.fork(own, job);
+    // In the same turn as the start: baton does nothing else before it knows its child.
+    const unregister = registerChild(child.pid, "command");
+    const ended = Promise.withResolvers<ChildEnd>();
+    this.#ended.set(child.pid, ({ exit }) => {
+      unregister();
+      ended.resolve(childEndOf(exit?.code ?? null, exit?.signal ?? null));
+    });
     job.started(child);
     if (ownGroup) os.setSession(child);
     for (const pipe of child.pipes) (pipe as SimPipe).inherit(child);
@@ -187,17 +191,11 @@ export class BatonProcess {
       else process.schedule("disk", 0.5, wait);
     };
     process.busyUntilMs = Math.max(process.busyUntilMs, process.world.nowMs + execMs);
+    this.blockedUntilMs = process.busyUntilMs;
     process.schedule("disk", execMs + 0.01, wait);
     this.#places.atStart(this, execMs);
     await started.promise;
-    const unregister = registerChild(child.pid, "command");
     onStarted?.(child.pid);
-    const ended = Promise.withResolvers<ChildEnd>();
-    this.#ended.set(child.pid, ({ exit }) => {
-      unregister();
-      ended.resolve(childEndOf(exit?.code ?? null, exit?.signal ?? null));
-    });
-    if (child.state === "zombie") this.#childEnded(child);
     return { pid: child.pid, ended: ended.promise, output: null };
   }
 

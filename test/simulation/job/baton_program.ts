@@ -59,7 +59,7 @@ export function batonProgram(shared: JobWorld): SimProgram {
       world.log(() => `${process.name}: ${(error as Error).message}`);
     }
     await baton.helpersEnd();
-    baton.exit();
+    process.exit();
     if (shared.served.has(process.name)) shared.done.add(process.name);
   };
 }
@@ -69,7 +69,8 @@ function startAwake(process: SimProcess): void {
   else process.start();
 }
 
-interface JobTermsUnder {
+/** A lock that a command runs under. `beside`: the table of the commands of this baton. */
+interface HeldLock {
   readonly lease: Lease;
   readonly guard: Guard;
   readonly stop: AbortSignal;
@@ -129,18 +130,26 @@ class LockCall {
   async #several(zk: ZooKeeper, guard: Guard, stop: AbortSignal) {
     const beside = new JobTable();
     const end = { hasBreach: false, hasExited: false };
+    // After a breach the session is left to expire: nothing waits for a lock in it any more.
+    const breach = new AbortController();
+    const signal = AbortSignal.any([stop, breach.signal]);
     const runItems = async (index: number) => {
       for (let round = this.chance.whole(1, 3); round > 0 && !stop.aborted && !end.hasBreach; round--) {
         const name = `item${(index + round) % (this.#shared.settings.jobs + 1)}`;
-        const lease = await this.#acquire(zk, name, stop).catch((error: unknown) => {
+        const lease = await this.#acquire(zk, name, signal).catch((error: unknown) => {
+          if (breach.signal.aborted) return null;
           if (!isExpected(error) || zk.session.ended.aborted) throw error;
           return null;
         });
         if (lease === null) continue;
         const outcome = await this.#runUnder({ lease, guard, stop, beside });
         end.hasExited ||= outcome.kind === "exited";
-        if (outcome.kind === "breach") end.hasBreach = true;
-        else await lease.release();
+        if (outcome.kind !== "breach") {
+          await lease.release();
+          continue;
+        }
+        end.hasBreach = true;
+        breach.abort();
       }
     };
     const all = await Promise.allSettled(
@@ -152,7 +161,7 @@ class LockCall {
     return end;
   }
 
-  async #runUnder({ lease, guard, stop, beside }: JobTermsUnder): Promise<ChildOutcome> {
+  async #runUnder({ lease, guard, stop, beside }: HeldLock): Promise<ChildOutcome> {
     const { world, name, clock } = this.#process;
     world.count("grants");
     world.log(() => `${name} got ${lease.path} with token ${lease.fencingToken}`);
@@ -188,7 +197,7 @@ class LockCall {
     return truth;
   }
 
-  async #supervise({ lease, guard, stop, truth, grantedAtMs, beside }: JobTermsUnder & {
+  async #supervise({ lease, guard, stop, truth, grantedAtMs, beside }: HeldLock & {
     readonly truth: JobTruth;
     readonly grantedAtMs: number;
   }): Promise<ChildOutcome> {

@@ -127,7 +127,8 @@ export class JobOracle implements TreeObserver {
   happened(job: JobTruth, { kind }: ChildEvent): void {
     if (kind === "leftovers_left") job.hasLeftSome = true;
     const left = (why: string) => this.#world.fail("left stopped", `a process of ${job.baton.process.name}: ${why}`);
-    if (kind === "resumed" && job.command?.isStopped === true) left("its lock is no longer in doubt");
+    const stopsItself = job.plan.habits.includes("stops itself");
+    if (kind === "resumed" && job.command?.isStopped === true && !stopsItself) left("its lock is no longer in doubt");
     if (kind !== "stopping" || job.terms.onDoubt === "freeze") return;
     const { stopSignal } = job.terms;
     this.#world.after(signalMs, () => {
@@ -223,7 +224,7 @@ export class JobOracle implements TreeObserver {
     if (machine.isSuspended || nowMs < machine.wokenAtMs + afterSuspendMs) return "suspended machine";
     if (nowMs < one.waitsUntilMs + killMs) return "waits in the kernel";
     const needMs = killMs + 20 * machine.turnMs;
-    const isBatonAble = baton.isAlive && outcome === null &&
+    const isBatonAble = baton.isAlive && outcome === null && baton.blockedUntilMs + killMs <= nowMs &&
       isAble(baton.process, baton.process.runsSinceMs, nowMs - needMs);
     if (isStartedLate(job, nowMs, isBatonAble)) return "became the command late";
     if (isBatonAble) return null;
