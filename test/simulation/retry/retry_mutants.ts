@@ -80,7 +80,7 @@ export const retryMutants: readonly Mutant[] = [
       from: "return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });",
       to: "return endMs > 0 && this.#database.changeRow(tables.processors, { id: owner }, {});",
     }],
-    kinds: ["two tries at once", "stale result counted", "order"],
+    kinds: ["two tries at the same time", "stale result counted", "order"],
     from: 25,
     seeds: 40,
   },
@@ -93,7 +93,7 @@ export const retryMutants: readonly Mutant[] = [
       to:
         'if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) && Number(row["since_ms"]) > nowMs - 3000) continue;',
     }],
-    kinds: ["two tries at once", "stale result counted", "order", "too early"],
+    kinds: ["two tries at the same time", "stale result counted", "order", "too early"],
     from: 39,
     seeds: 40,
   },
@@ -118,7 +118,14 @@ export const retryMutants: readonly Mutant[] = [
       to:
         '    if (result.kind === "lost") result = { kind: "tried", end: { outcome: "retry", retryAfterMs: null }, error: null, isHealthy: null };\n',
     }],
-    kinds: ["stale result counted", "unknown result", "two tries at once", "tried after its end", "order", "judge"],
+    kinds: [
+      "stale result counted",
+      "unknown result",
+      "two tries at the same time",
+      "tried after its end",
+      "order",
+      "judge",
+    ],
     seeds: 1,
     faults: "test/simulation/found/result_of_a_lost_lease.json",
   },

@@ -190,7 +190,10 @@ export class RetryOracle {
     }
     const beside = message.tries.find((one) => this.#isBeside(one));
     if (beside !== undefined) {
-      world.fail("two tries at once", `${id} by ${process.name} and ${beside.process.name}, since ${beside.startMs}`);
+      world.fail(
+        "two tries at the same time",
+        `${id} by ${process.name} and ${beside.process.name}, since ${beside.startMs}`,
+      );
     }
     this.#checkDelay(process, message, started);
     this.#checkOrder(id, key, seq);

@@ -15,31 +15,20 @@ export class TraceHash {
   }
 
   text(value: string): void {
-    let one = this.#one;
-    let other = this.#other;
-    for (let at = 0; at < value.length; at++) {
-      const code = value.charCodeAt(at);
-      one = Math.imul(one ^ code, prime);
-      other = Math.imul((other << 5 | other >>> 27) ^ code, otherPrime);
-    }
-    this.#one = one;
-    this.#other = other;
+    for (let at = 0; at < value.length; at++) this.#add(value.charCodeAt(at));
   }
 
   bytes(value: Uint8Array): void {
-    let one = this.#one;
-    let other = this.#other;
-    for (let at = 0; at < value.length; at++) {
-      const byte = value[at] as number;
-      one = Math.imul(one ^ byte, prime);
-      other = Math.imul((other << 5 | other >>> 27) ^ byte, otherPrime);
-    }
-    this.#one = one;
-    this.#other = other;
+    for (let at = 0; at < value.length; at++) this.#add(value[at] as number);
   }
 
   /** Sixteen hexadecimal digits. */
   get value(): string {
     return [this.#one, this.#other].map((half) => (half >>> 0).toString(16).padStart(8, "0")).join("");
+  }
+
+  #add(value: number): void {
+    this.#one = Math.imul(this.#one ^ value, prime);
+    this.#other = Math.imul((this.#other << 5 | this.#other >>> 27) ^ value, otherPrime);
   }
 }
