@@ -69,6 +69,8 @@ export class RetryOracle {
   readonly #messages = new Map<string, KnownMessage>();
   readonly letterRuns: LetterRuns;
   #pausedUntilMs = -Infinity;
+  /** When messages were taken back from processors whose leases had ended. */
+  readonly #reclaimsMs: number[] = [];
 
   constructor(world: SimWorld, disk: RetryDisk, options: OracleOptions) {
     this.world = world;
@@ -226,7 +228,9 @@ export class RetryOracle {
     if (last.hasResult && !isCounted) return;
     const least = Math.max(leastDelayMs(this.#options.policy, next.tries), isCounted ? last.retryAfterMs : 0);
     const { wallSteps, clockRate } = process.machine;
-    const { endMs } = last;
+    // The message of a stopped process may have been taken back before that process died.
+    const takenBackMs = this.#reclaimsMs.find((atMs) => atMs > last.startMs) ?? Infinity;
+    const endMs = last.hasResult ? last.endMs : Math.min(last.endMs, takenBackMs);
     const steps = wallSteps.filter(({ atMs, byMs }) => byMs > 0 && atMs >= endMs);
     const waited = (next.startMs - endMs) * clockRate + steps.reduce((sum, { byMs }) => sum + byMs, 0);
     if (waited >= least - slackMs) return;
@@ -266,6 +270,12 @@ export class RetryOracle {
           this.letterRuns.unrecorded((values as Parameters<StoreMethods["markForwarded"]>)[0]);
           throw error;
         }
+      }
+      if (name === "reclaim") {
+        const askedMs = this.world.nowMs;
+        const count = await store.call(name, ...values);
+        if (Number(count) > 0) this.#reclaimsMs.push(askedMs);
+        return count;
       }
       if (name !== "finish") return await store.call(name, ...values);
       const [report] = values as Parameters<StoreMethods["finish"]>;

@@ -66,7 +66,7 @@ const keeperHost = "10.0.0.5";
 const relayHost = (at: number) => `10.0.3.${at + 1}`;
 const wallStartMs = 1_800_000_000_000;
 /** The longest time until every message is at its end, when there are no faults, in milliseconds. */
-const drainMs = { usual: 180_000, cron: 1_200_000, letters: 500_000 };
+const drainMs = { usual: 180_000, cron: 1_200_000, slow: 500_000 };
 const lookMs = 500;
 /** A share of the messages that no try delivers, and of those that are refused. */
 const hopeless = { failing: 0.06, refused: 0.04 };
@@ -251,9 +251,9 @@ class RetryWorld {
     const world = this.#world;
     const { quietMs, flags } = this.#options;
     const hasCron = flags.some((flag) => flag.startsWith("retryCron"));
-    // A dead letter whose command has failed often is tried again after five minutes.
-    const hasLetters = flags.includes(commandLetters);
-    const endMs = quietMs + (hasCron ? drainMs.cron : hasLetters ? drainMs.letters : drainMs.usual);
+    // A dead letter whose command has failed often is tried again after five minutes; a run of a crontab may try one message.
+    const isSlow = flags.includes(commandLetters) || this.#options.endings !== undefined;
+    const endMs = quietMs + (hasCron ? drainMs.cron : isSlow ? drainMs.slow : drainMs.usual);
     this.#addProcesses();
     this.#applyFaults();
     for (const one of this.#processes.values()) world.after(world.chance.between(0, 50), () => one.start());
