@@ -161,9 +161,9 @@ class BarrierEntry {
       throw new BatonError("UNREACHABLE", `Barrier "${this.#name}": no server responded within ${waited}${rest}`);
     }
     const who = found === null
-      ? `no server reported the participants in time${rest}`
+      ? "no server reported the participants in time"
       : describeBarrier(found, { guid, nowMs: Date.now() });
-    throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}`);
+    throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}${rest}`);
   }
 
   #leaveInBackground(passing: Promise<ParticipantOutcome>): void {
