@@ -230,6 +230,7 @@ export class BatonProcess {
     this.guards.push(guard);
     world.count("guards");
     sim.whenDead((how) => {
+      input.onReadable = () => {};
       world.after(0, () => machine.processes.splice(machine.processes.indexOf(sim), 1));
       if (how === "killed") {
         os.end(own, guard.hasFinished ? { code: 0, signal: null } : { code: null, signal: "SIGKILL" });

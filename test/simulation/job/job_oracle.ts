@@ -108,7 +108,9 @@ export class JobOracle implements TreeObserver {
     const fail = (what: string) =>
       this.#world.fail("wrong ending", `${job.baton.process.name}: ${outcome.kind}, but ${what}`);
     const zombies = job.baton.own.children.filter(({ state, owner }) => state === "zombie" && owner === job);
-    if (zombies.length > 0 && !job.hasLeftSome) fail(`zombies are left: ${zombies.map(({ pid }) => pid).join(", ")}`);
+    if (zombies.length > 0 && !job.hasLeftSome && outcome.kind !== "breach") {
+      fail(`zombies are left: ${zombies.map(({ pid }) => pid).join(", ")}`);
+    }
     if (command?.isAlive === true && outcome.kind !== "breach") fail("the command runs");
     if (outcome.kind === "exited" && command?.exit?.code !== outcome.code) fail(`it ended with ${command?.exit?.code}`);
     if (outcome.kind === "signaled" && command?.exit?.signal !== outcome.signal) {
