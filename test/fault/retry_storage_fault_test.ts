@@ -41,8 +41,8 @@ class FaultyStore implements Disposable {
 
   /** `faulty`: its disk is the one that fails. */
   start(words: readonly string[], { input = "", faulty = true } = {}) {
-    const [program = "", ...args] = [...batonCommand(), "retry-processor", ...words, "--store", this.path];
-    const env = { ...process.env, ...(faulty ? this.faults.env : {}) };
+    const [program = "", ...args] = [...batonCommand(), "retry-processor", ...words];
+    const env = { ...process.env, BATON_RETRY_STORE: this.path, ...(faulty ? this.faults.env : {}) };
     const child: ChildProcess = spawn(program, args, { cwd: this.folder, env, stdio: "pipe" });
     let [stdout, stderr] = ["", ""];
     child.stdout?.on("data", (chunk: Buffer) => stdout += chunk.toString());
@@ -167,19 +167,21 @@ describeWithPeer("cc", `a message store whose disk fails it [BATON_SEED=${seed}]
     expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
-  test("submit ends with 85 on a full disk and with 74 on one that fails, and prints no id", async () => {
+  test("submit ends with 85 on a full disk and with 74 on one that fails, and prints no id; call with 85 and 76", async () => {
     using store = new FaultyStore();
     expect((await store.run(["submit"], { input: "first" })).code).toBe(0);
-    for (const [error, submitted] of [["ENOSPC", 85], ["EIO", 74]] as const) {
+    for (const [error, submitted, called, says] of [["ENOSPC", 85, 85, "NOT"], ["EIO", 74, 76, "MAY BE"]] as const) {
       store.faults.fail({ calls: ["write", "sync"], error, path: "-wal" });
       const { code, stdout } = await store.run(["submit"], { input: "second" });
       expect([error, code, stdout]).toEqual([error, submitted, ""]);
+      const call = await store.run(["call", "--no-stdin", "--", "false"]);
+      expect([error, call.code, call.stderr]).toEqual([error, called, expect.stringContaining(`; ${says} STORED: `)]);
     }
     store.faults.fail();
     expect((await store.run(["submit"], { input: "third" })).code).toBe(0);
     const states = await store.states();
     // Of an EIO nobody knows what is there.
-    expect([2, 3]).toContain(states.size);
+    expect([2, 3, 4]).toContain(states.size);
     expect(verifyRetryStore(store.path).problems).toEqual([]);
   });
 
