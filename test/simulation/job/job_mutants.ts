@@ -109,6 +109,7 @@ export const jobMutants: readonly Mutant[] = [
       to: "row?.dead === false",
     }],
     kinds: ["stranger signalled"],
+    from: 185,
     seeds: 200,
   },
   {

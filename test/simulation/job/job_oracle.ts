@@ -130,7 +130,8 @@ export class JobOracle implements TreeObserver {
     if (kind === "leftovers_left") job.hasLeftSome = true;
     const left = (why: string) => this.#world.fail("left stopped", `a process of ${job.baton.process.name}: ${why}`);
     const stopsItself = job.plan.habits.includes("stops itself");
-    if (kind === "resumed" && job.command?.isStopped === true && !stopsItself) left("its lock is no longer in doubt");
+    const isStopped = job.command?.isAlive === true && job.command.isStopped;
+    if (kind === "resumed" && isStopped && !stopsItself) left("its lock is no longer in doubt");
     if (kind !== "stopping" || job.terms.onDoubt === "freeze") return;
     const { stopSignal } = job.terms;
     this.#world.after(signalMs, () => {
