@@ -1,6 +1,6 @@
 /** A disk that changes bits under a message store: nothing damaged is tried, everything damaged is found, and all else is tried. */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { RetryDatabase } from "../../src/retry/queue/retry_database.ts";
@@ -22,6 +22,7 @@ afterEach(() => copies[Symbol.dispose]());
 const seed = testSeed();
 const flips = dose({ gate: 200, full: 10_000 });
 const count = 80;
+const pageBytes = 4096;
 const rules = { ...rigRules, maxBytes: 1 << 24 };
 const textOf = (number: number) => `message ${number} `.repeat(number % 9 === 0 ? 800 : 30);
 
@@ -67,6 +68,36 @@ function tried(folder: string, order: "none" | "key" = "none"): Set<number> {
   return found;
 }
 
+/** Null when the structure of the database is damaged: nothing is done in this store any more. */
+function triedUnlessUnusable(copy: string): Set<number> | null {
+  try {
+    return tried(copy);
+  } catch (error) {
+    const unusable = /malformed|corrupt|not a database|too large|damaged|format|another program|no such|schema/i;
+    if (!unusable.test(String(error))) throw error;
+    return null;
+  }
+}
+
+test(`an index of what is due that names a message twice lets no message be tried twice [BATON_SEED=${seed}]`, () => {
+  const folder = filled();
+  using database = new DatabaseSync(copies.path(folder), { readOnly: true });
+  const page = Number(
+    database.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'messages_due'").get()?.["rootpage"],
+  );
+  const pageEnd = page * pageBytes;
+  // The entries are at the end of the page; its header says where they begin (SQLite's file format, 1.6).
+  const start = readFileSync(copies.path(folder)).readUInt16BE(pageEnd - pageBytes + 5);
+  const random = seededRandom(seed);
+  const tries = Array.from({ length: 60 }, () => {
+    const copy = copies.copy(folder, "flipped");
+    const bits = 8 * (pageBytes - start);
+    flipBit(copies.path(copy), 8 * pageEnd - bits + Math.floor(random() * bits));
+    return triedUnlessUnusable(copy);
+  });
+  expect(tries.filter((got) => got !== null && got.size < count + 1).length).toBeGreaterThan(0);
+});
+
 test(`a bit that flips anywhere in the store is found, or harmless, and nothing damaged is tried [BATON_SEED=${seed}]`, () => {
   const folder = filled();
   expect(verifyRetryStore(folder).problems).toEqual([]);
@@ -84,16 +115,8 @@ test(`a bit that flips anywhere in the store is found, or harmless, and nothing 
       expect([at, copies.contents(copy) === original]).toEqual([at, true]);
       seen.harmless++;
     }
-    let got: Set<number> | null = null;
-    try {
-      got = tried(copy);
-    } catch (error) {
-      // The structure of the database: nothing is done in this store any more.
-      if (
-        !/malformed|corrupt|not a database|too large|damaged|format|another program|no such|schema/i.test(String(error))
-      ) throw error;
-      seen.unopened++;
-    }
+    const got = triedUnlessUnusable(copy);
+    if (got === null) seen.unopened++;
     if (problems.length === 0) expect([at, got?.size]).toEqual([at, count + 1]);
     if (got !== null && got.size < count + 1) seen.refused++;
     // One message's content is none of the others'.

@@ -12,7 +12,10 @@ export interface DueOptions {
   readonly nowMs: number;
 }
 
-/** Returns up to `max` messages, limited by the size of their bodies; at least one. */
+/**
+ * Returns up to `max` messages, limited by the size of their bodies; at least one. The conditions are checked at the row, too (+): a
+ * damaged index may name a row that is not due, or one row twice.
+ */
 export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): readonly SqlRow[] {
   if (order === "fifo") {
     // A redriven message is first, and waits for a newer one that is in flight.
@@ -24,13 +27,13 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
   }
   const rows = database.intactRows(tables.messages, max, (limit) =>
     database.all(
-      `SELECT * FROM messages WHERE state = 0 ${
+      `SELECT * FROM messages WHERE state = 0 AND +state = 0 ${
         nextOfKeyCondition(order)
-      } AND next_ms <= ? ORDER BY next_ms, seq LIMIT ?`,
+      } AND next_ms <= ?1 AND +next_ms <= ?1 ORDER BY next_ms, seq LIMIT ?2`,
       nowMs,
       limit,
     ));
-  return limitRowsByBytes(rows);
+  return limitRowsByBytes([...new Map(rows.map((row) => [row["seq"], row])).values()]);
 }
 
 /** The next due time after now; null: none is known. */
@@ -41,7 +44,7 @@ export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions)
 }
 
 function nextOfKeyCondition(order: RetryOrder): string {
-  return order === "key" ? "AND is_next = 1" : "";
+  return order === "key" ? "AND is_next = 1 AND +is_next = 1" : "";
 }
 
 /**

@@ -37,6 +37,7 @@ export class ZnodeCaller {
   #names = 1;
   #written = 0;
   #lastVersion = 0;
+  #session = "";
   /** The keys at which the session may have ephemeral nodes. */
   #ephemerals = new Set<string>();
   /** When the last request that was answered in this session was sent: the session was there later than that. */
@@ -56,8 +57,9 @@ export class ZnodeCaller {
     await this.#call(zk, this.#readOf(key));
   }
 
-  /** The session ends, or has ended: its nodes go at some time after its last response, or have gone. */
-  sessionEnds(session: string): void {
+  /** The session of the last call ends, or has ended: its nodes go at some time after its last response, or have gone. */
+  sessionEnds(): void {
+    const session = this.#session;
     for (const key of this.#ephemerals) {
       const client = `${this.#options.name}.end.${session}.${key}`;
       const about = { model: "znode", client, session, do: "end", keys: [key], input: {} };
@@ -149,7 +151,8 @@ export class ZnodeCaller {
   async #call(zk: ZooKeeper, { send, ...asked }: Call): Promise<void> {
     const from = this.#options.nowMs();
     const client = `${this.#options.name}.${this.#names}`;
-    const about = { model: "znode", client, session: `0x${zk.session.id.toString(16)}`, ...asked, from };
+    const session = this.#session = `0x${zk.session.id.toString(16)}`;
+    const about = { model: "znode", client, session, ...asked, from };
     const index = this.operations.length;
     // As long as there is no response, and for ever if the client dies now.
     this.operations.push({ ...about, to: Infinity, outcome: "unknown", output: null });

@@ -157,10 +157,22 @@ export class JobOracle implements TreeObserver {
       return;
     }
     if (owner === by.owner && owner !== null) return;
+    if (this.#stoodStillMeanwhile(by, to)) {
+      return this.#world.count("mark outside the promise: a group's number was used again while the guard stood still");
+    }
     this.#world.fail(
       "stranger signalled",
       `${by.pid} ${by.program.args[0]} sent ${signal} to ${to.pid} ${to.program.args[0]}`,
     );
+  }
+
+  /** A guard that stands still cannot see that a group ends, and that its number is given to another one whose first process ends, too. */
+  #stoodStillMeanwhile(by: OsProcess, to: OsProcess): boolean {
+    if (!(by.owner instanceof BatonProcess)) return false;
+    const { guards, jobs } = by.owner;
+    const guard = guards.find(({ own }) => own === by);
+    if (guard === undefined || this.#world.nowMs > guard.sim.runsSinceMs + killMs) return false;
+    return to.forkedAtMs < guard.sim.runsSinceMs && [...jobs.values()].some(({ command }) => command?.pid === to.group);
   }
 
   nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {

@@ -200,7 +200,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
     osOf,
     settings: { ...options, names },
     execMs: (chance: Chance) =>
-      chance.is(options.slowStarts)
+      chance.is(options.slowStarts) && !shared.isQuiet()
         ? chance.between(0, 2500)
         : chance.between(0.2, shared.isQuiet() ? 1 : options.execMsMax),
     begins: (baton: BatonProcess) => void batons.set(baton.process, baton),

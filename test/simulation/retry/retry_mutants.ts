@@ -134,7 +134,7 @@ export const retryMutants: readonly Mutant[] = [
     world: "retry",
     changes: [{
       file: `${queue}/due_messages.ts`,
-      from: 'return order === "key" ? "AND is_next = 1" : "";',
+      from: 'return order === "key" ? "AND is_next = 1 AND +is_next = 1" : "";',
       to: 'return order === "key" ? "AND (is_next = 1 OR fence > 0)" : "";',
     }],
     kinds: ["order"],

@@ -86,7 +86,7 @@ class ZnodeClient extends RecipeClient {
     const closes = oracle.sessionOpened(this.process, zk);
     this.#closes = () => {
       closes();
-      this.#caller.sessionEnds(`0x${zk.session.id.toString(16)}`);
+      this.#caller.sessionEnds();
     };
   }
 

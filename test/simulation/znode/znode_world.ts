@@ -47,6 +47,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
 }
 
 function judge({ world }: RecipeWorld, records: ZnodeRecords, log: RunOptions["log"]): void {
+  for (const caller of records.callers) caller.sessionEnds(); // those of processes that died
   const { operations, surprises } = records;
   log?.(historyLines(operations, []));
   for (const surprise of surprises) world.fail("wrong response", surprise);
