@@ -227,14 +227,17 @@ describeWithPeer("postgres", "a PostgreSQL with a synchronous standby", () => {
       const [row] = await lane.run({ name: "pid", text: "SELECT pg_backend_pid() AS pid" });
 
       standby.signal("SIGSTOP");
-      const failed = failureOf(lane.run(insert, [2]));
-      await eventually(() =>
-        primary.sql(
+      let hasEnded = false;
+      const failed = failureOf(lane.run(insert, [2])).finally(() => hasEnded = true);
+      // Again and again: a request to cancel that comes at another moment than the wait has no effect.
+      await eventually(async () => {
+        await primary.sql(
           `SELECT pg_cancel_backend(${row?.["pid"]}) WHERE EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = ${
             row?.["pid"]
           } AND wait_event = 'SyncRep')`,
-        )
-      );
+        );
+        return hasEnded;
+      }, { what: "the wait for the standby to be cancelled", withinMs: 20_000 });
       expect(await failed).toMatchObject({ outcome: "unknown", sqlState: "01000" });
 
       await primary.kill();
