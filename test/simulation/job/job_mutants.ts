@@ -109,7 +109,7 @@ export const jobMutants: readonly Mutant[] = [
       to: "row?.dead === false",
     }],
     kinds: ["stranger signalled"],
-    from: 185,
+    from: 310,
     seeds: 200,
   },
   {

@@ -70,8 +70,9 @@ export class SimDisk implements Disposable {
     return rows;
   }
 
-  /** Flips a bit of what is stored, and returns the function that flips it back. */
+  /** Flips a bit of what is stored, and returns the function that flips it back. One bit at a time. */
   readonly flipBit = (chance: Chance): () => void => {
+    if (this.#flippedBits > 0) return () => {};
     this.#flippedBits++;
     const flipBack = this.sqlite === null ? this.#flipBitOfRow(chance) : this.sqlite.flipBit(chance);
     return () => {
