@@ -24,6 +24,13 @@ const campaigns: Readonly<Record<string, string>> = {
   retry: "retry --rounds 16",
   "retry-postgres": "retry --store postgres --rounds 8",
 };
+/** What campaigns print about their work: figures that are added up. */
+const amounts: Readonly<Record<string, RegExp>> = {
+  "messages delivered": /, (\d+) delivered\b/g,
+  tries: /^\d+ messages, (\d+) tries/gm,
+  "runs of ticks": /: (\d+) runs of \d+ ticks/g,
+};
+
 const simulationCommand = "sh scripts/simulate --seeds 50 --json";
 const mutantsCommand = "sh scripts/simulate --mutants";
 const names = ["simulation", "mutants", ...Object.keys(campaigns)];
@@ -130,13 +137,6 @@ function readSimulation(stdout: string): Found {
     seed: null,
   };
 }
-
-/** What campaigns print about their work: figures that are added up. */
-const amounts: Readonly<Record<string, RegExp>> = {
-  "messages delivered": /, (\d+) delivered\b/g,
-  tries: /^\d+ messages, (\d+) tries/gm,
-  "runs of ticks": /: (\d+) runs of \d+ ticks/g,
-};
 
 /** The seed, the rounds, of which each has a line, and the amounts. */
 function readCampaign(stdout: string, status: number): Found {
