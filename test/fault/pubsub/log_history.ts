@@ -23,12 +23,16 @@ export function judgeLogs(history: History): HistoryVerdict & { readonly failure
 
 /**
  * Left out are topics of which messages were given up or lost, since their logs have gaps; readers whose state was lost or restored,
- * since they ask for what is deleted; and gets that name no place.
+ * since they ask for what is deleted, or who do not know whether a seek was done; and gets that name no place.
  */
 export function logOperations({ operations, states, losses }: History): HistoryOperation[] {
   const lost = new Set(losses.map(({ topic }) => topic));
   for (const { topic, result } of operations) if ((result.missed ?? 0) > 0) lost.add(topic);
   const unsteady = new Set(states.map(({ client }) => client));
+  // Its place may be another one than it names.
+  for (const { client, do: what, result: { outcome } } of operations) {
+    if (what === "seek" && outcome === "unknown") unsteady.add(client);
+  }
   const whole = operations.filter(({ topic }) => !lost.has(topic));
   const reads = whole.filter((one) => one.do === "get" && !unsteady.has(one.client) && one.unordered !== true);
   return [...Map.groupBy(whole, ({ topic }) => topic)].flatMap(([topic, its]) => appendsOf(topic, its))
