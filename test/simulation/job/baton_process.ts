@@ -165,6 +165,7 @@ export class BatonProcess {
     const child = os.fork(own, job);
     // In the same turn as the start: baton does nothing else before it knows its child.
     const unregister = registerChild(child.pid, "command");
+    onStarted?.(child.pid);
     const ended = Promise.withResolvers<ChildEnd>();
     this.#ended.set(child.pid, ({ exit }) => {
       unregister();
@@ -195,7 +196,6 @@ export class BatonProcess {
     process.schedule("disk", execMs + 0.01, wait);
     this.#places.atStart(this, execMs);
     await started.promise;
-    onStarted?.(child.pid);
     return { pid: child.pid, ended: ended.promise, output: null };
   }
 
