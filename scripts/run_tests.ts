@@ -26,7 +26,7 @@ function bunTest(name: string, minutesMax: number, ...args: string[]): Tier {
 
 /**
  * Most tiers run two or three files at a time, because their tests mostly wait. The tier of faults runs one file at a time: each file runs
- * many rounds at once.
+ * many rounds at the same time.
  */
 const tiers: readonly Tier[] = [
   { name: "gate", command: ["bun", "scripts/tidy.ts"], minutesMax: 2 },

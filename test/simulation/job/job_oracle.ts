@@ -2,14 +2,13 @@
  * Judges the commands under locks: when the server may give a lock to another holder, no process of the holder's command is alive; and
  * no process of anybody else is ever signalled. Knows what is on the keeper's disk, and every process in truth.
  */
-import { holderName } from "../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
 import type { Lease } from "../../../src/process/lease.ts";
 import type { ChildOutcome } from "../../../src/process/spawn/child_outcome.ts";
 import type { ChildEvent } from "../../../src/process/supervise/child_run.ts";
 import type { SuperviseOptions } from "../../../src/process/supervise/supervise_child.ts";
-import { isInForce } from "../lock/lock_oracle.ts";
-import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
+import { grantOf, grantsOf, isInForce } from "../lock/lock_oracle.ts";
+import type { StoredTree, TreeObserver } from "../stored_tree.ts";
 import type { OsProcess, SignalName } from "../world/sim_os.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
@@ -206,9 +205,8 @@ export class JobOracle implements TreeObserver {
   }
 
   #isInForce(lease: Lease): boolean {
-    const grants = this.#tree.below(`${lease.path}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
-    const own = grants.find((node) => nameOf(node.path) === holderName({ ...lease, guid: lease.holderId }));
-    return own !== undefined && isInForce(own, grants, lease);
+    const own = grantOf(this.#tree, lease);
+    return own !== undefined && isInForce(own, grantsOf(this.#tree, lease.path), lease);
   }
 
   /** The lock may be another one's, and the process is alive. */

@@ -54,7 +54,7 @@ export class LockOracle implements TreeObserver {
       if (token <= last) this.#world.fail("fencing token", `${process.name} got token ${token} after ${last}`);
       this.#lastTokens.set(lease.path, token);
     }
-    const node = this.#grantOf(lease);
+    const node = grantOf(this.#tree, lease);
     if (node !== undefined && !this.#isTokenOf(lease, node)) {
       this.#world.fail("fencing token", `${process.name} got token ${token}; its grant was made by ${node.czxid}`);
     }
@@ -78,8 +78,8 @@ export class LockOracle implements TreeObserver {
     if (!lease.isHeld()) return false;
     if (used.checkedAt === this.#commits) return true;
     used.checkedAt = this.#commits;
-    const grants = this.grantsOf(lease.path);
-    const own = this.#grantOf(lease);
+    const grants = grantsOf(this.#tree, lease.path);
+    const own = grantOf(this.#tree, lease);
     const what = `${process.name} believes that it holds ${lease.path} with token ${lease.fencingToken}`;
     const state = () => grants.map((node) => `${nameOf(node.path)} by ${node.czxid}`).join(", ");
     if (own === undefined) {
@@ -88,15 +88,6 @@ export class LockOracle implements TreeObserver {
       this.#world.fail("two holders", `${what}, but another grant is in force; grants: ${state()}`);
     }
     return true;
-  }
-
-  /** The grants of a lock on the disk, the oldest first. */
-  grantsOf(lockPath: string): ZNode[] {
-    return this.#tree.childrenOf(`${lockPath}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
-  }
-
-  #grantOf({ path, mode, slot, holderId }: Lease): ZNode | undefined {
-    return this.#tree.at(`${path}/h/${holderName({ mode, slot, guid: holderId })}`);
   }
 
   /** The token is the zxid of the grant's transaction. */
@@ -125,7 +116,7 @@ export class LockOracle implements TreeObserver {
   #mark(lock: string, before: ZNode | undefined, after: ZNode | undefined): void {
     const { path = "", ephemeralOwner = 0n } = before ?? after ?? {};
     if (!nameOf(path).startsWith("x")) return;
-    const grants = this.grantsOf(lock);
+    const grants = grantsOf(this.#tree, lock);
     if (before === undefined && grants.length > 0) this.#world.count("mark grant in advance");
     if (after !== undefined) return;
     if (!this.#tree.hasSession(ephemeralOwner)) this.#world.count("mark session of a grant ended");
@@ -155,6 +146,15 @@ export class LockOracle implements TreeObserver {
 }
 
 /** Whether a grant is in force; `grants`: all of the lock, the oldest first. */
+/** The grants of a lock on the disk, the oldest first. */
+export function grantsOf(tree: StoredTree, lockPath: string): ZNode[] {
+  return tree.childrenOf(`${lockPath}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
+}
+
+export function grantOf(tree: StoredTree, { path, mode, slot, holderId }: Lease): ZNode | undefined {
+  return tree.at(`${path}/h/${holderName({ mode, slot, guid: holderId })}`);
+}
+
 export function isInForce(own: ZNode, grants: readonly ZNode[], lease: Lease): boolean {
   const [oldest] = grants;
   if (lease.mode === "exclusive") return oldest === own;

@@ -8,8 +8,7 @@ import type { Chance } from "./chance.ts";
 import { describe, type SimProcess } from "./sim_process.ts";
 import type { SimWorld } from "./sim_world.ts";
 import { SqliteFolder } from "./sqlite_folder.ts";
-
-const sectorBytes = 512;
+import { sectorBytes } from "./sqlite_log.ts";
 
 /** A commit that is not flushed. */
 interface PendingCommit {
