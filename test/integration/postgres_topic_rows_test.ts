@@ -191,6 +191,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
       await s1.execute(subscribe, { ...subscribe, client: "carol" });
       expect(codes(await s1.execute(put(1, "one"), put(2, "two")))).toEqual(["OK", "OK"]);
       await s1.execute({ ...get, client: "carol", last: 2 });
+      await s1.create("empty");
       if (!isSynchronous) {
         // What is committed from now on is lost.
         await eventually(async () => await standby.sql("SELECT max(position) FROM news.topic_client") === "2");
@@ -214,6 +215,9 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
       // It is noted once.
       await s1.open("news", 2);
       expect(s1.losses.length).toBe(isSynchronous ? 0 : 1);
+      // The insertion of a topic is a commit as well.
+      await s1.open("empty", 2);
+      expect(s1.losses.length).toBe(isSynchronous ? 0 : 2);
     }, 60_000);
   }
 

@@ -106,7 +106,7 @@ const statements = {
     `INSERT INTO ${topic} (name, place, incarnation, base_offset, epoch, owner, revision, sender, last, gone, stored,
       bytes, clients, registration, numbers, timeline, synchronous)
     VALUES ($1::bytea, $2::smallint, $3::text, $4::bigint, $5::bigint, $6::text, 1, $7::text, $4::bigint, $4::bigint,
-      $4::bigint, 0, 0, $4::bigint, 0, ${timelineNow}, false)
+      $4::bigint, 0, 0, $4::bigint, 0, ${timelineNow}, ${synchronousNow})
     ON CONFLICT DO NOTHING RETURNING ${columns}`,
   /**
    * Leaves the state of the last commit, to find a fail-over since. A seal ends with its epoch: the server that has written
