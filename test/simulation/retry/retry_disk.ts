@@ -94,7 +94,10 @@ export class RetryDisk {
     }
     if (this.faults.failing === 0) return;
     this.world.count("effect disk failing");
-    if (this.#chance.is(0.5)) write();
+    if (this.#chance.is(0.5)) {
+      write();
+      this.#log = findLogEnd(this.#databasePath); // the next commit begins behind it
+    }
     throw new Error("disk I/O error");
   }
 
