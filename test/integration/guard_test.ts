@@ -12,27 +12,31 @@ import { runtimes } from "../support/supervise_run.ts";
 
 setDefaultTimeout(20_000);
 
-/** A command with its cookie, and a guard that was told of it and is at its post. */
-async function guarded({ command, deadlineMs, script }: {
+/** A command with its cookie, or a script that has none, and a guard that is at its post. `tell` tells the guard of it. */
+async function guarded({ command, deadlineMs, script, isHeld = false }: {
   readonly command: readonly string[];
   readonly deadlineMs: number;
   readonly script: string;
+  /** The script holds the lock itself, as with `baton hold`. */
+  readonly isHeld?: boolean;
 }) {
   const cookie = newGuid();
-  const env = { ...process.env, ...cookieEnvironment(cookie, undefined) };
+  const sinceTicks = readProcess(process.pid)?.startTicks ?? 0;
+  const env = { ...process.env, ...(isHeld ? {} : cookieEnvironment(cookie, undefined)) };
   const job = Bun.spawn(["sh", "-c", script], { detached: true, env });
   const guard = Bun.spawn([...command, "__guard"], { stdio: ["pipe", "pipe", "inherit"] });
-  const { value } = await guard.stdout.getReader().read();
-  expect(new TextDecoder().decode(value)).toBe("ready\n");
+  const said = guard.stdout.getReader();
+  const next = async () => new TextDecoder().decode((await said.read()).value);
+  expect(await next()).toBe("ready\n");
   return {
     job,
     guard,
     async tell() {
       const startTicks = readProcess(job.pid)?.startTicks ?? 0;
-      guard.stdin.write(
-        watchLine(cookie, deadlineMs) + childLine(cookie, { pid: job.pid, ownGroup: true, startTicks }),
-      );
+      const child = { pid: job.pid, ownGroup: !isHeld, startTicks, ...(isHeld ? { sinceTicks } : {}) };
+      guard.stdin.write(watchLine(cookie, deadlineMs) + childLine(cookie, child));
       await guard.stdin.flush();
+      if (isHeld) expect(await next()).toBe(`recorded ${cookie}\n`);
     },
     async [Symbol.asyncDispose]() {
       job.kill("SIGKILL");
@@ -107,6 +111,24 @@ for (const { name, command } of runtimes) {
       await job.exited;
       expect(libc.bootTimeMs() - deadlineMs).toBeLessThan(1000);
       expect(job.signalCode).toBe("SIGKILL");
+    });
+
+    test("a guard that hears of a script late kills the subshells that the script has left behind all the same", async () => {
+      const script = "(while :; do sleep 1; done) >/dev/null & echo $!; kill -STOP $$";
+      await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script, isHeld: true });
+      const { job, guard } = run;
+      const subshell = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
+      using _subshell = { [Symbol.dispose]: () => kill(subshell) };
+      const bornTicks = readProcess(subshell)?.startTicks ?? 0;
+      const libc = await loadLibc();
+      await eventually(() => (libc?.bootTimeMs() ?? 0) / 10 > bornTicks + 1); // it is older than what the guard hears
+      await run.tell();
+      job.kill("SIGCONT");
+      expect(await job.exited).toBe(0);
+      expect(readProcess(subshell)?.dead).toBe(false);
+      await guard.stdin.end(); // as when baton is killed
+      await guard.exited;
+      expect(readProcess(subshell)?.dead ?? true).toBe(true);
     });
 
     test("a keeper that was started inside the job outlives it, and nothing else does", async () => {

@@ -176,7 +176,8 @@ export class GuardLoop {
   #recordShells(): void {
     for (const [cookie, { child }] of this.#state.jobs) {
       if (child === null || child.ownGroup || this.#copies.has(cookie)) continue;
-      this.#copies.set(cookie, new ForkedSubshells(child.pid, Math.floor(this.#libc.bootTimeMs() / 10)));
+      this.#copies.set(cookie, new ForkedSubshells(child.pid, child.sinceTicks ?? child.startTicks));
+      report(this.#libc, `recorded ${cookie}`);
     }
     for (const cookie of this.#copies.keys()) if (!this.#state.jobs.has(cookie)) this.#copies.delete(cookie);
   }

@@ -4,8 +4,8 @@
  * move a deadline. Each job has a cookie.
  *
  *   watch COOKIE DEADLINE     watch this job from now on
- *   child COOKIE PID own|shared TICKS  the command runs, in a process group of its own or in baton's;
- *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown
+ *   child COOKIE PID own|shared TICKS [SINCE]  the command runs, in a process group of its own or in another program's;
+ *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown; SINCE: GuardedChild.sinceTicks
  *   renew COOKIE DEADLINE     the end of the lease has moved
  *   forget COOKIE             all processes of this job are dead
  *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time; without words:
@@ -19,6 +19,8 @@ export interface GuardedChild {
   readonly pid: number;
   readonly ownGroup: boolean;
   readonly startTicks: number;
+  /** Copies of the command from before are not the job's. Clock ticks since boot. Default: `startTicks`. */
+  readonly sinceTicks?: number;
 }
 
 export interface GuardedJob {
@@ -45,7 +47,7 @@ export const idleGuard: GuardState = { jobs: new Map(), session: null, done: fal
 
 /** An unknown line changes nothing: the deadlines stay. */
 export function readGuardLine(state: GuardState, line: string): GuardState {
-  const [verb, cookie = "", second = "", third = "", fourth = ""] = line.split(" ");
+  const [verb, cookie = "", second = "", third = "", fourth = "", fifth] = line.split(" ");
   const job = state.jobs.get(cookie);
   switch (verb) {
     case "watch":
@@ -54,7 +56,10 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
       if (job === undefined) return state;
       return withJob(state, cookie, {
         ...job,
-        child: { pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
+        child: {
+          ...{ pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
+          ...(fifth === undefined ? {} : { sinceTicks: Number(fifth) }),
+        },
       });
     case "renew":
       return job === undefined ? state : withJob(state, cookie, { ...job, deadlineMs: parseDeadline(second) });
@@ -93,7 +98,9 @@ export function watchLine(cookie: string, deadlineMs: number): string {
 }
 
 export function childLine(cookie: string, child: GuardedChild): string {
-  return `child ${cookie} ${child.pid} ${child.ownGroup ? "own" : "shared"} ${child.startTicks}\n`;
+  const { pid, ownGroup, startTicks, sinceTicks } = child;
+  const since = sinceTicks === undefined ? "" : ` ${sinceTicks}`;
+  return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}${since}\n`;
 }
 
 export function renewLine(cookie: string, deadlineMs: number): string {

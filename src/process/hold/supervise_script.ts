@@ -48,10 +48,10 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
   using mailbox = ReleaseMailbox.open(cookie, script); // before the guard watches: a failure here must not kill the script
-  const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false });
+  const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
+  const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false, sinceTicks });
   if (obstacle !== null) return finish(obstacle);
 
-  const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
   const processes = new ScriptProcesses({ script, cookie, sinceTicks });
   const end = Promise.withResolvers<ChildEnd>();
   const onReleased = () => end.resolve({ kind: "exited", code: 0 });
