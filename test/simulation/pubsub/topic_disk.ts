@@ -49,7 +49,7 @@ export class TopicDisk {
     const database = new SimTopicDatabase(this, thread, acceptDamagedLog);
     this.#database = database;
     this.#pending = [];
-    this.#log = findLogEnd(this.#databasePath);
+    this.noteLog();
     process.whenDead((how) => this.#processDied(how));
     return database;
   }
@@ -71,8 +71,16 @@ export class TopicDisk {
     }
     if (this.faults.failing === 0) return;
     this.world.count("effect disk failing");
-    if (this.#chance.is(0.5)) commit();
+    if (this.#chance.is(0.5)) {
+      commit();
+      this.noteLog();
+    }
     throw new Error("disk I/O error");
+  }
+
+  /** The log has grown by more than a commit: the next one begins behind it. */
+  noteLog(): void {
+    this.#log = findLogEnd(this.#databasePath);
   }
 
   /** Calls back once, in the next commit, with the time of its flush. */
@@ -175,7 +183,8 @@ class SimTopicDatabase extends TopicDatabase {
 
   /** How many pages are free depends on the version of SQLite: what happens next does not depend on it. */
   override shrink(pages: number): boolean {
-    this.database.exec(`PRAGMA incremental_vacuum(${pages})`);
+    this.database.exec(`PRAGMA incremental_vacuum(${pages})`); // flushes what it writes
+    this.#disk.noteLog();
     return false;
   }
 
