@@ -5,22 +5,18 @@
 import process from "node:process";
 import { closeInherited } from "../../src/process/spawn/inherited_descriptors.ts";
 import { loadLibc } from "../../src/process/libc.ts";
-import {
-  processSignals,
-  type SignalSource,
-  StoppedBySignal,
-  stopSignals,
-} from "../../src/process/supervise/signal_source.ts";
+import { processSignals, StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { holderName } from "../../src/process/hold/find_holds.ts";
 import { type HeldLocks, parseHolds, removeCookiesOf } from "../../src/process/hold/hold_list.ts";
+import { HolderSignals } from "../../src/process/hold/holder_signals.ts";
 import { HolderPipe, type HolderRequest } from "../../src/process/hold/holder_pipe.ts";
 import { ReleaseClient } from "../../src/process/hold/release_mailbox.ts";
 import { ScriptWatch } from "../../src/process/hold/script_process.ts";
 import { superviseScript } from "../../src/process/hold/supervise_script.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { abortable, onAbort, TaskScope } from "../../src/support/abort.ts";
+import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
@@ -164,33 +160,4 @@ function failureOf(thrown: unknown): Pick<BatonError, "code" | "message"> {
   }
   const stack = thrown instanceof Error ? `\n${thrown.stack}` : "";
   return { code: "INTERNAL", message: `internal error, please report it: ${messageOf(thrown)}${stack}` };
-}
-
-/**
- * The signals of the holder process. It obeys none: the life of the script decides, and users signal the script. To the code that
- * waits for the lock, the end of `baton hold` is a SIGTERM.
- */
-class HolderSignals implements SignalSource, Disposable {
-  readonly hangUpIgnored = true;
-  readonly #real: SignalSource;
-  readonly #stop: AbortSignal;
-  readonly #unlisten: () => void;
-
-  /** Catches the signals, so that none of them ends this process. */
-  constructor(real: SignalSource, stop: AbortSignal) {
-    this.#real = real;
-    this.#stop = stop;
-    this.#unlisten = real.listen([...stopSignals, "SIGCONT", "SIGTSTP"], () => {});
-  }
-
-  /** Calls `listener` for SIGCONT, and with SIGTERM when `stop` aborts. */
-  listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void {
-    const listeners = new TaskScope(this.#real.listen(signals.filter((signal) => signal === "SIGCONT"), listener));
-    if (signals.includes("SIGTERM")) listeners.add(onAbort(this.#stop, () => listener("SIGTERM")));
-    return () => listeners[Symbol.dispose]();
-  }
-
-  [Symbol.dispose](): void {
-    this.#unlisten();
-  }
 }

@@ -20,9 +20,8 @@ export interface Guard {
   pid(): number;
   /**
    * Makes the guard kill every process that carries `cookie` when baton dies, or when `remainingMs()` has reached 0. Resolves when a
-   * ready guard has the line in its pipe: it reads all lines before it sees the end of the pipe. With a `child`, it resolves when the guard
-   * has read what the child looks like: its subshells cannot be known once it has ended. Rejects with START_FAILED if there is no
-   * guard, or with the signal's reason.
+   * ready guard has the line in its pipe: it reads all lines before it sees the end of the pipe. Rejects with START_FAILED if
+   * there is no guard, or with the signal's reason.
    */
   watch(cookie: string, options: GuardWatchOptions): Promise<void>;
   reportChild(cookie: string, child: GuardedChild): void;
@@ -82,8 +81,6 @@ interface WatchedJob {
   readonly libc: Libc | null;
   readonly options: GuardWatchOptions;
   readonly cleared: PromiseWithResolvers<number | null>;
-  /** The guard has read what `options.child` looks like. */
-  readonly recorded: PromiseWithResolvers<void>;
   child: GuardedChild | null;
   /** Resolves when the job's line is in the pipe. */
   sent: Promise<void> | undefined;
@@ -124,7 +121,6 @@ class GuardHandle implements Guard {
       options,
       libc: await loadLibc(),
       cleared: Promise.withResolvers(),
-      recorded: Promise.withResolvers(),
       child: options.child ?? null,
       sent: undefined,
       isWatched: false,
@@ -137,7 +133,6 @@ class GuardHandle implements Guard {
     if (!this.#done) job.unsubscribe = options.subscribe(() => void this.#write(renewLine(cookie, deadlineOf(job))));
     await abortable(this.#ready.promise, options.signal);
     if (job.sent !== undefined) await abortable(job.sent, options.signal);
-    if (options.child !== undefined) await abortable(job.recorded.promise, options.signal);
     job.isWatched = true;
   }
 
@@ -220,8 +215,6 @@ class GuardHandle implements Guard {
       for (const { isWatched, options } of this.#jobs.values()) if (isWatched) options.onReplaced(true);
       this.#isReady = true;
       this.#ready.resolve();
-    } else if (word === "recorded") {
-      job?.recorded.resolve();
     } else if (word === "killing" && job !== undefined) {
       job.isKilled = true;
       job.options.onKill();
@@ -241,12 +234,9 @@ class GuardHandle implements Guard {
   }
 
   #failed(message: string): void {
-    const error = new BatonError("START_FAILED", message);
-    this.#ready.reject(error);
-    for (const { cleared, recorded, options } of this.#jobs.values()) {
+    this.#ready.reject(new BatonError("START_FAILED", message));
+    for (const { cleared, options } of this.#jobs.values()) {
       cleared.resolve(null);
-      recorded.promise.catch(() => {}); // awaited only for a script
-      recorded.reject(error);
       options.onReplaced(false);
     }
   }

@@ -18,7 +18,6 @@ import {
   readGuardLine,
   sessionToEnd,
 } from "./guard_state.ts";
-import { ForkedSubshells } from "../proc/forked_subshells.ts";
 
 /** Name of the process, at most 15 bytes. It differs from baton's, so that `pkill baton` does not kill both. */
 export const guardName = "lock-guard";
@@ -75,7 +74,6 @@ export class GuardLoop {
   readonly #libc: Libc;
   readonly #pipe: PipeLines;
   readonly #kills = new Map<string, StartedKill>();
-  readonly #copies = new Map<string, ForkedSubshells>();
   /** Process groups by command: a job that runs a second command, with the same cookie, has another group. */
   readonly #groups = new WeakMap<GuardedChild, GroupWatch>();
   #groupsAtMs = 0;
@@ -101,7 +99,6 @@ export class GuardLoop {
       // The deadline counts after a pause, not a renewal that was in the pipe when it passed.
       this.#recordOverdue();
       for (const line of lines) this.#state = readGuardLine(this.#state, line);
-      this.#recordShells();
       if (this.#state.done) return { kind: "end", session: null };
       for (const cookie of this.#kills.keys()) if (!this.#state.jobs.has(cookie)) this.#kills.delete(cookie);
     }
@@ -155,7 +152,7 @@ export class GuardLoop {
   #killOf(cookie: string): JobKill {
     const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 };
     const group = job.child === null ? null : this.#groupOf(job.child);
-    return new JobKill(cookie, job, { libc: this.#libc, copies: this.#copies.get(cookie), group });
+    return new JobKill(cookie, job, { libc: this.#libc, group });
   }
 
   /** Checks the process groups once a second; jobs that end earlier need no check. */
@@ -170,16 +167,6 @@ export class GuardLoop {
     const known = this.#groups.get(child) ?? new GroupWatch(child);
     this.#groups.set(child, known);
     return known;
-  }
-
-  /** Records what a command without a group of its own looks like while it lives: it may be a script, whose subshells carry no cookie. */
-  #recordShells(): void {
-    for (const [cookie, { child }] of this.#state.jobs) {
-      if (child === null || child.ownGroup || this.#copies.has(cookie)) continue;
-      this.#copies.set(cookie, new ForkedSubshells(child.pid, child.sinceTicks ?? child.startTicks));
-      report(this.#libc, `recorded ${cookie}`);
-    }
-    for (const cookie of this.#copies.keys()) if (!this.#state.jobs.has(cookie)) this.#copies.delete(cookie);
   }
 }
 

@@ -4,8 +4,8 @@
  * move a deadline. Each job has a cookie.
  *
  *   watch COOKIE DEADLINE     watch this job from now on
- *   child COOKIE PID own|shared TICKS [SINCE]  the command runs, in a process group of its own or in another program's;
- *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown; SINCE: GuardedChild.sinceTicks
+ *   child COOKIE PID own|shared TICKS [SINCE SESSION DIGEST]  the command runs, in a process group of its own or in another program's;
+ *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
  *   renew COOKIE DEADLINE     the end of the lease has moved
  *   forget COOKIE             all processes of this job are dead
  *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time; without words:
@@ -14,13 +14,14 @@
  *
  * When a deadline passes, the guard kills that job. When the pipe ends without a "done", it kills every job that it has not forgotten.
  */
+import type { CopiesOfScript } from "../proc/forked_subshells.ts";
 
 export interface GuardedChild {
   readonly pid: number;
   readonly ownGroup: boolean;
   readonly startTicks: number;
-  /** Copies of the command from before are not the job's. Clock ticks since boot. Default: `startTicks`. */
-  readonly sinceTicks?: number;
+  /** A script: its subshells carry no cookie. */
+  readonly copies?: CopiesOfScript;
 }
 
 export interface GuardedJob {
@@ -47,7 +48,7 @@ export const idleGuard: GuardState = { jobs: new Map(), session: null, done: fal
 
 /** An unknown line changes nothing: the deadlines stay. */
 export function readGuardLine(state: GuardState, line: string): GuardState {
-  const [verb, cookie = "", second = "", third = "", fourth = "", fifth] = line.split(" ");
+  const [verb, cookie = "", second = "", third = "", fourth = "", ...copies] = line.split(" ");
   const job = state.jobs.get(cookie);
   switch (verb) {
     case "watch":
@@ -58,7 +59,7 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
         ...job,
         child: {
           ...{ pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
-          ...(fifth === undefined ? {} : { sinceTicks: Number(fifth) }),
+          ...copiesOf(copies),
         },
       });
     case "renew":
@@ -98,9 +99,9 @@ export function watchLine(cookie: string, deadlineMs: number): string {
 }
 
 export function childLine(cookie: string, child: GuardedChild): string {
-  const { pid, ownGroup, startTicks, sinceTicks } = child;
-  const since = sinceTicks === undefined ? "" : ` ${sinceTicks}`;
-  return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}${since}\n`;
+  const { pid, ownGroup, startTicks, copies } = child;
+  const look = copies === undefined ? "" : ` ${copies.sinceTicks} ${copies.session} ${copies.digest}`;
+  return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}${look}\n`;
 }
 
 export function renewLine(cookie: string, deadlineMs: number): string {
@@ -113,6 +114,11 @@ export function forgetLine(cookie: string): string {
 
 export function sessionLine(session: GuardedSession | null): string {
   return session === null ? "session\n" : `session ${session.owner} ${session.handle}\n`;
+}
+
+function copiesOf([since, session, digest]: readonly string[]): Pick<GuardedChild, "copies"> {
+  if (digest === undefined) return {};
+  return { copies: { sinceTicks: Number(since), session: Number(session), digest } };
 }
 
 function withJob(state: GuardState, cookie: string, job: GuardedJob | null): GuardState {

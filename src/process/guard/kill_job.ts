@@ -14,7 +14,7 @@ import {
   readProcess,
   sendSignal,
 } from "../proc/process_table.ts";
-import { ancestors, type ForkedSubshells } from "../proc/forked_subshells.ts";
+import { ancestors, ForkedSubshells } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
@@ -54,18 +54,15 @@ export class JobKill {
   #emptyChecks = 0;
   #clearedAtMs: number;
 
-  /** `copies`: the forked subshells of a command that may have some. `group`: null when no command was reported. */
-  constructor(
-    cookie: string,
-    job: GuardedJob,
-    { libc, copies, group }: { libc: Libc; copies: ForkedSubshells | undefined; group: GroupWatch | null },
-  ) {
+  /** `group`: null when no command was reported. */
+  constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: GroupWatch | null }) {
     this.#job = job;
     this.#group = group;
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
-    this.#known = new KnownProcesses(cookie, job.child, copies ?? null);
+    const copies = job.child?.copies;
+    this.#known = new KnownProcesses(cookie, job.child, copies === undefined ? null : new ForkedSubshells(copies));
     const stoppable = {
       find: (onFound: (pid: number) => void) => this.#find(onFound),
       group: () => this.#groupNumber(),

@@ -43,6 +43,8 @@ const responseBytesMax = 64 * 1024;
 const fileBytes = 8192;
 
 /** The holder's side. */
+export type Mailbox = Pick<ReleaseMailbox, "path" | "nextRequest" | "respond" | typeof Symbol.dispose>;
+
 export class ReleaseMailbox implements Disposable {
   readonly #fd: number;
   /** Valid while this process lives. */

@@ -7,7 +7,7 @@ import { sleep } from "../../support/deadline.ts";
 import { CommandProcesses } from "../proc/job_processes.ts";
 import { KnownProcesses } from "../proc/known_processes.ts";
 import { readProcess, sendSignal } from "../proc/process_table.ts";
-import { ForkedSubshells } from "../proc/forked_subshells.ts";
+import { type CopiesOfScript, ForkedSubshells } from "../proc/forked_subshells.ts";
 import { isGuardProcess } from "../guard/guard.ts";
 import type { SuperviseOptions } from "../supervise/supervise_child.ts";
 import type { ScriptProcess } from "./script_process.ts";
@@ -17,24 +17,26 @@ export interface ScriptProcessesOptions {
   readonly cookie: string;
   /** Clock ticks from boot to the grant. Processes started before are not under the lock, and may outlive a script that simply ends. */
   readonly sinceTicks: number;
+  /** Null if the script had ended before the grant. */
+  readonly copies: CopiesOfScript | null;
 }
 
 export class ScriptProcesses extends CommandProcesses {
   readonly #script: ScriptProcess;
   readonly #sinceTicks: number;
   readonly #known: KnownProcesses;
-  readonly #copies: ForkedSubshells;
+  readonly #copies: CopiesOfScript | null;
   #isStopped = false;
   #isReleased = false;
   /** Called when the script is told to end. */
   onStop: () => void = () => {};
 
-  constructor({ script, cookie, sinceTicks }: ScriptProcessesOptions) {
+  constructor({ script, cookie, sinceTicks, copies }: ScriptProcessesOptions) {
     super({ pid: script.pid, ownGroup: false, cookie });
     this.#script = script;
     this.#sinceTicks = sinceTicks;
     this.#known = new KnownProcesses(cookie, script);
-    this.#copies = new ForkedSubshells(script.pid, sinceTicks);
+    this.#copies = copies;
   }
 
   /** The lock is being released: no process belongs to it any longer. */
@@ -44,7 +46,7 @@ export class ScriptProcesses extends CommandProcesses {
 
   override commandEnded(): void {
     super.commandEnded();
-    this.#known.copies = this.#copies;
+    if (this.#copies !== null) this.#known.addCopies(new ForkedSubshells(this.#copies));
   }
 
   /** Passes no signals on: users send them to the script. */

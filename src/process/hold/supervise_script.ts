@@ -3,19 +3,18 @@
  * grant the lock again. The order: guard, variables for the script, end of the script; or a release request, after which no
  * process belongs to the lock. Releases the lease only on such a request.
  */
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { messageOf } from "../../errors.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
 import { printable } from "../../support/text.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { type ChildEvent, ChildRun } from "../supervise/child_run.ts";
 import type { StopReason } from "../supervise/child_plan.ts";
-import { cookieEnvironment, cookieVariable } from "../proc/process_table.ts";
+import { argumentsOf, cookieEnvironment, cookieVariable } from "../proc/process_table.ts";
 import { loadLibc } from "../libc.ts";
 import { reportEndToGuard, type SuperviseOptions, watchJob } from "../supervise/supervise_child.ts";
 import { formatHolds, type HeldLocks } from "./hold_list.ts";
-import { ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
+import { type Mailbox, ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
+import { copiesOfScript } from "../proc/forked_subshells.ts";
 import { type ScriptProcess, ScriptWatch } from "./script_process.ts";
 import { ScriptProcesses, stopProcesses } from "./script_processes.ts";
 
@@ -30,6 +29,8 @@ export interface ScriptHold {
   onHeld(variables: Readonly<Record<string, string | undefined>>): void;
   /** Aborts when `baton hold` has ended before the script has received the variables. */
   readonly abandoned: AbortSignal;
+  /** Default: ReleaseMailbox.open. */
+  readonly openMailbox?: (holderId: string, script: ScriptProcess) => Mailbox;
 }
 
 /** The number of processes that a response lists; the others are counted. */
@@ -47,12 +48,15 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     reportEndToGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
-  using mailbox = ReleaseMailbox.open(cookie, script); // before the guard watches: a failure here must not kill the script
+  using mailbox = (hold.openMailbox ?? ReleaseMailbox.open)(cookie, script); // before the guard watches: a failure here must not kill the script
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
-  const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false, sinceTicks });
+  // Read here: the script may have ended when a guard looks at it. Null: it has ended, and has started nothing under the lock.
+  const copies = copiesOfScript(script.pid, sinceTicks);
+  const child = { ...script, ownGroup: false, ...(copies === null ? {} : { copies }) };
+  const obstacle = await watchJob(options, cookie, guardKills, child);
   if (obstacle !== null) return finish(obstacle);
 
-  const processes = new ScriptProcesses({ script, cookie, sinceTicks });
+  const processes = new ScriptProcesses({ script, cookie, sinceTicks, copies });
   const end = Promise.withResolvers<ChildEnd>();
   const onReleased = () => end.resolve({ kind: "exited", code: 0 });
   const releases = new ReleaseHandler({ options, mailbox, processes, onReleased });
@@ -90,7 +94,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
 
 interface ReleaseHandlerOptions {
   readonly options: SuperviseOptions;
-  readonly mailbox: ReleaseMailbox;
+  readonly mailbox: Mailbox;
   readonly processes: ScriptProcesses;
   /** The lock may be released. */
   readonly onReleased: () => void;
@@ -141,8 +145,12 @@ class ReleaseHandler {
     const find = () => processes.startedUnderLock(request.requester);
     const left = request.stopsProcesses ? await stopProcesses(find, options) : find();
     this.#isBusy = false;
-    if (this.#stopReason !== null) {
-      return mailbox.respond({ ...emptyResponse(request), result: resultOfStop(this.#stopReason) });
+    const { clock, lease } = options;
+    clock.noticeSuspend();
+    // When the lease is over, its processes have to die, also if that is noticed later.
+    const stopReason = this.#stopReason ?? (lease.isHeld() ? null : "lost");
+    if (stopReason !== null) {
+      return mailbox.respond({ ...emptyResponse(request), result: resultOfStop(stopReason) });
     }
     const running = left.slice(0, listedProcessesMax).map((pid) => ({ pid, command: commandLine(pid) }));
     const response = { id: request.id, running, more: left.length - running.length };
@@ -165,13 +173,9 @@ function resultOfStop(reason: StopReason): ReleaseResponse["result"] {
   return reason === "leftovers" ? "lost" : reason;
 }
 
-/** The command line for messages, cut to 60 characters. */
+/** The command line for messages, cut to 60 characters; empty if the process has ended. */
 function commandLine(pid: number): string {
-  try {
-    const args = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
-    const line = printable([basename(args[0] ?? ""), ...args.slice(1)].join(" "));
-    return line.length <= 60 ? line : `${line.slice(0, 59)}…`;
-  } catch (error) {
-    return messageOf(error);
-  }
+  const [program = "", ...args] = argumentsOf(pid);
+  const line = printable([basename(program), ...args].join(" "));
+  return line.length <= 60 ? line : `${line.slice(0, 59)}…`;
 }

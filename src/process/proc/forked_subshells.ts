@@ -5,17 +5,28 @@
 import { system } from "../../support/own_process.ts";
 import { type ProcessRow, readProcess } from "./process_table.ts";
 
+/** Recognizes the copies that a script makes of itself while it holds a lock. */
+export interface CopiesOfScript {
+  /** Copies that were made before are not under the lock. Clock ticks since boot. */
+  readonly sinceTicks: number;
+  readonly session: number;
+  /** Digest of the script's fingerprint. */
+  readonly digest: string;
+}
+
+/** Null if the script has ended, or is another user's. */
+export function copiesOfScript(pid: number, sinceTicks: number): CopiesOfScript | null {
+  const fingerprint = fingerprintOf(pid);
+  const session = readProcess(pid)?.session;
+  return fingerprint === null || session === undefined ? null : { sinceTicks, session, digest: digestOf(fingerprint) };
+}
+
 export class ForkedSubshells {
-  readonly #fingerprint: string | null;
-  readonly #session: number | undefined;
-  readonly #sinceTicks: number;
+  readonly #script: CopiesOfScript;
   #orphanParents: ReadonlySet<number> = new Set();
 
-  /** Remembers the fingerprint of a living shell. Copies made before `sinceTicks` (from boot) are left out. */
-  constructor(pid: number, sinceTicks: number) {
-    this.#fingerprint = fingerprintOf(pid);
-    this.#session = readProcess(pid)?.session;
-    this.#sinceTicks = sinceTicks;
+  constructor(script: CopiesOfScript) {
+    this.#script = script;
   }
 
   /** Call it before a scan: reads the processes that adopt orphans. */
@@ -28,12 +39,24 @@ export class ForkedSubshells {
    * no copy. An adopter of orphans is an ancestor of this process, too, because this process was started below the shell.
    */
   classify(row: ProcessRow): "orphaned" | "child" | "other" {
-    if (this.#fingerprint === null || !row.isCopy || row.dead) return "other";
-    if (row.session !== this.#session || row.startTicks < this.#sinceTicks) return "other";
+    const { session, sinceTicks, digest } = this.#script;
+    if (!row.isCopy || row.dead || row.session !== session || row.startTicks < sinceTicks) return "other";
     const fingerprint = fingerprintOf(row.pid);
-    if (fingerprint !== null && fingerprint !== this.#fingerprint) return "other";
+    if (fingerprint !== null && digestOf(fingerprint) !== digest) return "other";
     return fingerprint !== null && this.#orphanParents.has(row.parent) ? "orphaned" : "child";
   }
+}
+
+/** Two hashes of 32 bits. node:crypto takes longer to load than the guard to start. */
+function digestOf(text: string): string {
+  let [first, second] = [0x811c9dc5, 0x2545f491];
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    first = Math.imul(first ^ code, 0x01000193); // FNV-1a
+    second = Math.imul(second ^ code, 0x5bd1e995);
+    second ^= second >>> 15;
+  }
+  return `${(first >>> 0).toString(16)}-${(second >>> 0).toString(16)}`;
 }
 
 /**

@@ -37,8 +37,7 @@ const scansMax = 32;
 
 export class KnownProcesses {
   readonly #cookie: string;
-  /** Makes copies of the command processes of the job. */
-  copies: ForkedSubshells | null;
+  #copies: ForkedSubshells | null;
   readonly #marked: MarkedProcesses;
   /** Start in clock ticks, by pid. */
   readonly #known = new Map<number, number>();
@@ -49,15 +48,21 @@ export class KnownProcesses {
     copies: ForkedSubshells | null = null,
   ) {
     this.#cookie = cookie;
-    this.copies = copies;
+    this.#copies = copies;
     this.#marked = new MarkedProcesses({ isStarting: child === null });
     if (child !== null) this.#known.set(child.pid, child.startTicks);
+  }
+
+  /** Copies of the command are processes of the job from now on, also those that were found to be none before. */
+  addCopies(copies: ForkedSubshells): void {
+    this.#copies = copies;
+    this.#marked.forget();
   }
 
   /** One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found. */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(
-      { cookie: this.#cookie, group, copies: this.copies },
+      { cookie: this.#cookie, group, copies: this.#copies },
       onFound,
     );
     for (const pid of found) this.#remember(pid);
@@ -72,7 +77,9 @@ export class KnownProcesses {
     for (let scans = 1;; scans++) {
       const snapshot = this.find(group);
       const alive = snapshot.alive.filter(wanted);
-      if (snapshot.isCertain || alive.length > 0 || scans === scansMax) return { ...snapshot, alive };
+      // One that has ended meanwhile may have been wanted, and have left a child.
+      const isCertain = snapshot.isCertain && snapshot.alive.every((pid) => alive.includes(pid) || isAlive(pid));
+      if (isCertain || alive.length > 0 || scans === scansMax) return { ...snapshot, isCertain, alive };
     }
   }
 
@@ -120,7 +127,8 @@ const cacheMsMax = 1000;
 /** An upper limit of process starts per millisecond. A number is reused only after all others were used. */
 const startsPerMsMax = 32;
 
-type MarkedKind = "marked" | "other" | "unreadable" | "undetermined" | "unknown";
+/** `ended`: when it was read. `undetermined`: it is alive, and may become one of the job's. */
+type MarkedKind = "marked" | "other" | "unreadable" | "ended" | "undetermined" | "unknown";
 
 /**
  * Finds processes in a table that changes while it is read, and reports whether an empty result is certain: a process may fork and
@@ -131,8 +139,8 @@ type MarkedKind = "marked" | "other" | "unreadable" | "undetermined" | "unknown"
 class MarkedProcesses {
   readonly #others = new Set<number>();
   #unreadable: number[] = [];
-  /** Processes that the scan before could not classify: dead, or without an environment. A dead process starts no child afterwards. */
-  #undetermined: ReadonlySet<number> = new Set();
+  /** Processes that the scan before could not classify. */
+  #unclassified: ReadonlyMap<number, "ended" | "undetermined"> = new Map();
   #scannedAtMs = -Infinity;
   #forgottenAtMs = -Infinity;
   readonly #cacheMs = Math.min(cacheMsMax, pidMax() / startsPerMsMax);
@@ -145,10 +153,10 @@ class MarkedProcesses {
 
   /** Scans /proc once. `onFound` is called for each process when it is found. */
   scan(marks: JobMarks, onFound: (pid: number) => void = () => {}): MarkedSnapshot {
-    this.#forget();
+    this.#forgetOld();
     marks.copies?.beginScan();
     const found: number[] = [];
-    const undetermined = new Set<number>();
+    const unclassified = new Map<number, "ended" | "undetermined">();
     const pids = listIfPossible();
     let isCertain = pids !== null;
     // The newest first: a chain of processes that replace each other moves on quickly.
@@ -160,26 +168,33 @@ class MarkedProcesses {
         onFound(pid);
       } else if (kind === "unknown") {
         isCertain = false;
-      } else if (kind === "undetermined") {
-        undetermined.add(pid);
-        isCertain &&= this.#undetermined.has(pid);
+      } else if (kind === "ended" || kind === "undetermined") {
+        unclassified.set(pid, kind);
+        // One that ended before the last scan has started no child since. One that has ended since may have.
+        const before = this.#unclassified.get(pid);
+        isCertain &&= before === "ended" || before === kind;
       } else {
         this.#others.add(pid);
         if (kind === "unreadable") this.#unreadable.push(pid);
       }
     }
-    this.#undetermined = undetermined;
+    this.#unclassified = unclassified;
     return { found, isCertain, unreadable: this.#unreadable };
   }
 
-  #forget(): void {
+  /** Every process is classified again. */
+  forget(): void {
+    this.#others.clear();
+    this.#unreadable = [];
+  }
+
+  #forgetOld(): void {
     const nowMs = performance.now();
-    if (nowMs >= this.#scannedAtMs + this.#cacheMs) this.#undetermined = new Set();
+    if (nowMs >= this.#scannedAtMs + this.#cacheMs) this.#unclassified = new Map();
     this.#scannedAtMs = nowMs;
     if (nowMs < this.#forgottenAtMs + this.#cacheMs && !this.#isStarting) return;
     this.#forgottenAtMs = nowMs;
-    this.#others.clear();
-    this.#unreadable = [];
+    this.forget();
   }
 }
 
@@ -189,7 +204,7 @@ function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";
-  if (row === null || row.dead) return "undetermined";
+  if (row === null || row.dead) return "ended";
   if (row.group === group) return "marked";
   if (row.isKernelThread) return "other";
   // The process may be in execve, where the environment of the new program does not exist yet.
