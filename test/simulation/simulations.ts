@@ -1,6 +1,6 @@
 /** The worlds that can be simulated. */
 import { barrierSimulation } from "./barrier/barrier_world.ts";
-import { jobSimulation } from "./job/job_world.ts";
+import { holdSimulation, jobSimulation } from "./job/job_world.ts";
 import { electionSimulation, fenceSimulation, lockSimulation } from "./lock/lock_world.ts";
 import { poolSimulation } from "./pool/pool_world.ts";
 import { pubsubSimulation } from "./pubsub/pubsub_world.ts";
@@ -10,6 +10,6 @@ import { znodeSimulation } from "./znode/znode_world.ts";
 
 export const simulations: readonly Simulation[] = [
   ...[lockSimulation, electionSimulation, fenceSimulation],
-  jobSimulation,
+  ...[jobSimulation, holdSimulation],
   ...[barrierSimulation, poolSimulation, pubsubSimulation, retrySimulation, znodeSimulation],
 ];

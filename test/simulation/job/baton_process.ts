@@ -87,6 +87,8 @@ export class BatonProcess {
   blockedUntilMs = 0;
   /** Somebody has signalled baton, which may have passed it on. */
   hasCaughtSignal = false;
+  /** The script that has called `baton hold`. */
+  script: OsProcess | null = null;
   /** The jobs by their cookies. */
   readonly jobs = new Map<string, JobTruth>();
   /** Children that the runtime reaps: commands and guards. Adopted orphans stay until baton reaps them. */

@@ -5,8 +5,11 @@ import type { Lease, LockMode } from "../../../src/process/lease.ts";
 import { type Guard, startGuard } from "../../../src/process/guard/guard.ts";
 import { JobTable } from "../../../src/process/proc/job_table.ts";
 import type { ChildOutcome } from "../../../src/process/spawn/child_outcome.ts";
-import { StoppedBySignal, StopRequest } from "../../../src/process/supervise/signal_source.ts";
-import { superviseChild } from "../../../src/process/supervise/supervise_child.ts";
+import { type SignalSource, StoppedBySignal, StopRequest } from "../../../src/process/supervise/signal_source.ts";
+import { superviseChild, type SuperviseOptions } from "../../../src/process/supervise/supervise_child.ts";
+import { HolderSignals } from "../../../src/process/hold/holder_signals.ts";
+import { ScriptWatch } from "../../../src/process/hold/script_process.ts";
+import { superviseScript } from "../../../src/process/hold/supervise_script.ts";
 import { abortable } from "../../../src/support/abort.ts";
 import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { formatSessionHandle } from "../../../src/zookeeper/end_session.ts";
@@ -15,6 +18,7 @@ import { type ClientWorld, isExpected } from "../recipe_client.ts";
 import type { Chance } from "../world/chance.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import { BatonProcess, type JobPlaces } from "./baton_process.ts";
+import { HeldScript } from "./held_script.ts";
 import type { Habit, JobPlan } from "./job_programs.ts";
 import type { JobOracle, JobTruth } from "./job_oracle.ts";
 
@@ -32,6 +36,8 @@ export interface JobSettings {
   readonly leavesRunning: boolean;
   /** Commands of one baton at the same time, as in a pool. */
   readonly jobs: number;
+  /** The commands are scripts with `baton hold`. */
+  readonly isHold: boolean;
   /** The longest pause between two calls, in milliseconds. */
   readonly pauseMsMax: number;
 }
@@ -69,11 +75,27 @@ function startAwake(process: SimProcess): void {
   else process.start();
 }
 
+const neverAborted = new AbortController().signal;
+
+/** The lease, and a call when it is released. */
+function watched(lease: Lease, onRelease: () => void): Lease {
+  return new Proxy(lease, {
+    get(target, name) {
+      if (name === "release") onRelease();
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
 /** A lock that a command runs under. `beside`: the table of the commands of this baton. */
 interface HeldLock {
   readonly lease: Lease;
   readonly guard: Guard;
   readonly stop: AbortSignal;
+  /** Holds the lock with `baton hold`. */
+  readonly script?: HeldScript | null;
+  readonly signals: SignalSource;
   readonly beside?: JobTable;
 }
 
@@ -96,7 +118,13 @@ class LockCall {
     const process = this.#process;
     const { clock } = process;
     const wasQuiet = isQuiet();
-    using stop = new StopRequest(this.#baton.signals);
+    const script = this.#startScript();
+    // The end of the script ends the wait for the lock.
+    using watch = script === null ? null : new ScriptWatch(script.process, clock);
+    const ended = new AbortController();
+    watch?.ended.then(() => script?.truth === null && ended.abort());
+    using signals = script === null ? null : new HolderSignals(this.#baton.signals, ended.signal);
+    using stop = new StopRequest(signals ?? this.#baton.signals);
     const guard = startGuard((onLine) => this.#baton.startGuard(onLine));
     let isGuarded = false;
     let zk: ZooKeeper | null = null;
@@ -114,16 +142,31 @@ class LockCall {
         return;
       }
       const lease = await this.#acquire(opened, this.chance.oneOf(this.#shared.settings.names), stop.signal);
-      const running = this.#runUnder({ lease, guard, stop: stop.signal });
+      const running = this.#runUnder({
+        lease,
+        guard,
+        stop: stop.signal,
+        script,
+        signals: signals ?? this.#baton.signals,
+      });
       isGuarded = true;
       const outcome = await running;
       if (wasQuiet && outcome.kind === "exited") this.#shared.served.add(process.name);
       if (outcome.kind === "cancelled") throw stop.signal.reason;
       if (outcome.kind === "breach") zk = null;
     } finally {
+      script?.giveUp();
       if (!isGuarded) guard.end();
       if (zk !== null) await closeSession(zk, clock, stop.signal);
     }
+  }
+
+  #startScript(): HeldScript | null {
+    if (!this.#shared.settings.isHold) return null;
+    const script = new HeldScript(this.#baton, this.chance.fork("script"));
+    this.#baton.script = script.own;
+    this.#process.whenDead(() => script.giveUp());
+    return script;
   }
 
   /** Several commands at the same time, each under a lock of its own, as in a pool: one guard and one session for all of them. */
@@ -142,7 +185,7 @@ class LockCall {
           return null;
         });
         if (lease === null) continue;
-        const outcome = await this.#runUnder({ lease, guard, stop, beside });
+        const outcome = await this.#runUnder({ lease, guard, stop, beside, signals: this.#baton.signals });
         end.hasExited ||= outcome.kind === "exited";
         if (outcome.kind !== "breach") {
           await lease.release();
@@ -161,13 +204,15 @@ class LockCall {
     return end;
   }
 
-  async #runUnder({ lease, guard, stop, beside }: HeldLock): Promise<ChildOutcome> {
+  async #runUnder(held: HeldLock): Promise<ChildOutcome> {
     const { world, name, clock } = this.#process;
+    const { lease } = held;
     world.count("grants");
     world.log(() => `${name} got ${lease.path} with token ${lease.fencingToken}`);
     const grantedAtMs = clock.now();
     const truth = this.#begin(lease);
-    const outcome = await this.#supervise({ lease, guard, stop, truth, grantedAtMs, ...(beside && { beside }) });
+    held.script?.granted(truth);
+    const outcome = await this.#supervise({ ...held, truth, grantedAtMs });
     this.#shared.oracle.ended(truth, outcome);
     return outcome;
   }
@@ -189,7 +234,7 @@ class LockCall {
       maxHoldMs: !isCalm && chance.is(0.2) ? chance.between(50, settings.jobMsMax) : null,
       stopSignal: chance.oneOf(["SIGTERM", "SIGTERM", "SIGINT"] as const),
     };
-    const truth = oracle.begin({ baton: this.#baton, lease, plan, terms });
+    const truth = oracle.begin({ baton: this.#baton, lease, plan, terms, isScript: settings.isHold });
     if ([...this.#baton.jobs.values()].some(({ outcome }) => outcome === null)) {
       this.#process.world.count("mark command beside another one");
     }
@@ -197,15 +242,15 @@ class LockCall {
     return truth;
   }
 
-  async #supervise({ lease, guard, stop, truth, grantedAtMs, beside }: HeldLock & {
+  async #supervise({ lease, guard, stop, truth, grantedAtMs, beside, script, signals }: HeldLock & {
     readonly truth: JobTruth;
     readonly grantedAtMs: number;
   }): Promise<ChildOutcome> {
     const process = this.#process;
-    return await superviseChild({
+    const options: SuperviseOptions = {
       command: ["/bin/sh", "job"],
       clock: process.clock,
-      signals: this.#baton.signals,
+      signals,
       descriptors: [],
       env: {},
       ...truth.terms,
@@ -219,6 +264,16 @@ class LockCall {
         this.#shared.oracle.happened(truth, event);
         process.world.log(() => `${process.name}: ${JSON.stringify(event)}`);
       },
+    };
+    if (script === null || script === undefined) return await superviseChild(options);
+    return await superviseScript({ ...options, lease: watched(lease, () => truth.released()) }, {
+      script: script.process,
+      names: [lease.name],
+      ids: [lease.holderId],
+      otherHolds: [],
+      onHeld: script.continue,
+      abandoned: neverAborted,
+      openMailbox: script.openMailbox,
     });
   }
 

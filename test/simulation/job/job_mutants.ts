@@ -1,4 +1,4 @@
-/** Defects of supervision and guard that the world `job` must show. */
+/** Defects of supervision and guard that the worlds `job` and `hold` must show. */
 import type { Mutant } from "../mutant_table.ts";
 
 const guardMain = "src/process/guard/guard_main.ts";
@@ -7,6 +7,7 @@ const childRun = "src/process/supervise/child_run.ts";
 const jobProcesses = "src/process/proc/job_processes.ts";
 const jobTable = "src/process/proc/job_table.ts";
 const knownProcesses = "src/process/proc/known_processes.ts";
+const superviseScript = "src/process/hold/supervise_script.ts";
 const supervise = "src/process/supervise/supervise_child.ts";
 
 export const jobMutants: readonly Mutant[] = [
@@ -241,5 +242,74 @@ export const jobMutants: readonly Mutant[] = [
     }],
     kinds: ["wrong ending"],
     seeds: 60,
+  },
+  {
+    name: "a guard does not hear what the subshells of a script look like",
+    world: "hold",
+    changes: [{
+      file: superviseScript,
+      from: "  const child = { ...script, ownGroup: false, ...(copies === null ? {} : { copies }) };\n",
+      to: "  const child = { ...script, ownGroup: false };\n",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 40,
+  },
+  {
+    name: "a process that was none of a script's while it lived is none when it has ended",
+    world: "hold",
+    changes: [{
+      file: knownProcesses,
+      from: "    this.#copies = copies;\n    this.#marked.forget();\n",
+      to: "    this.#copies = copies;\n",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 40,
+  },
+  {
+    name: "a process that ends while it is looked at is taken for another program's",
+    world: "hold",
+    changes: [{
+      file: knownProcesses,
+      from:
+        "const isCertain = snapshot.isCertain && snapshot.alive.every((pid) => alive.includes(pid) || isAlive(pid));",
+      to: "const { isCertain } = snapshot;",
+    }],
+    kinds: ["process outlived its lock"],
+    from: 117,
+    seeds: 400,
+  },
+  {
+    name: "a lock that is lost is released as its script asks, and the script goes on",
+    world: "hold",
+    changes: [{
+      file: superviseScript,
+      from: 'this.#stopReason ?? (lease.isHeld() ? null : "lost");',
+      to: "this.#stopReason;",
+    }],
+    kinds: ["wrong ending"],
+    faults: "test/simulation/found/release_of_a_lost_lock.json",
+    seeds: 1,
+  },
+  {
+    name: "what a script has started is stopped although it has released its lock",
+    world: "hold",
+    changes: [{
+      file: superviseScript,
+      from: "    this.#accepted = response;\n    processes.release();\n",
+      to: "    this.#accepted = response;\n",
+    }],
+    kinds: ["stranger signalled", "wrong ending"],
+    seeds: 40,
+  },
+  {
+    name: "what a script leaves running is left",
+    world: "hold",
+    changes: [{
+      file: "src/process/hold/script_processes.ts",
+      from: "!this.hasEnded || this.#isStopped ? () => true : isUnderLock,",
+      to: "!this.hasEnded || this.#isStopped ? () => true : () => false,",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 40,
   },
 ];

@@ -20,7 +20,7 @@ export type JobTerms = Pick<
   "killAfterMs" | "onDoubt" | "foreground" | "leavesRunning" | "maxHoldMs" | "stopSignal"
 >;
 
-type JobFacts = Pick<JobTruth, "baton" | "lease" | "plan" | "terms">;
+type JobFacts = Pick<JobTruth, "baton" | "lease" | "plan" | "terms" | "isScript">;
 
 /** A command under a lock, and what is true of it. */
 export class JobTruth {
@@ -36,19 +36,32 @@ export class JobTruth {
   outcome: ChildOutcome | null = null;
   /** Processes that the command left behind run on, as asked for. */
   hasLeftSome = false;
+  /** The command is a script that runs already: it does not work under the lock before it is told. */
+  readonly isScript: boolean;
+  isToldOfLock = false;
+  /** When baton has released the lock because the script wanted to go on without it. */
+  releasedAtMs = Infinity;
 
-  constructor({ baton, lease, plan, terms }: JobFacts) {
+  constructor({ baton, lease, plan, terms, isScript }: JobFacts) {
     this.baton = baton;
     this.lease = lease;
     this.plan = plan;
     this.terms = terms;
+    this.isScript = isScript;
   }
 
   started(command: OsProcess): void {
     this.command = command;
   }
 
+  /** baton gives back what the script no longer wants. */
+  released(): void {
+    this.releasedAtMs = this.baton.os.nowMs;
+  }
+
+  /** The processes that run under the lock. */
   live(): OsProcess[] {
+    if (this.isScript && (!this.isToldOfLock || this.releasedAtMs < Infinity)) return [];
     return [...this.baton.os.processes.values()].filter((one) => one.owner === this && one.isAlive);
   }
 }
@@ -64,6 +77,9 @@ const guardWaitsMs = 9000;
 const checkEveryMs = 250;
 /** The time until a signal and what follows it have been sent, in milliseconds. */
 const signalMs = 5;
+
+/** The time from the release of a script's lock until baton and its guard have been told that it is none of theirs, in milliseconds. */
+const toldMs = ({ os }: OsProcess): number => signalMs + 3 * os.machine.turnMs;
 
 export class JobOracle implements TreeObserver {
   readonly #world: SimWorld;
@@ -110,8 +126,12 @@ export class JobOracle implements TreeObserver {
     if (zombies.length > 0 && !job.hasLeftSome && outcome.kind !== "breach") {
       fail(`zombies are left: ${zombies.map(({ pid }) => pid).join(", ")}`);
     }
-    if (command?.isAlive === true && outcome.kind !== "breach") fail("the command runs");
-    if (outcome.kind === "exited" && command?.exit?.code !== outcome.code) fail(`it ended with ${command?.exit?.code}`);
+    if (command?.isAlive === true && job.live().includes(command) && outcome.kind !== "breach") {
+      fail("the command runs");
+    }
+    if (outcome.kind === "exited" && !job.isScript && command?.exit?.code !== outcome.code) {
+      fail(`it ended with ${command?.exit?.code}`);
+    }
     if (outcome.kind === "signaled" && command?.exit?.signal !== outcome.signal) {
       fail(`it ended by ${command?.exit?.signal}`);
     }
@@ -121,7 +141,7 @@ export class JobOracle implements TreeObserver {
     if (outcome.kind === "time_limit" && command?.exit?.signal === "SIGKILL" && endsWhenTold(job)) {
       fail("it was killed although it ends when it is told to");
     }
-    if (outcome.kind === "cancelled" && command !== null) fail("the command was started");
+    if (outcome.kind === "cancelled" && command !== null && !job.isScript) fail("the command was started");
   }
 
   /** baton has done this to the command. */
@@ -144,7 +164,7 @@ export class JobOracle implements TreeObserver {
   signalled(by: OsProcess, to: OsProcess, signal: SignalName): void {
     if (!to.isAlive || to === by) return;
     const { owner } = to;
-    if (owner instanceof JobTruth && owner.baton === by.owner) {
+    if (owner instanceof JobTruth && owner.baton === by.owner && this.#world.nowMs < owner.releasedAtMs + toldMs(by)) {
       if (signal === "SIGKILL" && to.isHeldBySystem) {
         this.#world.count("mark process killed while it waits in the kernel");
       }
@@ -228,6 +248,8 @@ export class JobOracle implements TreeObserver {
     if (job.hasLeftSome) return "left running";
     // baton has given the lock back itself.
     if (outcome !== null && outcome.kind !== "breach") {
+      if (job.isScript && isHidden(one, job)) return "a daemon that is no child of baton's";
+      if (job.isScript) return one.isAfterWrap ? "the numbers of processes have started again" : null;
       return isHidden(one, job) && mayBeAnothers(one, job) ? "a daemon of one of several commands" : null;
     }
     // Its guard has given the lock back, which was certain that nothing is left.
@@ -277,8 +299,15 @@ function mayBeAnothers(one: OsProcess, job: JobTruth): boolean {
   );
 }
 
+function isSubshell(one: OsProcess, { isScript, command }: JobTruth): boolean {
+  return isScript && one !== command && one.isCopy && one.session === command?.session &&
+    one.program === command.program;
+}
+
 /** It has left the group, the environment and its parents. */
-function isHidden(one: OsProcess, { command, lease, terms }: JobTruth): boolean {
+function isHidden(one: OsProcess, job: JobTruth): boolean {
+  const { command, lease, terms } = job;
   if (one === command || one.program.environ.includes(lease.holderId)) return false;
+  if (job.isScript) return !isSubshell(one, job);
   return terms.foreground === true || one.group !== command?.pid;
 }

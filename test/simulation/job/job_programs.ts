@@ -20,7 +20,10 @@ export const habits = [
   "starts a service",
 ] as const;
 
-export type Habit = (typeof habits)[number];
+/** Those of scripts: what they start in the background may be a copy of them that outlives them. */
+export const scriptHabits = [...habits, "leaves a subshell"] as const;
+
+export type Habit = (typeof scriptHabits)[number];
 
 export interface JobPlan {
   readonly habits: readonly Habit[];
@@ -49,12 +52,22 @@ export class JobProgram {
   readonly #chance: Chance;
   readonly #plan: JobPlan;
   readonly #cookie: string;
+  readonly #isScript: boolean;
 
-  constructor(os: SimOs, plan: JobPlan, { chance, cookie }: { readonly chance: Chance; readonly cookie: string }) {
+  constructor(
+    os: SimOs,
+    plan: JobPlan,
+    { chance, cookie, isScript = false }: {
+      readonly chance: Chance;
+      readonly cookie: string;
+      readonly isScript?: boolean;
+    },
+  ) {
     this.#os = os;
     this.#chance = chance;
     this.#plan = plan;
     this.#cookie = cookie;
+    this.#isScript = isScript;
   }
 
   /** The command's own process begins. */
@@ -105,6 +118,12 @@ export class JobProgram {
         return soon(() => os.holdInSystem(command, this.#some(this.#chance.oneOf([5, 300, 4000]))));
       case "starts a service":
         return soon(() => this.#service(command));
+      case "leaves a subshell":
+        return soon(() => {
+          const subshell = this.#fork(command);
+          if (this.#chance.is(0.3)) subshell.ignored.add("SIGTERM");
+          runFor(subshell, this.#some(4 * runMs));
+        });
     }
   }
 
@@ -136,6 +155,8 @@ export class JobProgram {
   #daemon(command: OsProcess, isHidden: boolean): void {
     const middle = this.#fork(command);
     this.#os.after(middle, this.#some(1), () => {
+      // setsid(1): a copy of a shell makes no session.
+      if (this.#isScript) this.#os.exec(middle, programOf("setsid", isHidden ? null : this.#cookie));
       this.#os.setSession(middle);
       const daemon = this.#fork(middle);
       this.#run(daemon, "daemon", this.#some(3 * this.#plan.runMs), isHidden ? { cookie: null } : {});

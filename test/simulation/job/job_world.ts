@@ -12,7 +12,7 @@ import { SimOs } from "../world/sim_os.ts";
 import type { SimMachine, SimProcess } from "../world/sim_process.ts";
 import { batonProgram, type JobSettings } from "./baton_program.ts";
 import type { BatonProcess } from "./baton_process.ts";
-import { habits, startStrangers } from "./job_programs.ts";
+import { habits, scriptHabits, startStrangers } from "./job_programs.ts";
 import { JobOracle } from "./job_oracle.ts";
 
 interface JobWorldOptions extends RecipeWorldOptions, Omit<JobSettings, "names" | "sessionTimeoutMs"> {
@@ -53,6 +53,22 @@ function drawOptions(chance: Chance): JobWorldOptions {
     hasStrangers: chance.is(0.6),
     jobs: chance.oneOf([1, 1, 1, 3]),
     slowStarts: chance.oneOf([0.02, 0.02, 0.3]),
+    isHold: false,
+  };
+}
+
+function drawHoldOptions(chance: Chance): JobWorldOptions {
+  const options = drawOptions(chance);
+  const pidMax = chance.oneOf([4096, 32_768]);
+  const habitsOfScripts = scriptHabits.filter(() => chance.is(0.5)).concat("leaves a subshell");
+  return {
+    ...options,
+    habits: habitsOfScripts,
+    isHold: true,
+    jobs: 1,
+    isForeground: false,
+    leavesRunning: false,
+    pidMax,
   };
 }
 
@@ -137,7 +153,8 @@ class JobFaults {
     world.log(() => `FAULT ${JSON.stringify(fault)}`);
     if (fault.kind === "signal") {
       world.count("effect signal");
-      return baton.os.deliver(baton.own, fault.signal);
+      const { script } = baton;
+      return baton.os.deliver(script !== null && this.#moments.is(0.5) ? script : baton.own, fault.signal);
     }
     if (fault.target === guardTarget || fault.target === bothTarget) this.#strikeGuard(fault, baton);
     if (fault.target === bothTarget) {
@@ -215,14 +232,32 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   });
 }
 
+/** Marks of both worlds. */
+const sharedMarks = [
+  ...recipeMarks,
+  ...["grants", "effect signal", "mark guard ends the session", "mark guard kills a process"],
+  ...["mark kill of guard", "mark stop of guard", "mark kill of baton: both", "mark stop of baton: both"],
+  ...["frozen", "resumed", "guard_kills", "guard_replaced", "killing", "leftovers_stopped"]
+    .map((kind) => `mark supervision: ${kind}`),
+  ...["exited", "lost", "time_limit"].map((kind) => `mark ended: ${kind}`),
+];
+
+/** Scripts that hold a lock themselves, with `baton hold`. */
+export const holdSimulation: Simulation = {
+  name: "hold",
+  plan: (seed) => withJobFaults(atCommits(drawPlan("hold", seed, drawHoldOptions))),
+  run,
+  marks: [...sharedMarks, "mark script asks for the release", "mark release: released"],
+  gateSeeds: 30,
+  traceSeeds: { from: 1, seeds: 2 },
+};
+
 export const jobSimulation: Simulation = {
   name: "job",
   plan: (seed) => withJobFaults(atCommits(drawPlan("job", seed, drawOptions))),
   run,
   marks: [
-    ...recipeMarks,
-    ...["grants", "effect signal", "mark guard ends the session", "mark guard kills a process"],
-    ...["mark kill of guard", "mark stop of guard", "mark kill of baton: both", "mark stop of baton: both"],
+    ...sharedMarks,
     ...["mark kill of baton: start", "mark stop of baton: start"],
     ...[
       "mark stranger with a number that was used before",
@@ -230,9 +265,8 @@ export const jobSimulation: Simulation = {
       "mark orphan adopted by baton",
       "mark process killed while it waits in the kernel",
     ],
-    ...["frozen", "resumed", "guard_kills", "guard_replaced", "killing", "leftovers_stopped", "leftovers_left"]
-      .map((kind) => `mark supervision: ${kind}`),
-    ...["exited", "signaled", "lost", "time_limit", "breach"].map((kind) => `mark ended: ${kind}`),
+    "mark supervision: leftovers_left",
+    ...["signaled", "breach"].map((kind) => `mark ended: ${kind}`),
     ...[
       "suspended machine",
       "neither baton nor guard runs",

@@ -47,6 +47,9 @@ export class OsProcess {
   /** Uninterruptible until this time. */
   waitsUntilMs = 0;
   exit: OsExit | null = null;
+  endedAtMs = Infinity;
+  /** The numbers of processes have started again between it and one of those that it descends from. */
+  isAfterWrap: boolean;
   /** How long it was a copy before it became a program. */
   startedLateMs = 0;
   readonly ignored = new Set<SignalName>();
@@ -75,6 +78,7 @@ export class OsProcess {
     this.program = program;
     this.sim = sim;
     this.owner = owner;
+    this.isAfterWrap = parent !== null && (parent.isAfterWrap || pid < parent.pid);
     this.startTicks = os.ticks();
     this.forkedAtMs = os.nowMs;
     this.group = parent?.group ?? pid;
@@ -228,6 +232,7 @@ export class SimOs {
     if (!process.isAlive) return;
     process.state = "zombie";
     process.exit = exit;
+    process.endedAtMs = this.nowMs;
     process.backlog = [];
     this.world.trace.number(process.pid);
     this.world.log(() =>
