@@ -129,8 +129,10 @@ export class JobProcesses extends CommandProcesses {
     const command = this.hasEnded ? [] : [pid];
     if (!hasProcessTable()) return { alive: ownGroup && sendSignal(-pid, 0) ? [pid] : command, isCertain: true };
     const { alive, isCertain } = this.#known.findCertain(ownGroup ? pid : null);
-    const all = new Set([...ownGroup ? [] : command, ...alive]);
-    return { alive: [...all].filter(isAlive), isCertain: isCertain || alive.length > 0 };
+    const found = [...new Set([...ownGroup ? [] : command, ...alive])];
+    const living = found.filter(isAlive);
+    // One that has ended meanwhile may have left a child.
+    return { alive: living, isCertain: living.length > 0 || (isCertain && found.length === 0) };
   }
 }
 

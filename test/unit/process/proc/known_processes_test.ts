@@ -1,6 +1,7 @@
 /** Scans of a process table that changes while it is read: an empty result is certain only if no process can have been missed. */
 import { afterEach, expect, test } from "bun:test";
 import { copiesOfScript, ForkedSubshells } from "../../../../src/process/proc/forked_subshells.ts";
+import { JobProcesses } from "../../../../src/process/proc/job_processes.ts";
 import { KnownProcesses } from "../../../../src/process/proc/known_processes.ts";
 import { OwnProcess, useSystem } from "../../../../src/support/own_process.ts";
 
@@ -16,8 +17,10 @@ interface Row {
 /** A machine whose processes change when a file of /proc is read. */
 class Machine {
   readonly rows = new Map<number, Row>([[self, { parent: 1, flags: 0 }], [script, { parent: 1, flags: 0 }]]);
-  /** Called after each read of a file of this process. */
+  /** Called after each read of this file of a process, "PID FILE". */
   readonly onRead = new Map<string, () => void>();
+  /** Of the processes that carry it. */
+  readonly environ = new Map<number, string>();
   readonly #before = useSystem({
     pid: self,
     readText: (path) => this.#read(path),
@@ -46,7 +49,7 @@ class Machine {
       case "cmdline":
         return pid === shell ? "sh\0other.sh\0" : "sh\0nightly.sh\0";
       case "environ":
-        return "HOME=/\0";
+        return this.environ.get(pid) ?? "HOME=/\0";
       default:
         return this.#missing();
     }
@@ -119,4 +122,24 @@ test("one that ends while it is asked whether it is wanted is searched for again
     return rows.has(pid);
   };
   expect(known.findCertain(null, wanted)).toMatchObject({ alive: [next] });
+});
+
+test("a process that forks and ends at any moment of a search leaves no certain result without its child", () => {
+  for (let reads = 1; reads <= 12; reads++) {
+    const { rows, onRead } = search();
+    const environ = "BATON_LOCK_COOKIE=mine\0";
+    machine?.environ.set(subshell, environ).set(next, environ);
+    rows.set(subshell, { parent: 1, flags: 0 });
+    let left = reads;
+    onRead.set(`${subshell} stat`, () => {
+      if (--left > 0) return;
+      rows.delete(subshell);
+      rows.set(next, { parent: 1, flags: 0 });
+    });
+    const job = new JobProcesses({ pid: script, ownGroup: false, cookie: "mine", libc: null, adopts: false });
+    job.commandEnded();
+    const alive = job.alive();
+    expect({ reads, isOverlooked: alive.length === 0 && !job.isUndecided() }).toEqual({ reads, isOverlooked: false });
+    machine?.[Symbol.dispose]();
+  }
 });
