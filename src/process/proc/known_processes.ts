@@ -140,7 +140,7 @@ class MarkedProcesses {
   readonly #others = new Set<number>();
   #unreadable: number[] = [];
   /** Processes that the scan before could not classify. */
-  #unclassified: ReadonlyMap<number, "ended" | "undetermined"> = new Map();
+  #unclassified: ReadonlyMap<number, MarkedKind> = new Map();
   #scannedAtMs = -Infinity;
   #forgottenAtMs = -Infinity;
   readonly #cacheMs = Math.min(cacheMsMax, pidMax() / startsPerMsMax);
@@ -156,7 +156,7 @@ class MarkedProcesses {
     this.#forgetOld();
     marks.copies?.beginScan();
     const found: number[] = [];
-    const unclassified = new Map<number, "ended" | "undetermined">();
+    const unclassified = new Map<number, MarkedKind>();
     const pids = listIfPossible();
     let isCertain = pids !== null;
     // The newest first: a chain of processes that replace each other moves on quickly.

@@ -89,7 +89,7 @@ export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): Check
 
 async function killAll(processes: JobProcesses, clock: Clock): Promise<void> {
   const lastMs = clock.now() + killMsMax;
-  while (processes.alive().length > 0 && clock.now() < lastMs) {
+  while ((processes.alive().length > 0 || processes.isUndecided()) && clock.now() < lastMs) {
     processes.signalAll("SIGKILL");
     await sleep(clock, checkIntervalMs);
   }
