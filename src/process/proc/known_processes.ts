@@ -200,7 +200,8 @@ class MarkedProcesses {
 
 function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
   const environ = environmentOf(pid);
-  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
+  const hasMark = (text: string | null) => text !== null && cookiesIn(text).includes(cookie);
+  if (hasMark(environ)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";
@@ -216,7 +217,8 @@ function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
     case "child":
       return "undetermined"; // its parent may end soon
     case "other":
-      return "other";
+      // A copy may have become a program between the two reads.
+      return copies !== null && !row.isCopy && hasMark(environmentOf(pid)) ? "marked" : "other";
   }
 }
 

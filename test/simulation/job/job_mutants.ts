@@ -279,6 +279,18 @@ export const jobMutants: readonly Mutant[] = [
     seeds: 400,
   },
   {
+    name: "a copy that becomes a program between two reads is taken for another program's",
+    world: "hold",
+    changes: [{
+      file: knownProcesses,
+      from: 'return copies !== null && !row.isCopy && hasMark(environmentOf(pid)) ? "marked" : "other";',
+      to: 'return "other";',
+    }],
+    kinds: ["process outlived its lock"],
+    faults: "test/simulation/found/process_that_becomes_a_program_while_it_is_read.json",
+    seeds: 1,
+  },
+  {
     name: "a lock that is lost is released as its script asks, and the script goes on",
     world: "hold",
     changes: [{

@@ -110,6 +110,17 @@ test("a copy whose parent lives, and that is there at two looks, is none of the 
   expect(known.find(null)).toMatchObject({ alive: [], isCertain: true });
 });
 
+test("a copy that becomes a program between the reads of its environment and of its state is found by its mark", () => {
+  const { rows, onRead, known, knowCopies } = search();
+  knowCopies();
+  rows.set(subshell, { parent: 1, flags: copy });
+  onRead.set(`${subshell} environ`, () => {
+    rows.set(subshell, { parent: 1, flags: 0 });
+    machine?.environ.set(subshell, "BATON_LOCK_COOKIE=mine\0");
+  });
+  expect(known.findCertain()).toMatchObject({ alive: [subshell] });
+});
+
 test("one that ends while it is asked whether it is wanted is searched for again", () => {
   const { rows, known, knowCopies } = search();
   knowCopies();
