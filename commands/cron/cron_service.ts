@@ -1,6 +1,7 @@
 /** `baton cron FILE`: runs the jobs of a crontab file on this host, beside other hosts that have the same file. */
 import process from "node:process";
 import { type Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import { openSession, warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
@@ -189,6 +190,7 @@ class CronService {
       },
       ...{ hangUpIgnored: signals.hangUpIgnored, folder: this.#folder, traces: this.#traces, slots: this.#slots },
       stopJobs: this.#stopJobs.signal,
+      describe: (command: string) => holderInfo({ command: [command], values: this.#call.values }),
       runJob: runCronJob,
       onBreach: () => {
         this.#hasBreach = true;

@@ -1,10 +1,9 @@
 /** Follows the schedule of one job on this host, in one session: wakes up for each tick, takes it or leaves it to others, runs it. */
 import { createHash } from "node:crypto";
-import { hostname } from "node:os";
 import { acquireTick, type TickLease } from "../../src/coordination/tick/acquire_tick.ts";
 import { TickSettled } from "../../src/coordination/tick/tick_errors.ts";
 import { readTickState } from "../../src/coordination/tick/tick_report.ts";
-import { holderInfo } from "../../src/coordination/holder_info.ts";
+import type { HolderInfo } from "../../src/coordination/holder_info.ts";
 import { isTransient } from "../../src/coordination/request_errors.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { resultWithin, sleep } from "../../src/support/deadline.ts";
@@ -18,6 +17,8 @@ import type { JobSlot, JobSlots } from "./job_slots.ts";
 export interface FollowContext extends CronJobContext {
   readonly zk: ZooKeeper;
   readonly slots: JobSlots;
+  /** Describes this host and its user to others, with the first word of a command, or all of it. */
+  readonly describe: (command: string) => HolderInfo;
   /** Runs the command of a tick. Returns true if a process could not be killed. */
   readonly runJob: (job: CronJob, tick: TickLease, context: CronJobContext) => Promise<boolean>;
   /** Called when a process of a job could not be killed. */
@@ -56,6 +57,7 @@ class ScheduleFollower {
   readonly #job: CronJob;
   readonly #context: FollowContext;
   readonly #signal: AbortSignal;
+  readonly #host: string;
   /** Every tick up to this one no longer needs a call of this host. */
   #settledMs = -Infinity;
   /** The last tick and the next one by the clock of this host. They are kept: a calendar takes milliseconds to read. */
@@ -72,6 +74,7 @@ class ScheduleFollower {
     this.#job = job;
     this.#context = context;
     this.#signal = signal;
+    this.#host = context.describe("").host;
   }
 
   /** Ends with the job that runs; null: none does. */
@@ -136,7 +139,7 @@ class ScheduleFollower {
   /** Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others only read. */
   #startOf(tickMs: number): number {
     const { splay } = this.#context.values;
-    const digest = createHash("sha256").update(`${hostname()} ${this.#job.name} ${tickMs}`).digest();
+    const digest = createHash("sha256").update(`${this.#host} ${this.#job.name} ${tickMs}`).digest();
     return tickMs + Math.floor(digest.readUInt32BE(0) / 2 ** 32 * splay);
   }
 
@@ -218,8 +221,8 @@ class ScheduleFollower {
     }
   }
 
+  /** Also of a lease that is lost: its session may live on, and would keep the lock. */
   async #release({ lease }: TickLease): Promise<void> {
-    if (!lease.isHeld()) return;
     const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", messageOf(thrown));
     await lease.release().catch(onFailure);
   }
@@ -232,7 +235,7 @@ class ScheduleFollower {
     const { acl = zk.acl } = place.connect;
     const { publishCommand, skew: skewMs, root } = values;
     const [program = ""] = publishCommand ? [command] : command.split(/\s/, 1);
-    const info = holderInfo({ command: [program], values: { publishCommand } });
+    const info = this.#context.describe(program);
     return await acquireTick(zk, name, {
       ...{ clock, signal: this.#signal, info, root, acl },
       ...(overlap === "wait" ? { onQueued: () => slot.leave() } : {}),

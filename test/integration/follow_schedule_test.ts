@@ -10,28 +10,16 @@ import { createParents } from "../../src/coordination/lock/create_nodes.ts";
 import { formatTickState, ticksFolder } from "../../src/coordination/tick/tick_state.ts";
 import { unknownHolder } from "../../src/coordination/holder_info.ts";
 import { BatonError } from "../../src/errors.ts";
-import { Schedule } from "../../src/schedule/schedule.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { Event } from "../../src/support/event.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { LockCrew } from "../support/lock_crew.ts";
+import { every } from "../support/short_schedule.ts";
 
 const hourMs = 3_600_000;
 const skewMs = 30_000;
-
-/** A tick every `periodMs`. */
-function every(periodMs: number): Schedule {
-  const last = (atMs: number) => Math.floor(atMs / periodMs) * periodMs;
-  const next = (afterMs: number) => last(afterMs) + periodMs;
-  const between = (fromMs: number, toMs: number) => {
-    const ticks: number[] = [];
-    for (let at = next(fromMs); at <= toMs; at += periodMs) ticks.push(at);
-    return ticks;
-  };
-  return Object.assign(new Schedule("* * * * *", "UTC"), { last, next, between });
-}
 
 function jobOf(name: string, periodMs: number, options: Partial<CronJob["options"]> = {}): CronJob {
   const none = { catchUpMs: undefined, maxHoldMs: undefined, historyKeep: undefined, historyMaxAge: undefined };
@@ -49,6 +37,10 @@ class CronHost {
   readonly started: number[] = [];
   readonly events: string[] = [];
   readonly stop = new AbortController();
+  /** Of the last run. */
+  lease: TickLease["lease"] | null = null;
+  /** The clock of its leases is ahead: they are lost, and the session lives on. */
+  aheadMs = 0;
   readonly #root: string;
   readonly #following: Promise<void>[] = [];
   #finish = new Event();
@@ -80,17 +72,18 @@ class CronHost {
   get #context(): FollowContext {
     const clock = systemClock();
     const context = {
-      ...{ zk: this.zk, slots: this.slots, onBreach() {}, place: { connect: {} } },
+      ...{ zk: this.zk, slots: this.slots, onBreach() {}, place: { connect: {} }, describe: () => unknownHolder },
       log: (_level: string, event: string) => void this.events.push(event),
       values: { splay: 0, skew: skewMs, root: this.#root, publishCommand: false },
       runJob: async (_job: CronJob, tick: TickLease) => {
         this.started.push(tick.run.tickMs);
+        this.lease = tick.lease;
         await this.#finish.wait();
         await tick.end({ result: "done", exitCode: 0, signal: null, why: "" });
         return false;
       },
       clock: {
-        now: () => clock.now(),
+        now: () => clock.now() + this.aheadMs,
         noticeSuspend: () => clock.noticeSuspend(),
         // The pause between two looks.
         startTimer: (ms: number, call: () => void) => clock.startTimer(ms === 30_000 ? 100 : ms, call),
@@ -121,6 +114,18 @@ for (const kind of backends) {
       await eventually(async () => (await recordsOf(name)).filter((one) => one.result === result).length >= count, {
         ...{ what: `${count} records "${result}" of ${name}`, withinMs: 15_000 },
       });
+
+    test("a job whose lease was lost while the session lives on keeps no other run from its lock", async () => {
+      await using host = new CronHost(await crew.client(), crew.root);
+      void host.follow(jobOf("lost", 700));
+      await eventually(() => host.started.length === 1, { what: "the first run" });
+      host.aheadMs = hourMs;
+      expect(host.lease?.isHeld()).toBe(false);
+      host.aheadMs = 0;
+      host.finish();
+      await whenRecorded("lost", "lost");
+      expect(host.started.length).toBeGreaterThan(1);
+    }, 20_000);
 
     test(
       "ticks that come while the job runs on the only host are skipped and recorded, and none runs late",

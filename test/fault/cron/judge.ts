@@ -20,12 +20,16 @@ export interface TickEvidence {
   /** Ticks that must be accounted for. */
   readonly due: readonly number[];
   readonly retriesMax: number;
+  /** From one tick to the next; a minute if left out. Milliseconds. */
+  readonly periodMs?: number;
   /** Ticks that an operator opened again with a reset, from after `fromMs` to `toMs`: they may run again. */
   readonly resets?: readonly { readonly fromMs: number; readonly toMs: number }[];
 }
 
 /** Returns one sentence for each promise that was not kept. */
-export function judgeTicks({ marks, records, due, retriesMax, resets = [] }: TickEvidence): string[] {
+export function judgeTicks(
+  { marks, records, due, retriesMax, periodMs = 60_000, resets = [] }: TickEvidence,
+): string[] {
   const failures: string[] = [];
   const isReset = (tickMs: number) => resets.some(({ fromMs, toMs }) => tickMs > fromMs && tickMs <= toMs);
   const inOrder = marks.toSorted((left, right) => left.beganMs - right.beganMs);
@@ -35,7 +39,7 @@ export function judgeTicks({ marks, records, due, retriesMax, resets = [] }: Tic
     if (mark.endedMs === null) failures.push(`one runs on: ${told(mark)}`);
   }
   const runs = Map.groupBy(inOrder, ({ tickMs }) => tickMs);
-  const recorded = Map.groupBy(records.flatMap(ticksOf), ({ tickMs }) => tickMs);
+  const recorded = Map.groupBy(records.flatMap((record) => ticksOf(record, periodMs)), ({ tickMs }) => tickMs);
   for (const tickMs of new Set([...due, ...runs.keys()])) {
     if (isReset(tickMs)) continue;
     const [its, said] = [runs.get(tickMs) ?? [], recorded.get(tickMs) ?? []];
@@ -87,15 +91,16 @@ function judgeRecords(
   return failures;
 }
 
-/** A range is all of its ticks; they are a minute apart. */
+/** A range is all of its ticks. */
 function ticksOf(
   { tickMs, count, result, attempt }: HistoryRecord,
+  periodMs: number,
 ): (Pick<HistoryRecord, "result" | "attempt"> & { readonly tickMs: number })[] {
   if (tickMs === null) return []; // a hold without a tick
-  return Array.from({ length: count }, (_, index) => ({ tickMs: tickMs + index * 60_000, result, attempt }));
+  return Array.from({ length: count }, (_, index) => ({ tickMs: tickMs + index * periodMs, result, attempt }));
 }
 
-const iso = (ms: number): string => new Date(ms).toISOString().slice(0, 16);
+const iso = (ms: number): string => new Date(ms).toISOString().slice(0, 19);
 const told = ({ tickMs, attempt, host, beganMs, endedMs, result }: TickMark): string =>
   `${iso(tickMs)} try ${attempt} on ${host} from ${Math.round(beganMs)} to ${
     endedMs === null ? "…" : Math.round(endedMs)
