@@ -1,5 +1,6 @@
 /** The defects that mutants.ts puts back, and how the simulation must show each. */
 import { barrierMutants } from "./barrier/barrier_mutants.ts";
+import { cronMutants } from "./cron/cron_mutants.ts";
 import { jobMutants } from "./job/job_mutants.ts";
 import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
 import { retryMutants } from "./retry/retry_mutants.ts";
@@ -405,6 +406,7 @@ export const mutants: readonly Mutant[] = [
     seeds: 100,
   },
   ...jobMutants,
+  ...cronMutants,
   ...pubsubMutants,
   ...retryMutants,
   ...znodeMutants,

@@ -13,9 +13,12 @@ const root = join(import.meta.dirname, "../..");
 /** What a simulation loads. */
 const copied = [
   "src",
+  "commands",
   "test/simulation",
   "test/support/random.ts",
+  "test/support/short_schedule.ts",
   "test/checker",
+  "test/fault/cron",
   "test/fault/pubsub",
   "test/fault/retry",
   "test/fault/znode",

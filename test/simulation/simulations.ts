@@ -1,5 +1,6 @@
 /** The worlds that can be simulated. */
 import { barrierSimulation } from "./barrier/barrier_world.ts";
+import { cronSimulation } from "./cron/cron_world.ts";
 import { holdSimulation, jobSimulation } from "./job/job_world.ts";
 import { electionSimulation, fenceSimulation, lockSimulation } from "./lock/lock_world.ts";
 import { poolSimulation } from "./pool/pool_world.ts";
@@ -10,6 +11,6 @@ import { znodeSimulation } from "./znode/znode_world.ts";
 
 export const simulations: readonly Simulation[] = [
   ...[lockSimulation, electionSimulation, fenceSimulation],
-  ...[jobSimulation, holdSimulation],
+  ...[jobSimulation, holdSimulation, cronSimulation],
   ...[barrierSimulation, poolSimulation, pubsubSimulation, retrySimulation, znodeSimulation],
 ];

@@ -1,0 +1,77 @@
+/** Known defects of ticks and of the service that follows schedules. */
+import type { Mutant } from "../mutant_table.ts";
+
+const claim = "src/coordination/tick/tick_claim.ts";
+const decision = "src/coordination/tick/tick_decision.ts";
+const follow = "commands/cron/follow_schedule.ts";
+
+export const cronMutants: readonly Mutant[] = [
+  {
+    name: "a lease that is lost keeps its lock while the session lives on",
+    world: "cron",
+    changes: [{
+      file: follow,
+      from: "    const onFailure = (thrown: unknown) => this.#context.log(",
+      to: "    if (!lease.isHeld()) return;\n    const onFailure = (thrown: unknown) => this.#context.log(",
+    }],
+    kinds: ["ticks"],
+    from: 11,
+    seeds: 60,
+  },
+  {
+    name: "a tick that was claimed is claimed again",
+    world: "cron",
+    changes: [{
+      file: decision,
+      from: "const due = newest !== null && newest > uptoMs && isInTime(newest) ? newest : null;",
+      to: "const due = newest !== null && newest >= uptoMs && isInTime(newest) ? newest : null;",
+    }],
+    kinds: ["ticks"],
+    seeds: 20,
+  },
+  {
+    name: "a try whose host died is not recorded as lost",
+    world: "cron",
+    changes: [{
+      file: decision,
+      from: 'const lost: SettledTicks[] = open === null ? [] : [{ result: "lost", run: open }];',
+      to: "const lost: SettledTicks[] = [];",
+    }],
+    kinds: ["ticks"],
+    seeds: 20,
+  },
+  {
+    name: "ticks of a time in which no host was there are not recorded",
+    world: "cron",
+    changes: [{
+      file: decision,
+      from: "const missed = due === null || progress === null ? [] : missedTicks(calendar, uptoMs, due);",
+      to: "const missed: SettledTicks[] = [];",
+    }],
+    kinds: ["ticks"],
+    seeds: 20,
+  },
+  {
+    name: "a tick begins by the clock of its host",
+    world: "cron",
+    changes: [{
+      file: claim,
+      from: "return known === null ? null : Math.floor(known.ms + this.#options.clock.now() - known.atMs);",
+      to: "return known === null ? null : this.#options.wallMs();",
+    }],
+    kinds: ["too early", "ticks"],
+    seeds: 60,
+  },
+  {
+    name: "a tick that was given back is not taken by another host",
+    world: "cron",
+    changes: [{
+      file: claim,
+      from: "if (end === null) return this.#requests({ ...state, open: null, retry: claimed.run }, []);",
+      to: "if (end === null) return this.#requests({ ...state, open: null, retry: null }, []);",
+    }],
+    kinds: ["ticks"],
+    from: 73,
+    seeds: 100,
+  },
+];

@@ -1,0 +1,143 @@
+/** Judges ticks: what the jobs did, and what the history says of it. Knows what is on the keeper's disk. */
+import type { TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
+import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
+import { parseTickState } from "../../../src/coordination/tick/tick_state.ts";
+import type { ZNode } from "../../../src/keeper/state/tree.ts";
+import { judgeTicks, type TickMark } from "../../fault/cron/judge.ts";
+import { type LeaseInUse, LockOracle } from "../lock/lock_oracle.ts";
+import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
+import type { SimProcess } from "../world/sim_process.ts";
+import type { SimWorld } from "../world/sim_world.ts";
+
+/** A job of the crontab, as the oracle knows it. */
+export interface CronJobFacts {
+  readonly name: string;
+  readonly scheduleId: string;
+  readonly periodMs: number;
+  readonly retriesMax: number;
+}
+
+type OpenMark = { -readonly [Key in keyof TickMark]: TickMark[Key] };
+
+/** A job that runs. */
+export interface RunningJob {
+  readonly mark: OpenMark;
+  readonly used: LeaseInUse;
+}
+
+interface Seen {
+  readonly facts: CronJobFacts;
+  readonly marks: OpenMark[];
+  readonly records: Map<string, HistoryRecord>;
+  readonly resets: { readonly fromMs: number; readonly toMs: number }[];
+  /** The mark of the schedule when it was registered; null: it is not yet. */
+  registeredMs: number | null;
+}
+
+export class CronOracle implements TreeObserver {
+  readonly #world: SimWorld;
+  readonly #locks: LockOracle;
+  readonly #jobs: readonly Seen[];
+  readonly #running = new Set<RunningJob>();
+
+  constructor(world: SimWorld, tree: StoredTree, jobs: readonly CronJobFacts[]) {
+    this.#world = world;
+    this.#locks = new LockOracle(world, tree, { isEager: false });
+    this.#jobs = jobs.map((facts) => ({ facts, marks: [], records: new Map(), resets: [], registeredMs: null }));
+    tree.observers.push(this);
+  }
+
+  /** A process whose job runs. */
+  get holder(): SimProcess | undefined {
+    return this.#locks.holder;
+  }
+
+  /** `serversMs`: the servers' clock at the latest that a host can take it for; null: it was set a short time ago. */
+  began(
+    process: SimProcess,
+    { name, schedule }: { readonly name: string; readonly schedule: { readonly id: string } },
+    {
+      lease,
+      run,
+    }: TickLease,
+    serversMs: number | null,
+  ): RunningJob {
+    const { nowMs } = this.#world;
+    if (serversMs !== null && serversMs < run.tickMs) {
+      this.#world.fail("too early", `${process.name}: ${name}, ${run.tickMs} at ${serversMs}`);
+    }
+    // The command of a process that stands still is dead at the end of its lease: its guard has killed it.
+    for (const { mark, used } of this.#running) {
+      if (used.lease.path === lease.path && mark.endedMs === null && !used.lease.isHeld()) mark.endedMs = nowMs;
+    }
+    const mark: OpenMark = {
+      ...{ tickMs: run.tickMs, attempt: run.attempt, host: process.name, beganMs: nowMs, endedMs: null, result: null },
+    };
+    this.#jobOf(name, schedule.id).marks.push(mark);
+    const running = { mark, used: this.#locks.began(process, lease) };
+    this.#running.add(running);
+    return running;
+  }
+
+  /** Whether the job may go on. */
+  check({ mark, used }: RunningJob): boolean {
+    return mark.endedMs === null && this.#locks.check(used);
+  }
+
+  /** Null: it was stopped or killed. */
+  ended(running: RunningJob, result: TickMark["result"]): void {
+    const { mark, used } = running;
+    this.#locks.ended(used);
+    this.#running.delete(running);
+    if (mark.endedMs !== null) return;
+    mark.endedMs = this.#world.nowMs;
+    mark.result = result;
+  }
+
+  /** An operator has set back the mark of a schedule. */
+  reset(name: string, scheduleId: string, range: { readonly fromMs: number; readonly toMs: number }): void {
+    this.#world.count("mark schedule set back");
+    this.#jobOf(name, scheduleId).resets.push(range);
+  }
+
+  /** The servers keep the newest records only. */
+  read(name: string, records: readonly HistoryRecord[]): void {
+    for (const record of records) {
+      const job = this.#jobs.find(({ facts }) => facts.name === name && facts.scheduleId === record.schedule);
+      job?.records.set(`${record.result} ${record.tickMs} ${record.untilMs} ${record.attempt} ${record.token}`, record);
+    }
+  }
+
+  nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
+    if (before !== undefined || after === undefined || !after.path.includes("/ticks/")) return;
+    const [, name = "", id = ""] = /\/ticks\/([^/]+)\/([^/]+)$/.exec(after.path) ?? [];
+    const job = this.#jobs.find(({ facts }) => facts.name === name && facts.scheduleId === id);
+    if (job !== undefined) {
+      job.registeredMs ??= parseTickState(after.data ?? new Uint8Array(), nameOf(after.path)).uptoMs;
+    }
+  }
+
+  committed(): void {}
+
+  /** Every tick up to this time of the servers must be accounted for. */
+  judge(untilMs: number): void {
+    for (const { facts, marks, records, resets, registeredMs } of this.#jobs) {
+      const { name, periodMs, retriesMax } = facts;
+      if (registeredMs === null) {
+        this.#world.fail("never registered", name);
+        continue;
+      }
+      const due: number[] = [];
+      for (let at = (Math.floor(registeredMs / periodMs) + 1) * periodMs; at <= untilMs; at += periodMs) due.push(at);
+      for (const { result, count } of records.values()) this.#world.count(`mark recorded ${result}`, count);
+      const [failure] = judgeTicks({ marks, records: [...records.values()], due, retriesMax, periodMs, resets });
+      if (failure !== undefined) this.#world.fail("ticks", `${name}: ${failure}`);
+    }
+  }
+
+  #jobOf(name: string, scheduleId: string): Seen {
+    const found = this.#jobs.find(({ facts }) => facts.name === name && facts.scheduleId === scheduleId);
+    if (found === undefined) throw new Error(`no such job: ${name}`);
+    return found;
+  }
+}
