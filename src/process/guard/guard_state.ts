@@ -4,7 +4,7 @@
  * move a deadline. Each job has a cookie.
  *
  *   watch COOKIE DEADLINE     watch this job from now on
- *   child COOKIE PID own|shared TICKS [SINCE SESSION DIGEST]  the command runs, in a process group of its own or in another program's;
+ *   child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS]  the command runs, in a process group of its own or in another program's;
  *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
  *   renew COOKIE DEADLINE     the end of the lease has moved
  *   forget COOKIE             all processes of this job are dead
@@ -100,7 +100,7 @@ export function watchLine(cookie: string, deadlineMs: number): string {
 
 export function childLine(cookie: string, child: GuardedChild): string {
   const { pid, ownGroup, startTicks, copies } = child;
-  const look = copies === undefined ? "" : ` ${copies.sinceTicks} ${copies.session} ${copies.digest}`;
+  const look = copies === undefined ? "" : ` ${copies.sinceTicks} ${copies.image} ${copies.adopters.join(",")}`;
   return `child ${cookie} ${pid} ${ownGroup ? "own" : "shared"} ${startTicks}${look}\n`;
 }
 
@@ -116,9 +116,9 @@ export function sessionLine(session: GuardedSession | null): string {
   return session === null ? "session\n" : `session ${session.owner} ${session.handle}\n`;
 }
 
-function copiesOf([since, session, digest]: readonly string[]): Pick<GuardedChild, "copies"> {
-  if (digest === undefined) return {};
-  return { copies: { sinceTicks: Number(since), session: Number(session), digest } };
+function copiesOf([since, image = "", adopters]: readonly string[]): Pick<GuardedChild, "copies"> {
+  if (adopters === undefined) return {};
+  return { copies: { sinceTicks: Number(since), image, adopters: adopters.split(",").map(Number) } };
 }
 
 function withJob(state: GuardState, cookie: string, job: GuardedJob | null): GuardState {

@@ -14,7 +14,7 @@ import {
   readProcess,
   sendSignal,
 } from "../proc/process_table.ts";
-import { ancestors, ForkedSubshells } from "../proc/forked_subshells.ts";
+import { ancestorsOf } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
@@ -61,8 +61,7 @@ export class JobKill {
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
-    const copies = job.child?.copies;
-    this.#known = new KnownProcesses(cookie, job.child, copies === undefined ? null : new ForkedSubshells(copies));
+    this.#known = new KnownProcesses(cookie, job.child, job.child?.copies ?? null);
     const stoppable = {
       find: (onFound: (pid: number) => void) => this.#find(onFound),
       group: () => this.#groupNumber(),
@@ -115,7 +114,7 @@ export class JobKill {
     if (!hasProcessTable() || hidesProcesses()) return true;
     // The guard is older than any command that was not reported to it.
     const sinceTicks = (child ?? readProcess(system.pid))?.startTicks ?? 0;
-    const takesOrphans = ancestors();
+    const takesOrphans = ancestorsOf(system.pid);
     return this.#lastFound.unreadable.some((pid) => {
       const row = probeProcess(pid);
       if (row === "unknown") return true;

@@ -8,7 +8,6 @@ import {
   programOf,
   readProcess,
 } from "../proc/process_table.ts";
-import { fingerprintOf } from "../proc/forked_subshells.ts";
 import type { Clock } from "../../support/clock.ts";
 
 export interface ScriptProcess {
@@ -27,9 +26,9 @@ export function isScriptAlive(script: ScriptProcess): boolean {
 export function enclosingScript(pid: number): ProcessRow | null {
   let row = readProcess(pid);
   while (row?.isCopy) {
-    const likeness = fingerprintOf(row.pid);
-    if (likeness === null || fingerprintOf(row.parent) !== likeness) break;
-    row = readProcess(row.parent);
+    const parent = readProcess(row.parent);
+    if (row.image === null || parent?.image !== row.image) break;
+    row = parent;
   }
   return row;
 }

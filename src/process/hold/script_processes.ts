@@ -1,13 +1,13 @@
 /**
  * The processes of a script that holds a lock: finds them, signals them, reports which are alive. baton is not their parent, and
  * the script shares its process group with other programs (a terminal's, cron's), so that no group is signalled. Processes are
- * found by descent from the script, by the mark in their environment, and, once the script has ended, as copies of it.
+ * found by descent from the script, by the mark in their environment, and as copies of the script whose parents have ended.
  */
 import { sleep } from "../../support/deadline.ts";
 import { CommandProcesses } from "../proc/job_processes.ts";
 import { KnownProcesses } from "../proc/known_processes.ts";
-import { readProcess, sendSignal } from "../proc/process_table.ts";
-import { type CopiesOfScript, ForkedSubshells } from "../proc/forked_subshells.ts";
+import { type ProcessRow, readProcess, sendSignal } from "../proc/process_table.ts";
+import type { CopiesOfScript } from "../proc/forked_subshells.ts";
 import { isGuardProcess } from "../guard/guard.ts";
 import type { SuperviseOptions } from "../supervise/supervise_child.ts";
 import type { ScriptProcess } from "./script_process.ts";
@@ -15,38 +15,27 @@ import type { ScriptProcess } from "./script_process.ts";
 export interface ScriptProcessesOptions {
   readonly script: ScriptProcess;
   readonly cookie: string;
-  /** Clock ticks from boot to the grant. Processes started before are not under the lock, and may outlive a script that simply ends. */
-  readonly sinceTicks: number;
-  /** Null if the script had ended before the grant. */
+  /** Null if the script had ended before the grant, or cannot be read. */
   readonly copies: CopiesOfScript | null;
 }
 
 export class ScriptProcesses extends CommandProcesses {
   readonly #script: ScriptProcess;
-  readonly #sinceTicks: number;
   readonly #known: KnownProcesses;
-  readonly #copies: CopiesOfScript | null;
   #isStopped = false;
   #isReleased = false;
   /** Called when the script is told to end. */
   onStop: () => void = () => {};
 
-  constructor({ script, cookie, sinceTicks, copies }: ScriptProcessesOptions) {
+  constructor({ script, cookie, copies }: ScriptProcessesOptions) {
     super({ pid: script.pid, ownGroup: false, cookie });
     this.#script = script;
-    this.#sinceTicks = sinceTicks;
-    this.#known = new KnownProcesses(cookie, script);
-    this.#copies = copies;
+    this.#known = new KnownProcesses(cookie, script, copies);
   }
 
   /** The lock is being released: no process belongs to it any longer. */
   release(): void {
     this.#isReleased = true;
-  }
-
-  override commandEnded(): void {
-    super.commandEnded();
-    if (this.#copies !== null) this.#known.addCopies(new ForkedSubshells(this.#copies));
   }
 
   /** Passes no signals on: users send them to the script. */
@@ -66,31 +55,46 @@ export class ScriptProcesses extends CommandProcesses {
   }
 
   /**
-   * The running processes that the script has started under the lock. Left out: the script, `requester` and its ancestors
-   * (subshells, a baton lock with its guard), and processes started after `requester` (the other end of its pipe).
+   * Finds the running processes that the script has started under the lock. Left out: the script, `requester` and its ancestors
+   * (subshells, a baton lock with its guard), and what these have started since (the other end of its pipe). Null: the requester has
+   * ended, so that its ancestors are not known.
    */
-  startedUnderLock(requester: ScriptProcess): number[] {
-    const ancestors = new Set<number>([this.#script.pid]);
-    for (let row = readProcess(requester.pid); row !== null && !ancestors.has(row.pid); row = readProcess(row.parent)) {
-      ancestors.add(row.pid);
+  finderFor(requester: ScriptProcess): (() => FoundProcesses) | null {
+    const ancestors = new Map([[this.#script.pid, this.#script.startTicks]]);
+    let row = readProcess(requester.pid);
+    if (row?.startTicks !== requester.startTicks) return null;
+    for (; row !== null && !ancestors.has(row.pid); row = readProcess(row.parent)) {
+      ancestors.set(row.pid, row.startTicks);
     }
-    return this.alive().filter((pid) => {
-      const row = readProcess(pid);
-      if (row === null || ancestors.has(pid) || (ancestors.has(row.parent) && isGuardProcess(pid))) return false;
-      return row.startTicks >= this.#sinceTicks && startedBefore(row, requester);
-    });
+    const isAncestor = ({ pid, startTicks }: ScriptProcess) => ancestors.get(pid) === startTicks;
+    const isOtherEnd = (found: ProcessRow): boolean => {
+      for (let at: ProcessRow | null = found; at !== null; at = readProcess(at.parent)) {
+        if (isAncestor(at)) return true;
+        if (startedBefore(at, requester)) return false;
+      }
+      return false;
+    };
+    const isWanted = (pid: number): boolean => {
+      const found = readProcess(pid);
+      if (found === null || isAncestor(found) || this.#known.isOlder(pid)) return false;
+      return !(ancestors.has(found.parent) && isGuardProcess(pid)) && !isOtherEnd(found);
+    };
+    return () => this.#known.findCertain(null, isWanted);
   }
 
   /** The processes that have to be dead before the lock can be granted again. None after `release()`. */
-  protected find(): { alive: readonly number[]; isCertain: boolean } {
+  protected find(): FoundProcesses {
     if (this.#isReleased) return { alive: [], isCertain: true };
-    const isUnderLock = (pid: number) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks;
-    const { alive, isCertain } = this.#known.findCertain(
-      null,
-      !this.hasEnded || this.#isStopped ? () => true : isUnderLock,
-    );
+    const isWanted = (pid: number) => !this.hasEnded || this.#isStopped || !this.#known.isOlder(pid);
+    const { alive, isCertain } = this.#known.findCertain(null, isWanted);
     return { alive, isCertain: isCertain || alive.length > 0 };
   }
+}
+
+interface FoundProcesses {
+  readonly alive: readonly number[];
+  /** If `alive` is empty, no process is alive. */
+  readonly isCertain: boolean;
 }
 
 /** Compares pids within a tick of 10 ms: the kernel counts them up. */
@@ -109,15 +113,15 @@ const killGraceMs = 1000;
  * Resolves with the processes that could not be stopped: none, as a rule.
  */
 export async function stopProcesses(
-  find: () => number[],
+  find: () => FoundProcesses,
   { clock, killAfterMs, stopSignal }: Pick<SuperviseOptions, "clock" | "killAfterMs" | "stopSignal">,
-): Promise<number[]> {
+): Promise<readonly number[]> {
   const killAtMs = clock.now() + killAfterMs;
   const signalled = new Set<number>();
   for (;;) {
-    const left = find();
+    const { alive: left, isCertain } = find();
     const nowMs = clock.now();
-    if (left.length === 0 || nowMs >= killAtMs + killGraceMs) return left;
+    if ((left.length === 0 && isCertain) || nowMs >= killAtMs + killGraceMs) return left;
     for (const pid of left) {
       if (nowMs >= killAtMs) sendSignal(pid, "SIGKILL");
       else if (!signalled.has(pid)) sendSignal(pid, stopSignal);

@@ -50,13 +50,13 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   };
   using mailbox = (hold.openMailbox ?? ReleaseMailbox.open)(cookie, script); // before the guard watches: a failure here must not kill the script
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
-  // Read here: the script may have ended when a guard looks at it. Null: it has ended, and has started nothing under the lock.
+  // Read here: the script may have ended when a guard looks at it.
   const copies = copiesOfScript(script.pid, sinceTicks);
   const child = { ...script, ownGroup: false, ...(copies === null ? {} : { copies }) };
   const obstacle = await watchJob(options, cookie, guardKills, child);
   if (obstacle !== null) return finish(obstacle);
 
-  const processes = new ScriptProcesses({ script, cookie, sinceTicks, copies });
+  const processes = new ScriptProcesses({ script, cookie, copies });
   const end = Promise.withResolvers<ChildEnd>();
   const onReleased = () => end.resolve({ kind: "exited", code: 0 });
   const releases = new ReleaseHandler({ options, mailbox, processes, onReleased });
@@ -105,6 +105,8 @@ class ReleaseHandler {
   /** Why the script is being stopped. */
   #stopReason: StopReason | null = null;
   #isBusy = false;
+  /** The processes are stopped until the servers respond. */
+  #isFrozen = false;
   /** The response to the request that was accepted; its result follows from the release. */
   #accepted: Omit<ReleaseResponse, "result"> | null = null;
 
@@ -113,6 +115,7 @@ class ReleaseHandler {
   }
 
   onEvent(event: ChildEvent): void {
+    if (event.kind === "frozen" || event.kind === "resumed") this.#isFrozen = event.kind === "frozen";
     if (event.kind === "guard_kills") this.#stopReason ??= "lost";
     if (event.kind === "stopping" || event.kind === "killing") this.#stopReason ??= event.reason;
     this.#options.options.onEvent?.(event);
@@ -141,9 +144,10 @@ class ReleaseHandler {
 
   async #handle(request: ReleaseRequest): Promise<void> {
     const { mailbox, processes, options, onReleased } = this.#options;
+    const find = processes.finderFor(request.requester);
+    if (find === null) return; // no process waits for a response
     this.#isBusy = true;
-    const find = () => processes.startedUnderLock(request.requester);
-    const left = request.stopsProcesses ? await stopProcesses(find, options) : find();
+    const left = request.stopsProcesses ? await stopProcesses(find, options) : find().alive;
     this.#isBusy = false;
     const { clock, lease } = options;
     clock.noticeSuspend();
@@ -156,6 +160,7 @@ class ReleaseHandler {
     const response = { id: request.id, running, more: left.length - running.length };
     if (request.stopsProcesses && left.length > 0) return mailbox.respond({ ...response, result: "not_stopped" });
     this.#accepted = response;
+    if (this.#isFrozen) processes.signalAll("SIGCONT"); // no process wakes them after the release
     processes.release();
     onReleased();
   }

@@ -14,7 +14,7 @@ import {
   probeProcess,
   type ProcessRow,
 } from "./process_table.ts";
-import type { ForkedSubshells } from "./forked_subshells.ts";
+import type { CopiesOfScript } from "./forked_subshells.ts";
 import { system } from "../../support/own_process.ts";
 
 export interface KnownSnapshot {
@@ -36,38 +36,35 @@ const unknownTicks = -1;
 const scansMax = 32;
 
 export class KnownProcesses {
-  readonly #cookie: string;
-  #copies: ForkedSubshells | null;
+  readonly #marks: Omit<JobMarks, "group">;
   readonly #marked: MarkedProcesses;
+  readonly #command: number | null;
   /** Start in clock ticks, by pid. */
   readonly #known = new Map<number, number>();
+  /** The known processes that are older than the lock, and what they have started. */
+  readonly #older = new Set<number>();
 
+  /** `copies`: null for a command whose copies carry the mark. */
   constructor(
     cookie: string,
     child: Pick<ProcessRow, "pid" | "startTicks"> | null,
-    copies: ForkedSubshells | null = null,
+    copies: CopiesOfScript | null = null,
   ) {
-    this.#cookie = cookie;
-    this.#copies = copies;
+    this.#marks = { cookie, copies, sinceTicks: copies?.sinceTicks ?? child?.startTicks ?? 0 };
     this.#marked = new MarkedProcesses({ isStarting: child === null });
+    this.#command = child?.pid ?? null;
     if (child !== null) this.#known.set(child.pid, child.startTicks);
-  }
-
-  /** Copies of the command are processes of the job from now on, also those that were found to be none before. */
-  addCopies(copies: ForkedSubshells): void {
-    this.#copies = copies;
-    this.#marked.forget();
   }
 
   /** One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found. */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(
-      { cookie: this.#cookie, group, copies: this.#copies },
+      { ...this.#marks, group },
       onFound,
     );
-    for (const pid of found) this.#remember(pid);
+    for (const pid of found) this.#remember(pid, true);
     this.rememberDescendants();
-    const pids = new Set([...[...this.#known.keys()].filter((pid) => this.#isKnown(pid)), ...found]);
+    const pids = new Set([...this.#known.keys(), ...found]);
     const alive = [...pids].filter(isAlive);
     return { alive, isCertain: isCertain && found.every((pid) => alive.includes(pid)), unreadable };
   }
@@ -86,9 +83,19 @@ export class KnownProcesses {
   /** Reads only the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended. */
   rememberDescendants(): void {
     for (const root of [...this.#known.keys()]) {
-      if (!this.#isKnown(root)) this.#known.delete(root);
-      else for (const pid of descendantsOf(root, isServiceProcess)) this.#remember(pid);
+      // A service looks like any other process before its execve.
+      if (this.#isKnown(root) && !isServiceProcess(root)) {
+        for (const pid of descendantsOf(root, isServiceProcess)) this.#remember(pid, false);
+      } else {
+        this.#known.delete(root);
+        this.#older.delete(root);
+      }
     }
+  }
+
+  /** Whether a known process is older than the lock, or one of its ancestors below the command was. A process with the mark is not. */
+  isOlder(pid: number): boolean {
+    return this.#older.has(pid);
   }
 
   /** Returns true also for a process that /proc does not describe. */
@@ -97,10 +104,15 @@ export class KnownProcesses {
     return row === "unknown" || (row?.dead === false && row.startTicks === this.#known.get(pid));
   }
 
-  #remember(pid: number): void {
+  #remember(pid: number, isMarked: boolean): void {
     const row = probeProcess(pid);
-    if (row === "unknown") this.#known.set(pid, this.#known.get(pid) ?? unknownTicks);
-    else if (row !== null) this.#known.set(pid, row.startTicks);
+    const before = this.#known.get(pid);
+    if (isMarked) this.#older.delete(pid);
+    if (row === "unknown") this.#known.set(pid, before ?? unknownTicks);
+    if (row === "unknown" || row === null || row.startTicks === before) return;
+    this.#known.set(pid, row.startTicks);
+    if (isMarked || pid === this.#command) return;
+    if (row.startTicks < this.#marks.sinceTicks || this.#older.has(row.parent)) this.#older.add(pid);
   }
 }
 
@@ -108,8 +120,10 @@ interface JobMarks {
   readonly cookie: string;
   /** The job's process group. */
   readonly group: number | null;
-  /** Copies of the command, if it is a shell that was started without the mark. */
-  readonly copies: ForkedSubshells | null;
+  /** Copies of the command, if it is a script that was started without the mark. */
+  readonly copies: CopiesOfScript | null;
+  /** Start of the lock or the command, in clock ticks since boot. */
+  readonly sinceTicks: number;
 }
 
 interface MarkedSnapshot {
@@ -153,8 +167,7 @@ class MarkedProcesses {
 
   /** Scans /proc once. `onFound` is called for each process when it is found. */
   scan(marks: JobMarks, onFound: (pid: number) => void = () => {}): MarkedSnapshot {
-    this.#forgetOld();
-    marks.copies?.beginScan();
+    this.#forget();
     const found: number[] = [];
     const unclassified = new Map<number, MarkedKind>();
     const pids = listIfPossible();
@@ -182,44 +195,49 @@ class MarkedProcesses {
     return { found, isCertain, unreadable: this.#unreadable };
   }
 
-  /** Every process is classified again. */
-  forget(): void {
-    this.#others.clear();
-    this.#unreadable = [];
-  }
-
-  #forgetOld(): void {
+  #forget(): void {
     const nowMs = performance.now();
     if (nowMs >= this.#scannedAtMs + this.#cacheMs) this.#unclassified = new Map();
     this.#scannedAtMs = nowMs;
     if (nowMs < this.#forgottenAtMs + this.#cacheMs && !this.#isStarting) return;
     this.#forgottenAtMs = nowMs;
-    this.forget();
+    this.#others.clear();
+    this.#unreadable = [];
   }
 }
 
-function kindOf(pid: number, { cookie, group, copies }: JobMarks): MarkedKind {
+function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): MarkedKind {
   const environ = environmentOf(pid);
-  const hasMark = (text: string | null) => text !== null && cookiesIn(text).includes(cookie);
-  if (hasMark(environ)) return "marked";
+  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
   if (row === "unknown") return environ === null ? "unreadable" : "unknown";
   if (row === null || row.dead) return "ended";
   if (row.group === group) return "marked";
   if (row.isKernelThread) return "other";
-  // The process may be in execve, where the environment of the new program does not exist yet.
-  if (environ === "") return "undetermined";
   if (environ === null) return "unreadable";
-  switch (copies?.classify(row) ?? "other") {
+  // The environment of a new program does not exist yet in execve.
+  if (environ === "" && !row.hasEnvironment) {
+    return row.isEnding || row.startTicks < sinceTicks ? "undetermined" : "unknown";
+  }
+  switch (copies === null ? "other" : classifyCopy(row, copies)) {
     case "orphaned":
       return "marked";
     case "child":
       return "undetermined"; // its parent may end soon
     case "other":
-      // A copy may have become a program between the two reads.
-      return copies !== null && !row.isCopy && hasMark(environmentOf(pid)) ? "marked" : "other";
+      // A copy may have become a program of the job between the two reads.
+      return copies === null || environmentOf(pid) === environ ? "other" : "unknown";
   }
+}
+
+/** Classifies a living process: a copy whose parent has ended ("orphaned"), a copy whose parent is alive ("child"), or no copy. */
+function classifyCopy(
+  { isCopy, image, startTicks, parent }: ProcessRow,
+  script: CopiesOfScript,
+): "orphaned" | "child" | "other" {
+  if (!isCopy || image !== script.image || startTicks < script.sinceTicks) return "other";
+  return script.adopters.includes(parent) ? "orphaned" : "child";
 }
 
 /** Null when /proc cannot be opened. */

@@ -19,9 +19,19 @@ export interface ProcessRow {
   readonly isCopy: boolean;
   /** A kernel thread: has no program, and no signal ends it. */
   readonly isKernelThread: boolean;
+  /** True for a process that is ending: it starts nothing. */
+  readonly isEnding: boolean;
+  /** False in execve until the program's environment is there, for a process that is ending, and for another user's. */
+  readonly hasEnvironment: boolean;
+  /**
+   * The places of code, stack, arguments and environment in its memory, which the kernel chooses at random at each execve: a copy has
+   * those of its parent. Null for another user's.
+   */
+  readonly image: string | null;
 }
 
-/** PF_FORKNOEXEC and PF_KTHREAD of the kernel's sched.h. */
+/** PF_EXITING, PF_FORKNOEXEC and PF_KTHREAD of the kernel's sched.h. */
+const exiting = 0x4;
 const forkedWithoutExec = 0x40;
 const kernelThread = 0x200000;
 
@@ -59,6 +69,9 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
     isKernelThread: (field(9) & kernelThread) !== 0,
+    isEnding: (field(9) & exiting) !== 0,
+    hasEnvironment: field(51) > 0,
+    image: field(28) > 0 ? [26, 28, 48, 50].map(field).join("-") : null,
   };
 }
 

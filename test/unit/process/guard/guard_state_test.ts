@@ -24,7 +24,7 @@ test("what baton writes is what the guard reads, deadlines rounded to the early 
 });
 
 test("several jobs are watched, each with a deadline of its own, up to the moment it is forgotten", () => {
-  const copies = { sinceTicks: 5, session: 6, digest: "f-0" };
+  const copies = { sinceTicks: 5, image: "1-2-3-4", adopters: [1, 7] };
   const child = { pid: 3, ownGroup: false, startTicks: 4, copies };
   const lines = [watchLine("a", 500), watchLine("b", 700), childLine("b", child), renewLine("a", 600)];
   expect(overdueJobs(read(lines), 599)).toEqual([]);

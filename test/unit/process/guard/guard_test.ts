@@ -81,7 +81,12 @@ test("the order to watch is in the guard's pipe before the command may start", a
 
 test("another guard hears what the subshells of a script look like, which may have ended", async () => {
   const { guard, all } = guards();
-  const child = { pid: 1, ownGroup: false, startTicks: 1, copies: { sinceTicks: 2, session: 3, digest: "a-b" } };
+  const child = {
+    pid: 1,
+    ownGroup: false,
+    startTicks: 1,
+    copies: { sinceTicks: 2, image: "1-2-3-4", adopters: [1, 7] },
+  };
   const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced() {} };
   const watching = guard.watch("a", { ...options, child });
   await settled();
@@ -89,7 +94,7 @@ test("another guard hears what the subshells of a script look like, which may ha
   await watching;
   all[0]?.end();
   await eventually(() => all.length === 2);
-  expect(all[1]?.lines).toContain("child a 1 shared 1 2 3 a-b");
+  expect(all[1]?.lines).toContain("child a 1 shared 1 2 1-2-3-4 1,7");
   guard.end();
 });
 

@@ -13,6 +13,9 @@ const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   dead: false,
   isCopy: false,
   isKernelThread: false,
+  isEnding: false,
+  hasEnvironment: true,
+  image: null,
   ...more,
 });
 
