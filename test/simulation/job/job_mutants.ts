@@ -255,42 +255,6 @@ export const jobMutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
-    name: "a process that was none of a script's while it lived is none when it has ended",
-    world: "hold",
-    changes: [{
-      file: knownProcesses,
-      from: "    this.#copies = copies;\n    this.#marked.forget();\n",
-      to: "    this.#copies = copies;\n",
-    }],
-    kinds: ["process outlived its lock"],
-    seeds: 40,
-  },
-  {
-    name: "a process that ends while it is looked at is taken for another program's",
-    world: "hold",
-    changes: [{
-      file: knownProcesses,
-      from:
-        "const isCertain = snapshot.isCertain && snapshot.alive.every((pid) => alive.includes(pid) || isAlive(pid));",
-      to: "const { isCertain } = snapshot;",
-    }],
-    kinds: ["process outlived its lock"],
-    from: 117,
-    seeds: 400,
-  },
-  {
-    name: "a copy that becomes a program between two reads is taken for another program's",
-    world: "hold",
-    changes: [{
-      file: knownProcesses,
-      from: 'return copies !== null && !row.isCopy && hasMark(environmentOf(pid)) ? "marked" : "other";',
-      to: 'return "other";',
-    }],
-    kinds: ["process outlived its lock"],
-    faults: "test/simulation/found/process_that_becomes_a_program_while_it_is_read.json",
-    seeds: 1,
-  },
-  {
     name: "a lock that is lost is released as its script asks, and the script goes on",
     world: "hold",
     changes: [{
@@ -307,8 +271,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "hold",
     changes: [{
       file: superviseScript,
-      from: "    this.#accepted = response;\n    processes.release();\n",
-      to: "    this.#accepted = response;\n",
+      from: "    processes.release();\n    onReleased();\n",
+      to: "    onReleased();\n",
     }],
     kinds: ["stranger signalled", "wrong ending"],
     seeds: 40,
@@ -318,8 +282,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "hold",
     changes: [{
       file: "src/process/hold/script_processes.ts",
-      from: "!this.hasEnded || this.#isStopped ? () => true : isUnderLock,",
-      to: "!this.hasEnded || this.#isStopped ? () => true : () => false,",
+      from: "!this.hasEnded || this.#isStopped || !this.#known.isOlder(pid);",
+      to: "!this.hasEnded || this.#isStopped;",
     }],
     kinds: ["process outlived its lock"],
     seeds: 40,

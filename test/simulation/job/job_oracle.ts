@@ -78,9 +78,6 @@ const checkEveryMs = 250;
 /** The time until a signal and what follows it have been sent, in milliseconds. */
 const signalMs = 5;
 
-/** The time from the release of a script's lock until baton and its guard have been told that it is none of theirs, in milliseconds. */
-const toldMs = ({ os }: OsProcess): number => signalMs + 3 * os.machine.turnMs;
-
 export class JobOracle implements TreeObserver {
   readonly #world: SimWorld;
   readonly #tree: StoredTree;
@@ -164,7 +161,7 @@ export class JobOracle implements TreeObserver {
   signalled(by: OsProcess, to: OsProcess, signal: SignalName): void {
     if (!to.isAlive || to === by) return;
     const { owner } = to;
-    if (owner instanceof JobTruth && owner.baton === by.owner && this.#world.nowMs < owner.releasedAtMs + toldMs(by)) {
+    if (owner instanceof JobTruth && owner.baton === by.owner && !isReleased(owner, this.#world.nowMs)) {
       if (signal === "SIGKILL" && to.isHeldBySystem) {
         this.#world.count("mark process killed while it waits in the kernel");
       }
@@ -269,6 +266,11 @@ export class JobOracle implements TreeObserver {
   }
 }
 
+/** baton and its guard know that the script has no lock. When baton dies before, the guard kills the script. */
+function isReleased({ releasedAtMs, outcome, baton }: JobTruth, nowMs: number): boolean {
+  return nowMs > releasedAtMs + signalMs && (outcome !== null || baton.isAlive);
+}
+
 function isAble({ state }: SimProcess, sinceMs: number, atMs: number): boolean {
   return state === "running" && sinceMs <= atMs;
 }
@@ -300,8 +302,7 @@ function mayBeAnothers(one: OsProcess, job: JobTruth): boolean {
 }
 
 function isSubshell(one: OsProcess, { isScript, command }: JobTruth): boolean {
-  return isScript && one !== command && one.isCopy && one.session === command?.session &&
-    one.program === command.program;
+  return isScript && one !== command && one.isCopy && one.image === command?.image;
 }
 
 /** It has left the group, the environment and its parents. */

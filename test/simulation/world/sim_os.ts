@@ -36,6 +36,8 @@ export class OsProcess {
   group: number;
   session: number;
   program: Program;
+  /** Where its memory is: a number that is another one after each execve. */
+  image: number;
   /** Has called no execve since it was forked. */
   isCopy = true;
   isSubreaper = false;
@@ -78,6 +80,7 @@ export class OsProcess {
     this.program = program;
     this.sim = sim;
     this.owner = owner;
+    this.image = parent?.image ?? 1;
     this.isAfterWrap = parent !== null && (parent.isAfterWrap || pid < parent.pid);
     this.startTicks = os.ticks();
     this.forkedAtMs = os.nowMs;
@@ -125,6 +128,7 @@ export class SimOs {
   onAdopt: (parent: OsProcess) => void = () => {};
   readonly #queue = new EventQueue<OsEvent>();
   #sequence = 0;
+  #images = 1;
   #nextPid: number;
   #clockMs = 0;
   #wakeMs = Infinity;
@@ -181,6 +185,7 @@ export class SimOs {
   } = {}): OsProcess {
     const process = new OsProcess(this, this.#newPid(), { parent, program, sim, owner });
     process.isCopy = false;
+    process.image = ++this.#images;
     return this.#add(process);
   }
 
@@ -198,6 +203,7 @@ export class SimOs {
     if (!process.isAlive) return;
     process.program = program;
     process.isCopy = false;
+    process.image = ++this.#images;
     process.startedLateMs = this.nowMs - process.forkedAtMs;
     process.onSignal = () => false;
     this.closePipes(process);
