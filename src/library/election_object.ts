@@ -14,7 +14,14 @@ import { type LeaderStatus, leaderStatus, watchLeader } from "../coordination/el
 import { encodeLockName } from "../coordination/lock/lock_path.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
-import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
+import {
+  callLimit,
+  ownInfo,
+  releasedWhenLost,
+  sessionExpiredError,
+  type SessionPlace,
+  SessionSource,
+} from "./session_source.ts";
 
 export interface ElectionOptions extends Pick<CampaignOptions, "preempt" | "root" | "acl" | "clock" | "info"> {
   /** Priority as for a lock: the lowest number leads first; 100 when left out. */
@@ -52,16 +59,15 @@ export class Election implements AsyncDisposable {
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);
-      return this.#sessions.hold(
-        await campaign(zk, this.name, {
-          ...rest,
-          ...reporting,
-          ...limit.waiting,
-          value,
-          info,
-          priority: typeof priority === "number" ? priority : namedPriorities[priority],
-        }),
-      );
+      const leadership = await campaign(zk, this.name, {
+        ...rest,
+        ...reporting,
+        ...limit.waiting,
+        value,
+        info,
+        priority: typeof priority === "number" ? priority : namedPriorities[priority],
+      });
+      return this.#sessions.hold(releasedWhenLost(leadership));
     } catch (thrown) {
       if (stop.aborted || zk === null) throw thrown;
       throw sessionExpiredError(`lead "${this.name}"`, zk, thrown) ?? thrown;

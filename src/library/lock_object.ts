@@ -12,7 +12,14 @@ import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_l
 import { encodeLockName } from "../coordination/lock/lock_path.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { WaitTimeout } from "../support/deadline.ts";
-import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
+import {
+  callLimit,
+  ownInfo,
+  releasedWhenLost,
+  sessionExpiredError,
+  type SessionPlace,
+  SessionSource,
+} from "./session_source.ts";
 
 export interface LockOptions
   extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
@@ -58,7 +65,7 @@ export class Lock implements AsyncDisposable {
   async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
     return await this.#sessions.run(async () => {
       const { zk, lease } = await this.#acquire(options);
-      const shared = new SharedLease(lease, () => this.#leases.delete(shared));
+      const shared = new SharedLease(releasedWhenLost(lease), () => this.#leases.delete(shared));
       this.#leases.set(shared, zk);
       return shared;
     });

@@ -6,7 +6,8 @@ import { hostname } from "node:os";
 import process from "node:process";
 import type { HolderInfo } from "../coordination/holder_info.ts";
 import { BatonError } from "../errors.ts";
-import { abortable, anySignal, RunningCalls, throwIfAborted } from "../support/abort.ts";
+import type { Lease } from "../process/lease.ts";
+import { abortable, anySignal, onAbort, RunningCalls, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { checkWait, type Deadline, waitLimit } from "../support/deadline.ts";
 import { userName } from "../support/user_name.ts";
@@ -21,6 +22,17 @@ export type SessionPlace = ZooKeeper | ConnectOptions;
 interface Held {
   isHeld(): boolean;
   release(): Promise<void>;
+}
+
+/**
+ * Gives a lease back when it is lost, so that others need not wait for the end of the session, which may live on. Its work has to stop
+ * then. Returns the lease.
+ */
+export function releasedWhenLost<L extends Lease>(lease: L): L {
+  onAbort(lease.lost, () => {
+    if (!lease.isHeld()) lease.release().catch(() => {}); // it goes on when no server responds
+  });
+  return lease;
 }
 
 /** The session of an object, its calls in progress, and what it holds. */

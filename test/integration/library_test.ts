@@ -3,7 +3,18 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { acquireLock, BatonError, connect, type Keeper, LeaseSet, lockStatus, startKeeper } from "../../src/baton.ts";
+import {
+  acquireLock,
+  BatonError,
+  connect,
+  Election,
+  type Keeper,
+  LeaseSet,
+  Lock,
+  lockStatus,
+  startKeeper,
+} from "../../src/baton.ts";
+import { type Clock, systemClock } from "../../src/support/clock.ts";
 
 setDefaultTimeout(30_000);
 
@@ -33,6 +44,26 @@ test("a lease is a value: had, seen by others, given back at the end of its scop
   }
   await using next = await acquireLock(other, "job", { wait: "none" });
   expect(next.fencingToken).toBeGreaterThan(token);
+});
+
+test("a lock and a leadership that are lost while their session lives on are free for others", async () => {
+  await using mine = await open();
+  await using other = await open();
+  const system = systemClock();
+  let aheadMs = 0;
+  const clock: Clock = { ...system, now: () => system.now() + aheadMs };
+  await using lock = new Lock(mine, "kept", { clock });
+  await using election = new Election(mine, "kept", { clock });
+  const leases = [await lock.acquire(), await election.campaign("mine")];
+  aheadMs = 3_600_000;
+  expect(leases.map((lease) => lease.isHeld())).toEqual([false, false]);
+  aheadMs = 0;
+  expect(mine.session.ended.aborted).toBe(false);
+  await using next = await acquireLock(other, "kept", { wait: 10_000 });
+  expect(next.isHeld()).toBe(true);
+  await using others = new Election(other, "kept");
+  expect((await others.campaign("other", { wait: 10_000 })).isHeld()).toBe(true);
+  await expect(lock.release()).rejects.toMatchObject({ code: "NOT_HELD" });
 });
 
 test("several leases as one: lost with the first of them, given back together", async () => {
