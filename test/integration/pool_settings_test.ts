@@ -113,7 +113,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect((await b.getChildren(runs)).children.length).toBe(1); // what is in use is not forgotten
       await work.endAll();
       await second;
-      await eventually(async () => await b.exists(own) === null, { what: "the server to reap it", withinMs: 10_000 });
+      await eventually(async () => await b.exists(own) === null, { what: "the server to reap it", withinMs: 25_000 });
     });
   });
 }

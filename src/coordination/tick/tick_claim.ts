@@ -409,6 +409,7 @@ export class TickClaim implements GrantClaim {
       const stat = await this.#zk.exists(queueNode);
       if (stat === null) return null;
       const ms = Number(stat.ctime);
+      clock.noticeSuspend(); // later it would count as time that has passed since
       this.#serverTime = { guid, ms, atMs: clock.now() };
       // The node was created between the request and now, so that the difference is between these two.
       const [low, high] = [ms - wallMs(), ms - this.#queuedAtWallMs];
