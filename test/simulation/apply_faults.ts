@@ -27,6 +27,20 @@ export interface FaultTargets {
   readonly target: (name: string) => SimProcess | undefined;
 }
 
+/** A fault that begins after `afterMs`, and is over within `leftMs`: none if it would not begin before that. */
+export function faultInTime(
+  fault: Fault,
+  { target, afterMs, leftMs }: { readonly target: string; readonly afterMs: number; readonly leftMs: number },
+): Fault[] {
+  if (afterMs >= leftMs) return [];
+  return [{
+    ...fault,
+    target,
+    at: afterMs,
+    ...("forMs" in fault ? { forMs: Math.min(fault.forMs, leftMs - afterMs) } : {}),
+  }];
+}
+
 export function applyFaults(faults: readonly Fault[], targets: FaultTargets): void {
   for (const fault of faults) {
     targets.world.after(fault.at, () => {

@@ -1,6 +1,6 @@
 /** What the worlds of all recipes share: a keeper, clients on machines of their own, faults, and a quiet end with progress. */
 import type { ZooKeeperServerList } from "../../src/zookeeper/hosts.ts";
-import { applyFaults, type FaultTargets } from "./apply_faults.ts";
+import { applyFaults, faultInTime, type FaultTargets } from "./apply_faults.ts";
 import { drawFaults, type Fault } from "./fault_plan.ts";
 import { keeperPort, keeperProgram } from "./lock/keeper_program.ts";
 import type { ClientWorld } from "./recipe_client.ts";
@@ -185,9 +185,8 @@ export class RecipeWorld implements ClientWorld {
       else {
         world.after(fault.at, () =>
           wait((process, withinMs = momentMs) => {
-            const forMs = "forMs" in fault ? Math.min(fault.forMs, quietMs - world.nowMs) : 0;
-            if (forMs <= 0) return;
-            applyFaults([{ ...fault, target: process.name, forMs, at: chance.next() * withinMs } as Fault], targets);
+            const [afterMs, leftMs] = [chance.next() * withinMs, quietMs - world.nowMs];
+            applyFaults(faultInTime(fault, { target: process.name, afterMs, leftMs }), targets);
           }));
       }
     }

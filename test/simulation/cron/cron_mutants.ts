@@ -15,7 +15,7 @@ export const cronMutants: readonly Mutant[] = [
       to: "    if (!lease.isHeld()) return;\n    const onFailure = (thrown: unknown) => this.#context.log(",
     }],
     kinds: ["ticks"],
-    from: 11,
+    from: 27,
     seeds: 60,
   },
   {
@@ -71,7 +71,7 @@ export const cronMutants: readonly Mutant[] = [
       to: "if (end === null) return this.#requests({ ...state, open: null, retry: null }, []);",
     }],
     kinds: ["ticks"],
-    from: 73,
+    from: 140,
     seeds: 100,
   },
 ];

@@ -47,6 +47,8 @@ export function cronProgram(shared: CronWorld): SimProgram {
   return clientProgram(shared, (process) => new SimCronHost(process, shared));
 }
 
+/** The longest time of one service before the quiet end, in milliseconds. Suspends make it longer. */
+const roundMsMax = 30_000;
 /** The longest pause between two reloads of the file, in milliseconds. */
 const reloadMsMax = 40_000;
 
@@ -88,7 +90,7 @@ class SimCronHost extends RecipeClient {
     };
     for (const line of settings.lines) follow(line);
     const leftMs = Math.max(0, settings.untilMs - world.nowMs);
-    const stopAfterMs = wasQuiet || chance.is(0.6) ? leftMs : Math.min(leftMs, chance.between(0, 30_000));
+    const stopAfterMs = wasQuiet ? leftMs : Math.min(leftMs, chance.between(0, roundMsMax));
     const cancels = [clock.startTimer(stopAfterMs, () => stop.abort(new BatonError("REVOKED", "the service stops")))];
     if (chance.is(0.5)) {
       cancels.push(clock.startTimer(stopAfterMs + 2000 * chance.next(), () => stopJobs.abort()));

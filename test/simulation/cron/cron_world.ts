@@ -36,8 +36,8 @@ function drawOptions(chance: Chance): CronWorldOptions {
     isSqlite: false,
     lines,
     slots: chance.oneOf([1, 2, 8]),
-    // The clocks of machines differ by up to 10 s.
-    skewMs: 12_000,
+    // The clocks of machines differ by up to 10 s, and drift.
+    skewMs: 30_000,
     splayMs: chance.oneOf([0, 300]),
     jobMsMax: chance.oneOf([50, periodMs / 2, 2.5 * periodMs]),
     failing: chance.oneOf([0, 0.3]),

@@ -15,7 +15,7 @@ import type { History, HistoryEvent } from "../../fault/pubsub/history.ts";
 import { historyOf, HistoryRecorder } from "../../fault/pubsub/history_recorder.ts";
 import { judge } from "../../fault/pubsub/judge.ts";
 import { judgeLogs } from "../../fault/pubsub/log_history.ts";
-import { applyFaults, type FaultTargets } from "../apply_faults.ts";
+import { applyFaults, faultInTime, type FaultTargets } from "../apply_faults.ts";
 import type { Fault } from "../fault_plan.ts";
 import { keeperPort, keeperProgram } from "../lock/keeper_program.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
@@ -135,8 +135,8 @@ class PubsubWorld {
     const moments = world.chance.fork("moments in commits");
     const soon = (fault: Fault, names: readonly string[], afterMs: number) => {
       if (this.#isCalm) return;
-      const forMs = "forMs" in fault ? Math.min(fault.forMs, this.#options.quietMs - world.nowMs) : 0;
-      applyFaults(names.map((target) => ({ ...fault, target, forMs, at: afterMs }) as Fault), targets);
+      const leftMs = this.#options.quietMs - world.nowMs;
+      applyFaults(names.flatMap((target) => faultInTime(fault, { target, afterMs, leftMs })), targets);
     };
     for (const fault of this.#plan.faults) {
       const [, aim, name = ""] = /^(commit of |answer to )(.*)$/.exec(fault.target) ?? [];

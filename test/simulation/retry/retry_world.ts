@@ -13,7 +13,7 @@ import { storeRulesOf } from "../../../src/retry/processor/retry_rules.ts";
 import { RetryDatabase } from "../../../src/retry/queue/retry_database.ts";
 import type { NewMessage } from "../../../src/retry/queue/stored_message.ts";
 import { verifyRetryStore } from "../../../src/retry/queue/verify_retry_store.ts";
-import { applyFaults, type FaultTargets } from "../apply_faults.ts";
+import { applyFaults, faultInTime, type FaultTargets } from "../apply_faults.ts";
 import { drawFaults, type Fault } from "../fault_plan.ts";
 import { keeperPort, keeperProgram } from "../lock/keeper_program.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
@@ -410,8 +410,8 @@ class RetryWorld {
         this.#disk.atCommit(({ name }, durationMs) => {
           if (name !== target) return false;
           if (this.#isQuiet) return true;
-          const forMs = "forMs" in fault ? Math.min(fault.forMs, this.#options.quietMs - world.nowMs) : 0;
-          applyFaults([{ ...fault, target, forMs, at: moments.next() * durationMs } as Fault], targets);
+          const [afterMs, leftMs] = [moments.next() * durationMs, this.#options.quietMs - world.nowMs];
+          applyFaults(faultInTime(fault, { target, afterMs, leftMs }), targets);
           return true;
         }));
     }
