@@ -15,8 +15,7 @@ import type { ScriptProcess } from "./script_process.ts";
 export interface ScriptProcessesOptions {
   readonly script: ScriptProcess;
   readonly cookie: string;
-  /** Null if the script had ended before the grant, or cannot be read. */
-  readonly copies: CopiesOfScript | null;
+  readonly copies: CopiesOfScript;
 }
 
 export class ScriptProcesses extends CommandProcesses {

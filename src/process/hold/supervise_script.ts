@@ -52,8 +52,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
   // Read here: the script may have ended when a guard looks at it.
   const copies = copiesOfScript(script.pid, sinceTicks);
-  const child = { ...script, ownGroup: false, ...(copies === null ? {} : { copies }) };
-  const obstacle = await watchJob(options, cookie, guardKills, child);
+  const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false, copies });
   if (obstacle !== null) return finish(obstacle);
 
   const processes = new ScriptProcesses({ script, cookie, copies });

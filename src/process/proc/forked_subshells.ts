@@ -8,16 +8,15 @@ import { readProcess } from "./process_table.ts";
 export interface CopiesOfScript {
   /** Copies that were made before are not under the lock. Clock ticks since boot. */
   readonly sinceTicks: number;
-  /** ProcessRow.image of the script. */
+  /** ProcessRow.image of the script; empty if it cannot be read: then no copy is recognized. */
   readonly image: string;
   /** The ancestors of the script, one of which adopts its orphans. */
   readonly adopters: readonly number[];
 }
 
-/** Null if the script has ended, or cannot be read: another user's, for example. */
-export function copiesOfScript(pid: number, sinceTicks: number): CopiesOfScript | null {
-  const image = readProcess(pid)?.image ?? null;
-  return image === null ? null : { sinceTicks, image, adopters: [...ancestorsOf(pid)] };
+/** Reads what copies of a living script look like. */
+export function copiesOfScript(pid: number, sinceTicks: number): CopiesOfScript {
+  return { sinceTicks, image: readProcess(pid)?.image ?? "", adopters: [...ancestorsOf(pid)] };
 }
 
 /** The number of processes between a process and process 1 that are read. */

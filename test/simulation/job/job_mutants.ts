@@ -248,8 +248,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "hold",
     changes: [{
       file: superviseScript,
-      from: "  const child = { ...script, ownGroup: false, ...(copies === null ? {} : { copies }) };\n",
-      to: "  const child = { ...script, ownGroup: false };\n",
+      from: "guardKills, { ...script, ownGroup: false, copies });",
+      to: "guardKills, { ...script, ownGroup: false });",
     }],
     kinds: ["process outlived its lock"],
     seeds: 40,

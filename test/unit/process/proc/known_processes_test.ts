@@ -93,7 +93,6 @@ function search() {
   machine = new Machine();
   const { rows, onRead } = machine;
   const copies = copiesOfScript(script, sinceTicks);
-  if (copies === null) throw new Error("the script cannot be read");
   rows.delete(script);
   return { rows, onRead, known: new KnownProcesses("mine", { pid: script, startTicks: 2 }, copies) };
 }
@@ -208,9 +207,10 @@ test("the holder process of another hold, seen between its fork and its execve, 
 });
 
 describe("the processes of a script that holds a lock", () => {
-  function holding() {
+  function holding({ image = 3 } = {}) {
     machine = new Machine();
     const { rows, onRead, hidden } = machine;
+    rows.set(script, { parent: init, ticks: 2, image });
     rows.set(release, { ...program(script), ticks: 11 });
     const copies = copiesOfScript(script, sinceTicks);
     const processes = new ScriptProcesses({ script: { pid: script, startTicks: 2 }, cookie: "mine", copies });
@@ -265,6 +265,16 @@ describe("the processes of a script that holds a lock", () => {
     expect([processes.alive(), processes.isUndecided()]).toEqual([[], false]);
     processes.signalAll("SIGTERM");
     expect(processes.alive()).toEqual([]);
+  });
+
+  test("where memory is not shown, a script leaves alone what is older than the lock all the same", () => {
+    const { rows, processes, running, end } = holding({ image: 0 });
+    rows.set(older, { parent: script, flags: copy, ticks: 5, image: 0 });
+    expect(running()).toEqual([]);
+    rows.delete(release);
+    end();
+    rows.set(older, { parent: init, flags: copy, ticks: 5, image: 0 });
+    expect([processes.alive(), processes.isUndecided()]).toEqual([[], false]);
   });
 
   test("a script that is stopped takes with it what is older than the lock", () => {
