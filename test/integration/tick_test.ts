@@ -159,6 +159,20 @@ for (const kind of backends) {
       20_000,
     );
 
+    test("a call that is early runs its tick, also when it waits for longer than for a response", async () => {
+      await using crew = new TickCrew(backend.servers);
+      const zk = await crew.client();
+      const schedule = every(3000);
+      const first = await crew.tick(zk, { schedule });
+      expect(await first.end(done)).toBeNull();
+      await eventually(() => Date.now() % 3000 > 1500, { everyMs: 10 });
+      // The call began so long ago that the time for a response is over when the tick comes.
+      const sinceMs = systemClock().now() - zk.session.timeoutMs + 200;
+      const early = await acquireTick(zk, "backup", { root: crew.root, sinceMs, tick: crew.options({ schedule }) });
+      expect(early.run.tickMs).toBeGreaterThan(first.run.tickMs);
+      expect(await early.end(done)).toBeNull();
+    });
+
     test("a tick that failed is tried again with --retry only, and as often as it says", async () => {
       await using crew = new TickCrew(backend.servers);
       const zk = await crew.client();

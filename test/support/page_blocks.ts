@@ -78,7 +78,7 @@ function comparableText(text: string): string {
   return text.trimEnd()
     .replace(/[\w.-]+@[\w.-]+/g, "USER@HOST")
     .replace(/\b\d+(\.\d+)? ?(ms|s|min|m|h)\b/g, "TIME")
-    .replace(/\b(?=[a-f]*\d)[0-9a-f]{6,}\b/g, "ID")
+    .replace(/\b[0-9a-f]{6,}\b/g, "ID")
     .replace(/\d+/g, "N")
     .replace(/[ \t]+/g, " ")
     .replace(/ $/gm, "");

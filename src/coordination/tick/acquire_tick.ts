@@ -45,6 +45,7 @@ export async function acquireTick(
       await abortable(claim.checkDue(), signal); // it only reads
       const lease = await acquireLock(zk, name, {
         ...options,
+        ...(tries === 0 ? {} : { sinceMs: tick.clock.now() }), // the wait for the tick is no wait for a response
         wait: tick.waits ? options.wait ?? "forever" : "none",
         claim,
       });
