@@ -18,6 +18,7 @@ import { sleep } from "../../src/support/deadline.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
+import { every } from "../support/short_schedule.ts";
 import { LockCrew } from "../support/lock_crew.ts";
 
 const hourMs = 3_600_000;
@@ -27,22 +28,6 @@ const tickMs = Math.floor((Date.now() - hourMs / 2) / 60_000) * 60_000;
 const daily = new Schedule(`${new Date(tickMs).getUTCMinutes()} ${new Date(tickMs).getUTCHours()} * * *`, "UTC");
 const done = { result: "done", exitCode: 0, signal: null, why: "" } as const;
 const failed = { result: "failed", exitCode: 3, signal: null, why: "exit code 3" } as const;
-
-/** A tick every `periodMs`. */
-function every(periodMs: number): TickSchedule {
-  return {
-    ...{ text: `every ${periodMs}`, id: "0123456789ab", zone: "UTC" },
-    last: (at) => Math.floor(at / periodMs) * periodMs,
-    next: (after) => (Math.floor(after / periodMs) + 1) * periodMs,
-    between(from, to) {
-      const first = Math.floor(from / periodMs) + 1;
-      return Array.from(
-        { length: Math.max(0, Math.floor(to / periodMs) - first + 1) },
-        (_, index) => (first + index) * periodMs,
-      );
-    },
-  };
-}
 
 class TickCrew extends LockCrew {
   options(more: Partial<TickOptions> = {}): TickOptions {

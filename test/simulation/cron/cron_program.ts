@@ -116,7 +116,7 @@ class SimCronHost extends RecipeClient {
   async #setBack(zk: ZooKeeper): Promise<void> {
     const { oracle, settings, isQuiet } = this.#shared;
     if (!isQuiet()) return;
-    for (const name of new Set(settings.lines.map((line) => line.name))) {
+    for (const name of namesIn(settings)) {
       for (const { schedule, uptoMs, resetToMs } of await resetFutureTicks(zk, name)) {
         if (resetToMs !== null) oracle.reset(name, scheduleId(schedule), { fromMs: resetToMs, toMs: uptoMs });
       }
@@ -125,7 +125,7 @@ class SimCronHost extends RecipeClient {
 
   async #readHistories(zk: ZooKeeper): Promise<void> {
     const { oracle, settings } = this.#shared;
-    for (const name of new Set(settings.lines.map((line) => line.name))) {
+    for (const name of namesIn(settings)) {
       oracle.read(name, await readHistory(zk, historyPath(name)));
     }
   }
@@ -180,6 +180,9 @@ class SimCronHost extends RecipeClient {
     return false;
   }
 }
+
+/** Two lines may have the same name. */
+const namesIn = ({ lines }: CronSettings): Set<string> => new Set(lines.map(({ name }) => name));
 
 function jobOf({ name, periodMs, written, overlap, catchUpMs, retriesMax }: CronLine): CronJob {
   return {
