@@ -36,8 +36,8 @@ interface UnflushedRows {
   readonly untilMs: number;
 }
 
-/** Bytes on both sides of a flipped bit by which it is recognized. */
-const flippedBytesAround = 64;
+/** A flipped bit is recognized by the bytes of its block. Blocks divide the pages of the rows, which SQLite writes as a whole. */
+const blockBytes = 64;
 
 export class SqliteFolder implements Disposable {
   readonly #world: SimWorld;
@@ -107,8 +107,8 @@ export class SqliteFolder implements Disposable {
     this.#write(name, flipped);
     return () => {
       const now = this.#read(name);
-      const around = [Math.max(0, at - flippedBytesAround), at + flippedBytesAround] as const;
-      if (Buffer.compare(now.subarray(...around), flipped.subarray(...around)) !== 0) return; // was written again
+      const block = [at - at % blockBytes, at - at % blockBytes + blockBytes] as const;
+      if (Buffer.compare(now.subarray(...block), flipped.subarray(...block)) !== 0) return; // was written again
       now[at] = written[at] ?? 0;
       this.#write(name, now);
     };
