@@ -205,7 +205,8 @@ class Clearing {
 class PipeLines {
   readonly #libc: Libc;
   readonly #decoder = new TextDecoder();
-  readonly #chunk = new Uint8Array(4096);
+  /** As much as a pipe holds: after a pause, a "forget" or "done" counts that was written behind many renewals. */
+  readonly #chunk = new Uint8Array(64 << 10);
   #text = "";
   #failedReads = 0;
   /** True when everything that was written has been read. */

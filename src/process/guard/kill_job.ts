@@ -83,6 +83,7 @@ export class JobKill {
     if (!isCleared && nowMs < this.#startMs + killMsMax) return null;
     this.#rounds.close();
     if (!isCleared) return { clearedAtMs: Infinity, isCertain: false };
+    this.#group?.lose();
     return { clearedAtMs: this.#clearedAtMs, isCertain: !this.#isInDoubt() };
   }
 
@@ -154,6 +155,11 @@ export class GroupWatch {
   isOurs(): boolean {
     this.#isOurs &&= this.#check();
     return this.#isOurs;
+  }
+
+  /** No living process is left in the group: the next process with its number is an unrelated one. */
+  lose(): void {
+    this.#isOurs = false;
   }
 
   #check(): boolean {

@@ -28,6 +28,14 @@ test("a group that was empty once is not the command's again, whoever has its nu
   expect(group.isOurs()).toBe(false);
 });
 
+test("a group all of whose processes were killed is not the command's again, also while a zombie keeps its number", () => {
+  const { system, group } = watch();
+  group.lose();
+  expect(group.isOurs()).toBe(false);
+  system.leader = null;
+  expect(group.isOurs()).toBe(false);
+});
+
 test("a leader that started at another time leads another group", () => {
   const { system, group } = watch();
   system.leader = 2000;
