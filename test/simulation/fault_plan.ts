@@ -111,3 +111,12 @@ function roundTimes(fault: Fault): Fault {
   ]);
   return Object.fromEntries(rounded) as Fault;
 }
+
+/** The time at which what was sent until `untilMs`, when all faults have ended, has arrived at the latest, in milliseconds. */
+export function arrivalMs(faults: readonly Fault[], untilMs: number): number {
+  let latestMs = untilMs;
+  for (const fault of faults) {
+    if (fault.kind === "delay" && fault.at + fault.forMs + fault.addMs > untilMs) latestMs += fault.addMs;
+  }
+  return latestMs;
+}

@@ -16,7 +16,7 @@ import { historyOf, HistoryRecorder } from "../../fault/pubsub/history_recorder.
 import { judge } from "../../fault/pubsub/judge.ts";
 import { judgeLogs } from "../../fault/pubsub/log_history.ts";
 import { applyFaults, faultInTime, type FaultTargets } from "../apply_faults.ts";
-import type { Fault } from "../fault_plan.ts";
+import { arrivalMs, type Fault } from "../fault_plan.ts";
 import { keeperPort, keeperProgram } from "../lock/keeper_program.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import { SimDisk } from "../world/sim_disk.ts";
@@ -111,9 +111,11 @@ class PubsubWorld {
     this.#addProcesses();
     this.#applyFaults();
     for (const one of this.#processes.values()) world.after(world.chance.between(0, 50), () => one.start());
-    world.after(this.#options.quietMs, () => {
-      this.#isCalm = true;
-      this.#endWhenDone(this.#options.quietMs + drainMs);
+    const { quietMs } = this.#options;
+    world.after(quietMs, () => this.#isCalm = true);
+    // A request of a client's earlier life takes over its later one when it arrives.
+    world.after(arrivalMs(this.#plan.faults, quietMs), () => {
+      this.#endWhenDone(quietMs + drainMs);
     });
     try {
       await world.run(this.#untilMs ?? this.#options.quietMs + drainMs + 1000);
