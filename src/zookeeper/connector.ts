@@ -43,6 +43,8 @@ export interface NewSessionOptions {
   readonly delayMs?: number | undefined;
   /** Advice for the user when no server responds; ends the error message. */
   readonly unreachableHint?: string | undefined;
+  /** Told what the attempt at each server waits for, and why it has failed. */
+  readonly report?: ConnectReport;
   /** Cancels connecting. Has no effect on an open session. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -116,8 +118,8 @@ export class Connector {
 
   /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
   async open(options: NewSessionOptions): Promise<EstablishedConnection> {
-    const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, signal } = options;
-    const report = new ConnectReport();
+    const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, report = new ConnectReport(), signal } =
+      options;
     const startMs = this.#clock.now();
     const tooLate = new Error("the connect timeout is over");
     using deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
@@ -154,9 +156,14 @@ function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
 }
 
+interface ConnectAttempt {
+  readonly sinceMs: number;
+  waitingFor: string;
+}
+
 export class ConnectReport {
   readonly #failed = new Map<string, string>();
-  readonly #waiting = new Map<string, { sinceMs: number; waitingFor: string }>();
+  readonly #waiting = new Map<string, ConnectAttempt>();
 
   begin(name: string, nowMs: number): void {
     this.#waiting.set(name, { sinceMs: nowMs, waitingFor: "no connection" });
@@ -174,18 +181,20 @@ export class ConnectReport {
   }
 
   timeOut(name: string, nowMs: number): void {
-    const entry = this.#waiting.get(name);
-    if (entry !== undefined) this.fail(name, `${entry.waitingFor} within ${formatDuration(nowMs - entry.sinceMs)}`);
+    const attempt = this.#waiting.get(name);
+    if (attempt !== undefined) this.fail(name, describeAttempt(attempt, nowMs));
   }
 
-  /** All servers and their failures, separated by semicolons. */
+  /** All servers and their failures, separated by semicolons. An earlier failure tells more than an attempt that has not ended. */
   describe(nowMs: number): string {
-    for (const name of [...this.#waiting.keys()]) {
-      // An earlier failure tells more than an attempt that was interrupted by the end of all attempts.
-      if (!this.#failed.has(name)) this.timeOut(name, nowMs);
-    }
-    return [...this.#failed].map(([name, why]) => `${name}: ${why}`).join("; ");
+    const open = [...this.#waiting].filter(([name]) => !this.#failed.has(name));
+    const texts = [...this.#failed, ...open.map(([name, attempt]) => [name, describeAttempt(attempt, nowMs)])];
+    return texts.map(([name, why]) => `${name}: ${why}`).join("; ");
   }
+}
+
+function describeAttempt({ waitingFor, sinceMs }: ConnectAttempt, nowMs: number): string {
+  return `${waitingFor} within ${formatDuration(nowMs - sinceMs)}`;
 }
 
 interface RaceOptions {

@@ -35,7 +35,8 @@ import { SessionWatches } from "./watches.ts";
 import type { CreateOptions, NodeData, OperationOptions, ReadOptions, Watcher, ZooKeeper } from "./zookeeper.ts";
 import { isUnknownOperation, type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
 
-export interface ConnectOptions extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "signal"> {
+export interface ConnectOptions
+  extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "report" | "signal"> {
   readonly servers: ZooKeeperServerList;
   /** The requested T in milliseconds; the server may grant another one. 10,000 when left out. */
   readonly sessionTimeoutMs?: number;

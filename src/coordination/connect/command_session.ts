@@ -1,5 +1,6 @@
 /** Session of a verb that waits for a lock and holds it: the limit of the call, connecting, and closing. */
 import type { Io } from "../../terminal/io.ts";
+import { ConnectReport } from "../../zookeeper/connector.ts";
 import { type ConnectOptions, connectTimeoutMsDefault } from "../../zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
@@ -12,6 +13,9 @@ import { Event } from "../../support/event.ts";
 
 /** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
+
+/** A call without a limit for connecting tells after this time that no server responds. Milliseconds. */
+const noticeMs = 2000;
 
 interface ConnectLimits {
   readonly connectTimeout: number | undefined;
@@ -59,11 +63,12 @@ export async function openSession(
 ): Promise<ZooKeeper> {
   if (!isPatient) return await connect(options);
   const { retries: _retries, ...others } = options;
-  const afterMs = options.connectTimeoutMs ?? connectTimeoutMsDefault;
-  using _notice = new TaskScope(clock.startTimer(afterMs, () => {
-    if (!quiet) io.err(`baton: no server has responded for ${formatDuration(afterMs)}; still waiting for ${what}\n`);
+  const report = new ConnectReport();
+  using _notice = new TaskScope(clock.startTimer(noticeMs, () => {
+    const silent = `no server has responded for ${formatDuration(noticeMs)} (${report.describe(clock.now())})`;
+    if (!quiet) io.err(`baton: ${silent}; still waiting for ${what}\n`);
   }));
-  return await connect({ ...others, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
+  return await connect({ ...others, report, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
 }
 
 /**
