@@ -42,7 +42,12 @@ test("in a lock inside a lock it is the inner one's", async () => {
 
 test("when baton and its guard stand still, it says when the time is over", async () => {
   const holder = session.start(
-    `exec ${under('echo $$ >job; touch held; read -r _ <go; "$baton" check; echo $? >code', "--session-timeout 2s")}`,
+    `exec ${
+      under(
+        'echo $$ >job; touch held; read -r _ <go; "$baton" check; echo $? >code; touch written',
+        "--session-timeout 2s",
+      )
+    }`,
   );
   await session.run("mkfifo go");
   await session.made("held");
@@ -53,7 +58,7 @@ test("when baton and its guard stand still, it says when the time is over", asyn
   // Another has it: the servers have ended the first one's session.
   expect(await session.run('"$baton" lock -q -w 20s --session-timeout 2s c -- true')).toMatchObject({ code: 0 });
   await session.run("echo go >go");
-  await session.made("code");
+  await session.made("written");
   for (const pid of frozen) process.kill(pid, "SIGCONT");
   await holder.ended;
   expect(session.read("code").trim()).toBe("79");
