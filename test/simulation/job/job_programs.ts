@@ -221,13 +221,9 @@ export function startStrangers(os: SimOs, { untilMs }: { readonly untilMs: numbe
 
 /** More processes only make a run slow. */
 const processesMax = 40;
-/** A number is used again only after all others were used. */
-const reusedAfterMs = 1200;
 
 function startStranger(os: SimOs, chance: Chance): void {
-  const free = [...os.freedMs.keys()].filter((pid) =>
-    (os.freedMs.get(pid) ?? 0) < os.nowMs - reusedAfterMs && os.isFree(pid)
-  );
+  const free = [...os.freedMs.keys()].filter((pid) => os.isFree(pid));
   // The latest ones are the likeliest to be remembered by somebody.
   const reused = free.length > 0 && chance.is(0.6)
     ? free[chance.whole(chance.is(0.6) ? Math.max(0, free.length - 3) : 0, free.length - 1)]

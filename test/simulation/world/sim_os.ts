@@ -113,6 +113,9 @@ interface OsEvent extends QueuedEvent {
 const pidMin = 300;
 const kernelThreadPid = 2;
 
+/** The shortest time in which a machine uses all other numbers, in milliseconds. */
+const reusedAfterMs = 1200;
+
 export class SimOs {
   readonly machine: SimMachine;
   readonly world: SimWorld;
@@ -170,8 +173,9 @@ export class SimOs {
     this.#nextPid += count;
   }
 
-  /** Whether a new process may get this number. */
+  /** Whether a new process may get this number: no process has it, and the others were used since it became free. */
   isFree(pid: number): boolean {
+    if ((this.freedMs.get(pid) ?? -Infinity) >= this.nowMs - reusedAfterMs) return false;
     for (const process of this.processes.values()) {
       if (process.pid === pid || process.group === pid || process.session === pid) return false;
     }
