@@ -7,6 +7,7 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import process from "node:process";
 import { eventually } from "../support/eventually.ts";
 import { canBeOthers } from "../support/other_user.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
@@ -126,3 +127,19 @@ test.skipIf(!isRoot)("the files and the socket of a keeper are closed to a stran
   }
   expect(run(stranger, [baton, "keeper", "verify", "--data-dir", data]).status).not.toBe(0);
 });
+
+test.skipIf(!isRoot)(
+  "a script that is no root's releases and holds a lock again where nothing reaps the first holder",
+  () => {
+    // The kernel gives /proc/PID/fd of a process that has ended to root.
+    const script = `eval "$(${baton} hold x)"; for code in 0 1; do ${baton} release -q x; echo $?; done
+    eval "$(${baton} hold -n x)"; ${baton} release -q x; echo $?`;
+    const adopter = `import { loadLibc } from "${join(import.meta.dirname, "../../src/process/libc.ts")}";
+    (await loadLibc())?.becomeSubreaper();
+    Bun.spawnSync(${
+      JSON.stringify(asUser(user, ["sh", "-c", script]))
+    }, { cwd: "/", stdio: ["ignore", "inherit", "inherit"] });`;
+    const ended = spawnSync(process.execPath, ["-e", adopter], { encoding: "utf8", timeout: 30_000 });
+    expect(ended).toMatchObject({ stdout: "0\n1\n0\n", stderr: "" });
+  },
+);

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
+import { probeProcess } from "../proc/process_table.ts";
 
 /** A folder whose files are in memory, and one that exists everywhere. */
 const folders = ["/dev/shm", "/tmp"];
@@ -56,11 +57,17 @@ export function openThroughProc(path: string, access: number): number | null {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENXIO" || code === "EISDIR") return null; // ENXIO: a socket
+    if (hasEnded(Number(path.split("/")[2]))) return null; // its files are root's from then on
     throw error;
   }
   if (fstatSync(fd).isFile()) return fd;
   closeSync(fd);
   return null;
+}
+
+function hasEnded(pid: number): boolean {
+  const row = probeProcess(pid);
+  return row === null || (row !== "unknown" && (row.dead || row.isEnding));
 }
 
 /**
