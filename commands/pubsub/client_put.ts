@@ -51,7 +51,7 @@ export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-/** Prints the result as JSON if that is requested, and to people that messages reach no client. */
+/** Prints the result as JSON if that is requested, and that messages reach no client. */
 export function reportPut(
   { call: { values, io }, topic }: Pick<ClientPutRun, "call" | "topic">,
   result: PutResult,
@@ -60,7 +60,7 @@ export function reportPut(
   if (loss !== null) io.err(`baton: ${lossSentence(topic, loss)}\n`);
   const without_subscribers = withoutSubscribers;
   if (values.json) printJson<PubsubPutJson>(io, { version: 1, topic, messages, without_subscribers, loss });
-  if (withoutSubscribers === 0 || values.quiet || !(values.verbose || io.stderrIsTerminal)) return;
+  if (withoutSubscribers === 0 || values.quiet) return;
   const name = shellQuoteIfNeeded(topic);
   io.err(
     `baton: ${countWithNoun(withoutSubscribers, "message")} reached no client: topic "${topic}" has no subscriber; ` +
