@@ -40,7 +40,9 @@ export async function runCommand<S extends SettingTable>(
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
   const loadTable = async () => (await import("../src/config/settings.ts")).fileSettings;
-  const files = await readConfigFiles(loadTable, {
+  // A mistake in a file must not keep a script from releasing its lock.
+  const isConfigured = flags.has("config") || Object.values(settings).some(({ key }) => key !== undefined);
+  const files = !isConfigured ? [] : await readConfigFiles(loadTable, {
     named: flags.get("config"),
     env: io.env,
     ...(onMistake === undefined ? {} : { onMistake }),

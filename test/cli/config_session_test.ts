@@ -298,3 +298,15 @@ describe("an address that cannot be is told where it stands", () => {
     ]);
   });
 });
+
+test("a file with a mistake does not keep a script from releasing its lock, nor a user from reading the help", async () => {
+  const script = 'eval "$("$baton" hold x)"; echo "servers = [" >"$dir/wrong.toml"; mkdir -p "$dir/own/baton"; ' +
+    'mv "$dir/wrong.toml" "$dir/own/baton/config.toml"; export XDG_CONFIG_HOME="$dir/own"; ' +
+    '"$baton" release x; echo $?; "$baton" help lock >help; echo $?; "$baton" lock y true; echo $?';
+  const env = { XDG_CONFIG_HOME: session.path("none"), BATON_KEEPER_DIR: session.path("keeper") };
+  const ended = await session.run(script, env);
+  expect([ended.stdout, ended.stderr]).toEqual([
+    "0\n0\n78\n",
+    expect.stringMatching(/config\.toml, line 2: not valid TOML/),
+  ]);
+});
