@@ -142,7 +142,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       ? null
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
-    const untraced = putter?.target ?? targetOf(call, { storeName: location.name, guard });
+    const untraced = putter?.target ?? targetOf(call, { storeName: location.name, guard, log });
     const openStore = serviceStoreOpener(location);
     await using traces = await openProcessorTraces(call, log);
     const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
@@ -221,18 +221,22 @@ function checkOptions({ values, names, sources }: RunCall): void {
   }
 }
 
+interface CommandPlace {
+  readonly storeName: string;
+  readonly guard: Guard;
+  readonly log: Log;
+}
+
 /** Delivers to --url, to the command of --exec, or each message to its own command or URL. */
-function targetOf(call: RunCall, place: { readonly storeName: string; readonly guard: Guard }): Target {
+function targetOf(call: RunCall, place: CommandPlace): Target {
   const { exec, url } = call.values;
   if (url !== undefined) return httpTarget(call, parseBackend(url));
   const commands = commandTarget(call, place);
   return exec === undefined ? ownTarget(commands, httpTarget(call, null)) : commands;
 }
 
-function commandTarget(
-  { values, sources }: RunCall,
-  { storeName, guard }: { readonly storeName: string; readonly guard: Guard },
-): Target {
+function commandTarget({ values, sources }: RunCall, { storeName, guard, log }: CommandPlace): Target {
+  let isTold = false;
   return new CommandTarget({
     line: values.exec ?? null,
     rules: retryRulesOf(values, sources),
@@ -244,6 +248,15 @@ function commandTarget(
     jobTable: new JobTable(),
     clock: systemClock(),
     hangUpIgnored: processSignals().hangUpIgnored,
+    onNoCommand() {
+      if (isTold) return;
+      isTold = true;
+      log(
+        "warning",
+        "no_command",
+        "some messages have no command or URL of their own and are not tried: use --exec or --url",
+      );
+    },
   });
 }
 

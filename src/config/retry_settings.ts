@@ -79,7 +79,7 @@ export const retryPolicySettings = inGroup("policy", {
     unset: "equal with an exponential backoff, otherwise none",
   }),
   retryMaxElapsed: retry("max_elapsed", durationType({ minMs: 1 }), {
-    help: "no try starts later than this after the message was accepted",
+    help: "no failed message is tried again later than this after it was accepted",
     unset: "no limit",
   }),
   retryOn: retry("retry_on", listType("code"), {

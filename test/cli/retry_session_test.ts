@@ -168,14 +168,17 @@ describe("submit", () => {
     expect(told.stderr).toMatch(/1 message waits; the next try is due in (1 h|59 m)\n$/);
   });
 
-  test("a message that has no command anywhere is a dead letter that says so", async () => {
+  test("a message waits where an option was forgotten, and has a command with the next run", async () => {
     const store = new Store();
-    await store.run("echo x | @retry submit; @retry run --until-empty -q");
+    const ended = await store.run("echo x | @retry submit --json; @retry run --once");
+    expect(ended.stderr).toMatch(
+      /some messages have no command or URL of their own and are not tried: use --exec or --url\n$/,
+    );
     expect(store.rows()).toMatchObject([{
-      state: dead,
-      reason: "final",
-      error: expect.stringContaining("and --exec and --url are missing"),
+      state: waiting,
+      error: expect.stringContaining("neither --exec nor --url"),
     }]);
+    expect((await store.run("@retry retry --all -q; @retry run --once --exec cat")).stdout).toBe("x\n");
   });
 });
 

@@ -28,6 +28,8 @@ export interface CommandTargetOptions {
   readonly jobTable: JobTable;
   readonly clock: Clock;
   readonly hangUpIgnored: boolean;
+  /** Called for each message that cannot be tried, because an option of the processor is missing. */
+  readonly onNoCommand: () => void;
 }
 
 export class CommandTarget implements Target {
@@ -41,7 +43,9 @@ export class CommandTarget implements Target {
     const { line, rules, timeoutMs, killAfterMs, guard, jobTable, clock, hangUpIgnored } = this.#options;
     const command = line === null ? commandOf(message.head) : { argv: ["/bin/sh", "-c", line] as const, cwd: null };
     if (command === null) {
-      return tryResult("final", "has no command or URL of its own, and --exec and --url are missing", null);
+      this.#options.onNoCommand();
+      const why = "the message has no command or URL of its own, and the processor has neither --exec nor --url";
+      return tryResult("retry", `could not be run: ${why}`, null);
     }
     if (command.cwd !== null && !isFolder(command.cwd)) {
       return tryResult("retry", `could not be run: its working directory ${command.cwd} does not exist`, null);
