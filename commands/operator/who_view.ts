@@ -2,7 +2,7 @@
 import type { StatusKind, UseHolder, UseStatus, UseWaiter } from "../../src/coordination/admin/use_status.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
-import { formatDuration } from "../../src/support/duration.ts";
+import { formatPassedTime } from "../../src/support/duration.ts";
 import type { Style } from "../../src/terminal/color.ts";
 import { type Cell, headCells } from "../../src/terminal/table.ts";
 import type { UseHolderJson, UseWaiterJson, WhoJson } from "../json_shapes/lock_shapes.ts";
@@ -58,7 +58,7 @@ export function whoTable(
     ...rows.map(({ state, one, how }): Cell[] => [
       state,
       nameOfHolder(one),
-      one.sinceMs === 0 ? "-" : formatDuration(1000 * Math.floor(Math.max(0, nowMs - one.sinceMs) / 1000)),
+      one.sinceMs === 0 ? "-" : formatPassedTime(Math.max(0, nowMs - one.sinceMs)),
       how || "-",
       one.id === null ? "-" : ids.get(one.id) ?? one.id,
       reasonOf(one),

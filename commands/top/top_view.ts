@@ -1,6 +1,6 @@
 /** Draws `baton top`: a reading and what the user has chosen become lines. Pure. */
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
-import { formatDuration } from "../../src/support/duration.ts";
+import { formatPassedTime } from "../../src/support/duration.ts";
 import { countWithNoun, printable } from "../../src/support/text.ts";
 import type { Paint, Style } from "../../src/terminal/color.ts";
 import { type Cell, headCells, tableLines } from "../../src/terminal/table.ts";
@@ -162,14 +162,13 @@ function useRow(use: TopUse, nowMs: number): Cell[] {
     count(holders, isAsked ? "red" : "green"),
     count(waiters, "yellow"),
     holder === null ? "-" : nameOfHolder(holder),
-    age < 0 ? "-" : durationText(age),
+    age < 0 ? "-" : formatPassedTime(age),
     holder?.fencingToken?.toString() ?? "-",
     [value, holder?.reason ?? "", ...asked].filter((text) => text !== "").join(", "),
   ];
 }
 
 /** Whole seconds: fractions would change with every drawing. */
-const durationText = (ms: number) => formatDuration(1000 * Math.floor(ms / 1000));
 
 function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): Cell[][] {
   return [
@@ -180,7 +179,7 @@ function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): Cell[][] 
 
 function storeRow(store: TopStore, rate: number | undefined, nowMs: number): Cell[] {
   const { name, isPaused, waiting, inFlight, dead, done, oldestMs, nextMs } = store;
-  const next = nextMs === null ? "-" : nextMs <= nowMs ? "due" : `in ${durationText(nextMs - nowMs)}`;
+  const next = nextMs === null ? "-" : nextMs <= nowMs ? "due" : `in ${formatPassedTime(nextMs - nowMs)}`;
   return [
     name,
     String(waiting),
@@ -188,7 +187,7 @@ function storeRow(store: TopStore, rate: number | undefined, nowMs: number): Cel
     dead === 0 ? "0" : { text: String(dead), style: "red" },
     String(done),
     rateText(rate),
-    oldestMs === null ? "-" : durationText(Math.max(0, nowMs - oldestMs)),
+    oldestMs === null ? "-" : formatPassedTime(Math.max(0, nowMs - oldestMs)),
     isPaused ? { text: "paused", style: "yellow" } : next,
   ];
 }

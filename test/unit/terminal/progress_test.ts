@@ -26,10 +26,10 @@ describe("text", () => {
   test("a total of what is counted, with what was done before", () => {
     const items = { ...start, noun: "item", verb: "run", count: 12, done: 12, total: 100, countsTotal: true };
     expect(progressText({ ...items, elapsedMs: 60_000, note: "1 failed" })).toBe(
-      "12 of 100 items run, 1 failed, 12 a minute, 12 %, 7 m left",
+      "12 of 100 items run, 1 failed, 12 a minute, 12 %, 7 m 20 s left",
     );
     expect(progressText({ ...items, before: 30, elapsedMs: 60_000 })).toBe(
-      "42 of 100 items run, 12 a minute, 42 %, 4 m left",
+      "42 of 100 items run, 12 a minute, 42 %, 4 m 50 s left",
     );
   });
 

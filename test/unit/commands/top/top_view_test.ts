@@ -49,7 +49,7 @@ describe("all sections", () => {
   test("locks with their first holder, servers, topics, stores, processes", () => {
     const text = topText(frame(full), plain).slice(2).join("\n");
     const rows = text.split("\n").map((line) => line.split(/ {2,}/));
-    expect(rows[1]).toEqual(["lock", "backup", "1", "2", "root@db1 (pid 7, job.sh)", "1 m", "70", "full"]);
+    expect(rows[1]).toEqual(["lock", "backup", "1", "2", "root@db1 (pid 7, job.sh)", "1 m 30 s", "70", "full"]);
     expect(rows[2]?.at(-1)).toBe("asked to release it");
     expect(rows[3]).toEqual(["election", "echo", "1", "0", "root@db1 (pid 9, job.sh)", "1 h", "90", "db1:7000"]);
     expect(rows[4]).toEqual(["lock", "secret", "?", "?", "-", "-", "-"]);
