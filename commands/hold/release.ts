@@ -54,8 +54,8 @@ export const releaseCommand = defineCommand({
       "the rest of the script runs without the lock",
     ],
     [
-      "trap 'baton release -q nightly' EXIT",
-      "release it when the script ends, in any case, and a moment earlier than the end itself would",
+      "trap 'baton release -q nightly || :' EXIT",
+      "release it when the script ends, in any case, and a moment earlier than the end itself would; || : leaves the script's exit code as it is",
     ],
     ["baton release --stop-processes nightly", "no process that was started under the lock continues"],
   ],

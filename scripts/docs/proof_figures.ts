@@ -111,7 +111,7 @@ export function proofTables({ attacks, seeds, mutants }: ProofFigures): Readonly
       seedsRows(seeds),
     ),
     mutants: table(
-      ["defect that is put back", "found as", "first seed that finds it", "time"],
+      ["defect that is put back", "found as", "seed that finds it", "time"],
       mutants.map(({ defect, foundAs, seed, seconds }) => [defect, foundAs, String(seed), `${number(seconds)} s`]),
     ),
   };
