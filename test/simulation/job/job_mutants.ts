@@ -3,6 +3,7 @@ import type { Mutant } from "../mutant_table.ts";
 
 const guardMain = "src/process/guard/guard_main.ts";
 const killJob = "src/process/guard/kill_job.ts";
+const childPlan = "src/process/supervise/child_plan.ts";
 const childRun = "src/process/supervise/child_run.ts";
 const jobProcesses = "src/process/proc/job_processes.ts";
 const jobTable = "src/process/proc/job_table.ts";
@@ -11,6 +12,31 @@ const superviseScript = "src/process/hold/supervise_script.ts";
 const supervise = "src/process/supervise/supervise_child.ts";
 
 export const jobMutants: readonly Mutant[] = [
+  {
+    name: "a command is stopped when half of its time is over",
+    world: "job",
+    changes: [{ file: childPlan, from: "grantedAtMs + maxHoldMs]", to: "grantedAtMs + maxHoldMs / 2]" }],
+    kinds: ["wrong ending"],
+    seeds: 60,
+  },
+  {
+    name: "a command is not stopped when its time is over",
+    world: "job",
+    changes: [{ file: childPlan, from: "grantedAtMs + maxHoldMs]", to: "grantedAtMs + maxHoldMs * 1e6]" }],
+    kinds: ["wrong ending"],
+    seeds: 60,
+  },
+  {
+    name: "a command that was told to end has a tenth of the time for it",
+    world: "job",
+    changes: [{
+      file: childPlan,
+      from: "stop.atMs + situation.killAfterMs)",
+      to: "stop.atMs + situation.killAfterMs / 10)",
+    }],
+    kinds: ["killed too early"],
+    seeds: 60,
+  },
   {
     name: "a guard ends with its pipe, and kills nothing",
     world: "job",

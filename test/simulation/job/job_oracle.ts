@@ -33,6 +33,7 @@ export class JobTruth {
   signalledAtMs = Infinity;
   /** When baton has told the command to end first. */
   toldAtMs = Infinity;
+  hasGuardKilled = false;
   outcome: ChildOutcome | null = null;
   /** Processes that the command left behind run on, as asked for. */
   hasLeftSome = false;
@@ -134,11 +135,43 @@ export class JobOracle implements TreeObserver {
     }
     const isToldToEnd = job.toldAtMs < Infinity && !job.baton.hasCaughtSignal;
     if ((outcome.kind === "exited" || outcome.kind === "signaled") && isToldToEnd) fail("it was told to end");
-    if (outcome.kind === "time_limit" && job.terms.maxHoldMs === null) fail("there is no limit");
+    this.#judgeLimit(job, outcome, fail);
     if (outcome.kind === "time_limit" && command?.exit?.signal === "SIGKILL" && endsWhenTold(job)) {
       fail("it was killed although it ends when it is told to");
     }
     if (outcome.kind === "cancelled" && command !== null && !job.isScript) fail("the command was started");
+  }
+
+  /** A command is stopped at the limit of its hold, and not before. */
+  #judgeLimit(
+    { baton, command, terms: { maxHoldMs = null } }: JobTruth,
+    outcome: ChildOutcome,
+    fail: (what: string) => void,
+  ): void {
+    if (outcome.kind === "time_limit" && maxHoldMs === null) return fail("there is no limit");
+    if (maxHoldMs === null) return;
+    if (outcome.kind === "time_limit" && outcome.heldMs < maxHoldMs) {
+      return fail(`it was held for ${outcome.heldMs} of ${maxHoldMs} ms`);
+    }
+    if ((outcome.kind !== "exited" && outcome.kind !== "signaled") || command === null) return;
+    const { process } = baton;
+    const ranMs = outcome.heldMs - (baton.os.nowMs - command.endedAtMs);
+    const overMs = ranMs - maxHoldMs - killMs - 20 * process.machine.turnMs;
+    const sinceMs = Math.max(process.runsSinceMs, process.machine.wokenAtMs);
+    if (overMs > 0 && sinceMs < command.endedAtMs - killMs - overMs) fail(`it ran for ${ranMs} of ${maxHoldMs} ms`);
+  }
+
+  /** A command that is told to end has the time for it as long as its lock is held, and no second signal came. */
+  #judgeGrace(job: JobTruth): void {
+    const { baton, lease, toldAtMs, terms: { killAfterMs } } = job;
+    const { machine } = baton.process;
+    const hadMs = this.#world.nowMs - toldAtMs;
+    if (hadMs >= killAfterMs * 0.97 - signalMs || !lease.isHeld() || job.hasGuardKilled || baton.hasCaughtSignal) {
+      return;
+    }
+    if (machine.wokenAtMs < toldAtMs) {
+      this.#world.fail("killed too early", `${hadMs} of ${killAfterMs} ms after the signal`);
+    }
   }
 
   /** baton has done this to the command. */
@@ -169,7 +202,13 @@ export class JobOracle implements TreeObserver {
       if (to === owner.command && signal === owner.terms.stopSignal) {
         owner.toldAtMs = Math.min(owner.toldAtMs, this.#world.nowMs);
       }
-      if (by.program.args[0] === "lock-guard" && signal === "SIGKILL") this.#world.count("mark guard kills a process");
+      if (signal !== "SIGKILL") return;
+      if (by.program.args[0] !== "lock-guard") {
+        if (to === owner.command) this.#judgeGrace(owner);
+        return;
+      }
+      owner.hasGuardKilled = true;
+      this.#world.count("mark guard kills a process");
       return;
     }
     if (owner === by.owner && owner !== null) return;
