@@ -10,6 +10,17 @@ const proxy = "src/retry/http_proxy/retry_http_proxy.ts";
 
 export const retryMutants: readonly Mutant[] = [
   {
+    name: "a pause does not keep a processor from claiming messages",
+    world: "retry",
+    changes: [{
+      file: engine,
+      from: "const messages = isPaused ? []",
+      to: 'const messages = isPaused && owner === "" ? []',
+    }],
+    kinds: ["tried in a pause"],
+    seeds: 100,
+  },
+  {
     name: "the store answers before its commit is flushed",
     world: "retry",
     changes: [{

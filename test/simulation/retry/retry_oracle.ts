@@ -62,6 +62,9 @@ export interface OracleOptions {
 /** Timers of processes are exact to this, in milliseconds. */
 const slackMs = 1.5;
 
+/** The longest time from the claim of a message to its try in a process that runs, in milliseconds. */
+const claimedMs = 1000;
+
 export class RetryOracle {
   readonly world: SimWorld;
   readonly #disk: RetryDisk;
@@ -69,6 +72,8 @@ export class RetryOracle {
   readonly #messages = new Map<string, KnownMessage>();
   readonly letterRuns: LetterRuns;
   #pausedUntilMs = -Infinity;
+  /** When the pause that is in force was on the disk; null without one. */
+  #pausedSinceMs: number | null = null;
   /** When messages were taken back from processors whose leases had ended. */
   readonly #reclaimsMs: number[] = [];
 
@@ -136,6 +141,16 @@ export class RetryOracle {
     this.#pausedUntilMs = Infinity;
   }
 
+  /** A pause is on the disk. */
+  paused(): void {
+    this.#pausedSinceMs = this.world.nowMs;
+  }
+
+  /** An operator is about to end a pause. */
+  resuming(): void {
+    this.#pausedSinceMs = null;
+  }
+
   /** The end of a pause is on the disk. */
   resumed(): void {
     if (this.#pausedUntilMs === Infinity) this.#pausedUntilMs = this.world.nowMs;
@@ -197,6 +212,7 @@ export class RetryOracle {
         `${id} by ${process.name} and ${beside.process.name}, since ${beside.startMs}`,
       );
     }
+    this.#checkPause(process, id);
     this.#checkDelay(process, message, started);
     this.#checkOrder(id, key, seq);
     if (tries > this.#options.policy.maxRetries) world.fail("too many tries", `${id}: ${tries} before this one`);
@@ -219,6 +235,14 @@ export class RetryOracle {
     one.answer = answer;
     one.hasResult = result !== null;
     if (result?.kind === "tried") one.retryAfterMs = result.end.retryAfterMs ?? 0;
+  }
+
+  /** A message that was claimed before the pause may be tried a little later. */
+  #checkPause(process: SimProcess, id: string): void {
+    const sinceMs = this.#pausedSinceMs;
+    if (sinceMs === null || this.world.nowMs < sinceMs + claimedMs) return;
+    if (Math.max(process.runsSinceMs, process.machine.wokenAtMs) > sinceMs) return;
+    this.world.fail("tried in a pause", `${id} by ${process.name}, paused since ${sinceMs}`);
   }
 
   #checkDelay(process: SimProcess, message: KnownMessage, next: SimTry): void {

@@ -370,6 +370,7 @@ export function operatorProgram(system: RetrySystem, { everyMs, processors, tell
     for (;;) {
       try {
         await withStore(process, system, readOnlyRules, async (transact) => {
+          system.oracle.resuming();
           await transact((store) => store.call("setPaused", false));
           system.oracle.resumed();
           for (const { id } of await transact((store) => listed(store, "waiting"))) {
@@ -404,7 +405,9 @@ async function operate(
     if (kind === "pause") {
       oracle.pausing();
       await transact((store) => store.call("setPaused", true));
+      oracle.paused();
       await sleep(process.clock, chance.next() * 5000);
+      oracle.resuming();
       await transact((store) => store.call("setPaused", false));
       return oracle.resumed();
     }
