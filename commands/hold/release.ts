@@ -55,7 +55,7 @@ export const releaseCommand = defineCommand({
     ],
     [
       "trap 'baton release -q nightly || :' EXIT",
-      "release it when the script ends, in any case, and a moment earlier than the end itself would; || : leaves the script's exit code as it is",
+      "release it when the script ends, and leave its exit code as it is",
     ],
     ["baton release --stop-processes nightly", "no process that was started under the lock continues"],
   ],

@@ -308,6 +308,21 @@ export const mutants: readonly Mutant[] = [
     seeds: 20,
   },
   {
+    name: "a call of a pool runs one item too many at a time",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/run_pool_items.ts",
+      from: "while (this.#running.size < jobs &&",
+      to: "while (this.#running.size < jobs + 1 &&",
+    }, {
+      file: "src/coordination/pool/run_pool_items.ts",
+      from: "    return jobs - (loop",
+      to: "    return jobs + 1 - (loop",
+    }],
+    kinds: ["too many jobs"],
+    seeds: 60,
+  },
+  {
     name: "an item is run from a list that is older than its end",
     world: "pool",
     changes: [{

@@ -82,10 +82,15 @@ class SimPoolHost extends RecipeClient {
     const isOther = !isQuiet && hasMismatches && chance.is(0.2);
     const limit = settings.total + (isOther ? 1 : 0);
     const total = limit === 0 ? null : limit;
-    const run = (job: PoolJob) => this.#runJob(job, total);
+    const jobs = chance.whole(1, 3);
+    let running = 0;
+    const run = async (job: PoolJob) => {
+      if (++running > jobs) process.world.fail("too many jobs", `${process.name} runs ${running} of ${jobs}`);
+      return await this.#runJob(job, total).finally(() => running--);
+    };
     return {
       path,
-      jobs: chance.whole(1, 3),
+      jobs,
       total,
       loop: isQuiet || chance.is(0.6),
       retries: chance.oneOf([0, 0, 1]),
