@@ -164,6 +164,7 @@ export class JobOracle implements TreeObserver {
   /** A command that is told to end has the time for it as long as its lock is held, and no second signal came. */
   #judgeGrace(job: JobTruth): void {
     const { baton, lease, toldAtMs, terms: { killAfterMs } } = job;
+    if (toldAtMs === Infinity) return; // the loss of its lock leaves no time
     const { machine } = baton.process;
     const hadMs = this.#world.nowMs - toldAtMs;
     if (hadMs >= killAfterMs * 0.97 - signalMs || !lease.isHeld() || job.hasGuardKilled || baton.hasCaughtSignal) {

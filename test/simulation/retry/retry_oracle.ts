@@ -327,7 +327,11 @@ export class RetryOracle {
   /** `newest`: the fencing number of the last try that had started when the result was reported. */
   #finished({ seq, fence }: TryReport, newest: number, { state, tries }: MessageLife): void {
     const [id, message] = this.#bySeq(seq) ?? [];
-    if (id === undefined || message === undefined) return this.world.fail("unknown result", `message ${seq}`);
+    if (id === undefined || message === undefined) {
+      // A message of a submission that failed, and was stored, may be given back without a try.
+      if (state !== "waiting") this.world.fail("unknown result", `message ${seq}`);
+      return;
+    }
     const own = message.tries.find((one) => one.fence === fence);
     this.world.log(() => `recorded ${id}, fence ${fence}: ${state} after ${tries} tries`);
     if (fence < newest) this.world.fail("stale result counted", `${id}: ${fence}, after ${newest}`);
