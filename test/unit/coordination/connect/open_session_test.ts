@@ -28,3 +28,11 @@ test.each([[false, 1], [true, 0]])(
     expect(io.stderr()).toBe(message.repeat(count));
   },
 );
+
+test("where the names of the servers have no addresses yet it says that", async () => {
+  const [clock, io] = [new FakeClock(0), fakeIo()];
+  const options = { servers: parseServers("zk1") };
+  void openSession(() => new Promise(() => {}), options, { isPatient: true, io, clock, quiet: false, what: '"x"' });
+  await clock.advance(2000);
+  expect(io.stderr()).toContain("(no address was found for their names); still waiting");
+});
