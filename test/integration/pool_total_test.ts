@@ -64,7 +64,7 @@ for (const kind of backends) {
       const { b, work, first } = await oneOfOne(crew);
       const options = { items: ["2", "3"], jobs: 2, total: 1, loop: true };
       expect(await pool(crew, b, work, { ...options, wait: "none" })).toMatchObject({ claimed: 0, remaining: 2 });
-      expect(await pool(crew, b, work, { ...options, wait: 20 })).toMatchObject({ claimed: 0, remaining: 2 });
+      expect(await pool(crew, b, work, { ...options, wait: 1000 })).toMatchObject({ claimed: 0, remaining: 2 });
       const { total, component } = pathIn(crew);
       // A run that only asks whether a permit is free stands in the queue for a moment, and holds the component meanwhile.
       const isWaiting = async (count: number) =>
