@@ -42,11 +42,13 @@ export async function runCommand<S extends SettingTable>(
   const loadTable = async () => (await import("../src/config/settings.ts")).fileSettings;
   // A mistake in a file must not keep a script from releasing its lock.
   const isConfigured = flags.has("config") || Object.values(settings).some(({ key }) => key !== undefined);
-  const files = !isConfigured ? [] : await readConfigFiles(loadTable, {
-    named: flags.get("config"),
-    env: io.env,
-    ...(onMistake === undefined ? {} : { onMistake }),
-  });
+  const files = isConfigured
+    ? await readConfigFiles(loadTable, {
+      named: flags.get("config"),
+      env: io.env,
+      ...(onMistake === undefined ? {} : { onMistake }),
+    })
+    : [];
   const section = command.sectionOf?.(names, childCommand);
   const sources = { flags, env: io.env, files, section };
   refuseUnreadableVariables(settings, sources);

@@ -168,8 +168,6 @@ function useRow(use: TopUse, nowMs: number): Cell[] {
   ];
 }
 
-/** Whole seconds: fractions would change with every drawing. */
-
 function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): Cell[][] {
   return [
     headCells(["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"]),

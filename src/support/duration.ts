@@ -21,16 +21,17 @@ export function formatDuration(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10} s`;
   const minutes = Math.floor(milliseconds / 60_000);
-  const seconds = Math.floor(milliseconds / 1000) % 60;
-  if (minutes < 10 && seconds > 0) return `${minutes} m ${seconds} s`;
-  if (minutes < 60) return `${minutes} m`;
+  if (minutes < 60) {
+    const seconds = Math.floor(milliseconds / 1000) % 60;
+    return minutes < 10 && seconds > 0 ? `${minutes} m ${seconds} s` : `${minutes} m`;
+  }
   const hours = Math.floor(minutes / 60);
   if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} m`;
   const days = Math.floor(hours / 24);
   return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
 }
 
-/** As formatDuration, in whole seconds from 1 s on, for a time that passes while it is shown. */
+/** Formats a time that passes while it is shown: whole seconds from 1 s on. */
 export function formatPassedTime(milliseconds: number): string {
   return formatDuration(milliseconds < 1000 ? milliseconds : 1000 * Math.floor(milliseconds / 1000));
 }

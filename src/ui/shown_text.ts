@@ -1,10 +1,10 @@
 /** Texts of the page: times and counts for people, and names from outside without characters that could mislead. Pure. */
 
-import { formatDuration } from "../support/duration.ts";
+import { formatPassedTime } from "../support/duration.ts";
 
 /** Whole seconds, so that it does not change more often. A time in the future is 0 s: clocks of machines differ. */
 export function ageText(ms: number): string {
-  return ms < 1000 ? "0 s" : formatDuration(1000 * Math.floor(ms / 1000));
+  return ms < 1000 ? "0 s" : formatPassedTime(ms);
 }
 
 /** `in 4 h`, or `12 m ago`. */

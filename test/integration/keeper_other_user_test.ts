@@ -129,7 +129,7 @@ test.skipIf(!isRoot)("the files and the socket of a keeper are closed to a stran
 });
 
 test.skipIf(!isRoot)(
-  "a script that is no root's releases and holds a lock again where nothing reaps the first holder",
+  "a user other than root can release a lock twice and hold it again where nothing reaps the first holder",
   () => {
     // The kernel gives /proc/PID/fd of a process that has ended to root.
     const script = `eval "$(${baton} hold x)"; for code in 0 1; do ${baton} release -q x; echo $?; done

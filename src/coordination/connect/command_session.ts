@@ -65,9 +65,9 @@ export async function openSession(
   const { retries: _retries, ...others } = options;
   const report = new ConnectReport();
   using _notice = new TaskScope(clock.startTimer(noticeMs, () => {
+    if (quiet) return;
     const why = report.describe(clock.now()) || "no address was found for their names";
-    const silent = `no server has responded for ${formatDuration(noticeMs)} (${why})`;
-    if (!quiet) io.err(`baton: ${silent}; still waiting for ${what}\n`);
+    io.err(`baton: no server has responded for ${formatDuration(noticeMs)} (${why}); still waiting for ${what}\n`);
   }));
   return await connect({ ...others, report, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
 }

@@ -205,7 +205,7 @@ class Clearing {
 class PipeLines {
   readonly #libc: Libc;
   readonly #decoder = new TextDecoder();
-  /** As much as a pipe holds: after a pause, a "forget" or "done" counts that was written behind many renewals. */
+  /** One read takes all that a pipe holds: a "forget" behind many renewals is read before a deadline is judged. */
   readonly #chunk = new Uint8Array(64 << 10);
   #text = "";
   #failedReads = 0;

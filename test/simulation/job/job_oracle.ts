@@ -196,20 +196,11 @@ export class JobOracle implements TreeObserver {
     if (!to.isAlive || to === by) return;
     const { owner } = to;
     if (owner instanceof JobTruth && owner.baton === by.owner && !isReleased(owner, this.#world.nowMs)) {
-      if (signal === "SIGKILL" && to.isHeldBySystem) {
-        this.#world.count("mark process killed while it waits in the kernel");
-      }
       if (to === owner.command) owner.signalledAtMs = Math.min(owner.signalledAtMs, this.#world.nowMs);
       if (to === owner.command && signal === owner.terms.stopSignal) {
         owner.toldAtMs = Math.min(owner.toldAtMs, this.#world.nowMs);
       }
-      if (signal !== "SIGKILL") return;
-      if (by.program.args[0] !== "lock-guard") {
-        if (to === owner.command) this.#judgeGrace(owner);
-        return;
-      }
-      owner.hasGuardKilled = true;
-      this.#world.count("mark guard kills a process");
+      if (signal === "SIGKILL") this.#killed(by, to, owner);
       return;
     }
     if (owner === by.owner && owner !== null) return;
@@ -220,6 +211,14 @@ export class JobOracle implements TreeObserver {
       "stranger signalled",
       `${by.pid} ${by.program.args[0]} sent ${signal} to ${to.pid} ${to.program.args[0]}`,
     );
+  }
+
+  #killed(by: OsProcess, to: OsProcess, job: JobTruth): void {
+    if (to.isHeldBySystem) this.#world.count("mark process killed while it waits in the kernel");
+    if (by.program.args[0] === "lock-guard") {
+      job.hasGuardKilled = true;
+      this.#world.count("mark guard kills a process");
+    } else if (to === job.command) this.#judgeGrace(job);
   }
 
   /** A guard that stands still cannot see that a group ends, and that its number is given to another one whose first process ends, too. */
