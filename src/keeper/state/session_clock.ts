@@ -20,8 +20,10 @@ export class SessionClock {
     this.#lastTickMs = clock.now();
   }
 
+  /** A request may be read before the tick that notices the stall: its session must not get the time of the stall in addition. */
   now(): number {
-    return this.#clock.now() - this.#stalledMs;
+    const elapsedMs = this.#clock.now() - this.#lastTickMs;
+    return this.#lastTickMs + elapsedMs - this.#lateMs(elapsedMs) - this.#stalledMs;
   }
 
   /** Compares the time since the last tick with the interval. `diskStalled`: no request could be executed meanwhile. */
@@ -30,8 +32,12 @@ export class SessionClock {
     const nowMs = this.#clock.now();
     const elapsedMs = nowMs - this.#lastTickMs;
     this.#lastTickMs = nowMs;
+    this.#stalledMs += diskStalled ? elapsedMs : this.#lateMs(elapsedMs);
+  }
+
+  /** The time by which a tick after `elapsedMs` is late; 0 for a delay that is no stall. */
+  #lateMs(elapsedMs: number): number {
     const lateMs = elapsedMs - this.#intervalMs;
-    if (diskStalled) this.#stalledMs += elapsedMs;
-    else if (lateMs > lateMsMin) this.#stalledMs += lateMs;
+    return lateMs > lateMsMin ? lateMs : 0;
   }
 }

@@ -52,3 +52,12 @@ test("while the disk does not answer, no time counts", () => {
   }
   expect(sessionClock.now()).toBe(1000);
 });
+
+test("a request that is read before the late look gets no time in advance", () => {
+  const clock = turnedByHand();
+  const sessionClock = new SessionClock(clock, 100);
+  clock.turn(30_100);
+  const atRequestMs = sessionClock.now();
+  sessionClock.tick(false);
+  expect({ atRequestMs, afterLookMs: sessionClock.now() }).toEqual({ atRequestMs: 1100, afterLookMs: 1100 });
+});
