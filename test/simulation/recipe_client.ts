@@ -6,6 +6,7 @@ import type { ZooKeeperServerList } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
 import type { Chance } from "./world/chance.ts";
+import type { SessionOracle } from "./session_oracle.ts";
 import type { SimNetwork } from "./world/sim_network.ts";
 import type { SimProcess, SimProgram } from "./world/sim_process.ts";
 
@@ -14,6 +15,7 @@ export interface ClientWorld {
   readonly network: SimNetwork;
   readonly servers: ZooKeeperServerList;
   readonly options: { readonly sessionTimeoutMs: number };
+  readonly sessions: SessionOracle;
   isQuiet(): boolean;
   /** Clients that were served at the quiet end. */
   readonly served: Set<string>;
@@ -72,10 +74,12 @@ export abstract class RecipeClient {
     }
   }
 
-  protected connect(): Promise<ZooKeeper> {
+  protected async connect(): Promise<ZooKeeper> {
     const { network, servers, options: { sessionTimeoutMs } } = this.#shared;
     const { clock } = this.process;
-    return connect({ servers, clock, dial: network.dial(this.process), sessionTimeoutMs });
+    const zk = await connect({ servers, clock, dial: network.dial(this.process), sessionTimeoutMs });
+    this.#shared.sessions.opened(this.process, zk.session.id);
+    return zk;
   }
 
   protected connected(_zk: ZooKeeper): void {}

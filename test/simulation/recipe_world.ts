@@ -4,6 +4,7 @@ import { applyFaults, faultInTime, type FaultTargets } from "./apply_faults.ts";
 import { drawFaults, type Fault } from "./fault_plan.ts";
 import { keeperPort, keeperProgram } from "./lock/keeper_program.ts";
 import type { ClientWorld } from "./recipe_client.ts";
+import { SessionOracle } from "./session_oracle.ts";
 import type { RunOptions, RunOutcome, RunPlan } from "./simulation.ts";
 import { StoredTree } from "./stored_tree.ts";
 import { Chance } from "./world/chance.ts";
@@ -110,6 +111,7 @@ export class RecipeWorld implements ClientWorld {
   readonly world: SimWorld;
   readonly network: SimNetwork;
   readonly tree: StoredTree;
+  readonly sessions: SessionOracle;
   readonly servers: ZooKeeperServerList;
   readonly options: RecipeWorldOptions;
   readonly served = new Set<string>();
@@ -126,6 +128,7 @@ export class RecipeWorld implements ClientWorld {
     this.#disk = new SimDisk(this.world, "keeper", options);
     this.#disk.flushMs = options.flushMs;
     this.tree = new StoredTree(this.world, this.#disk);
+    this.sessions = new SessionOracle(this.world, this.tree, { ...options, faults: plan.faults });
     this.#clocks = this.world.chance.fork("clocks");
     this.network.forwardPath(socketPath, keeperHost, keeperPort);
     this.servers = {
@@ -148,6 +151,7 @@ export class RecipeWorld implements ClientWorld {
       "keeper",
       keeperProgram({ host: keeperHost, tickTimeMs, disk, network }),
     );
+    this.sessions.keeper = keeper;
     const all = Array.from(
       { length: clients },
       (_, index) => new SimProcess(this.#machine(`10.0.1.${index + 1}`), `c${index + 1}`, program),

@@ -1,7 +1,7 @@
 /** A contender as a simulated process: it opens sessions, takes locks, works under them, and gives them back, or is interrupted. */
 import { campaign } from "../../../src/coordination/election/campaign.ts";
 import { acquireLock, type AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
-import { lockPath } from "../../../src/coordination/lock/lock_path.ts";
+import { electionPath, lockPath } from "../../../src/coordination/lock/lock_path.ts";
 import { acquireUncontended } from "../../../src/coordination/lock/uncontended_lock.ts";
 import { unknownHolder } from "../../../src/coordination/holder_info.ts";
 import { isRevoked, type Lease, type LockMode } from "../../../src/process/lease.ts";
@@ -15,6 +15,7 @@ import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../re
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import { type FenceOracle, formatWrite } from "./fence_oracle.ts";
 import type { LeaseInUse, LockOracle } from "./lock_oracle.ts";
+import type { QueueOracle } from "./queue_oracle.ts";
 
 export interface ContenderSettings {
   /** The contenders are candidates of an election, in place of contenders of a lock. */
@@ -31,6 +32,7 @@ export interface ContenderSettings {
 /** What all contenders of a world share. */
 export interface ContenderWorld extends ClientWorld {
   readonly oracle: LockOracle;
+  readonly queue: QueueOracle;
   readonly settings: ContenderSettings;
   /** With it, holders write to a store that checks their locks. */
   readonly fence?: FenceOracle;
@@ -54,6 +56,7 @@ class SimContender extends RecipeClient {
     if (lease === null) return;
     const { oracle } = this.#shared;
     const used = oracle.began(this.process, lease);
+    oracle.judgeLoss(used, zk.session);
     this.process.world.count("grants");
     if (lease.waitedMs > 1) this.process.world.count("grants after a wait");
     this.process.world.log(() => `${this.process.name} got ${lease.path} with token ${lease.fencingToken}`);
@@ -76,17 +79,24 @@ class SimContender extends RecipeClient {
 
   /** Null when the wait has ended without the lock. */
   async #acquire(zk: ZooKeeper): Promise<Lease | null> {
+    const { isElection, names } = this.#shared.settings;
+    const name = this.chance.oneOf(names);
+    const startedMs = this.process.world.nowMs;
     try {
-      return this.#shared.settings.isElection ? await this.#campaign(zk) : await this.#lock(zk);
+      return isElection ? await this.#campaign(zk, name) : await this.#lock(zk, name);
     } catch (error) {
       if (!isExpected(error) || zk.session.ended.aborted) throw error;
+      if (error instanceof BatonError && error.code === "LOCK_BUSY") {
+        const { lock } = isElection ? electionPath(name) : lockPath(name);
+        this.#shared.queue.saidBusy(this.process.name, lock, startedMs);
+      }
       return null;
     }
   }
 
-  async #campaign(zk: ZooKeeper): Promise<Lease> {
+  async #campaign(zk: ZooKeeper, name: string): Promise<Lease> {
     const { settings } = this.#shared;
-    return await campaign(zk, this.chance.oneOf(settings.names), {
+    return await campaign(zk, name, {
       clock: this.process.clock,
       value: this.process.name,
       wait: this.#wait(),
@@ -101,10 +111,9 @@ class SimContender extends RecipeClient {
     return this.chance.oneOf(["forever", "forever", "none", 50, 2000, sessionTimeoutMs * 2] as const);
   }
 
-  async #lock(zk: ZooKeeper): Promise<Lease> {
+  async #lock(zk: ZooKeeper, name: string): Promise<Lease> {
     const { clock } = this.process;
     const { settings } = this.#shared;
-    const name = this.chance.oneOf(settings.names);
     const mode = this.chance.oneOf(settings.modes);
     const options: AcquireOptions = {
       clock,

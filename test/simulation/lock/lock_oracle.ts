@@ -4,7 +4,10 @@
  */
 import { holderName, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
-import type { Lease } from "../../../src/process/lease.ts";
+import { messageOf } from "../../../src/errors.ts";
+import { isRevoked, type Lease } from "../../../src/process/lease.ts";
+import { onAbort } from "../../../src/support/abort.ts";
+import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
 import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
@@ -66,6 +69,16 @@ export class LockOracle implements TreeObserver {
     const used = { process, life: process.life, lease, checkedAt: -1 };
     if (this.check(used)) this.#inUse.add(used);
     return used;
+  }
+
+  /** A lock is lost when its lease is over by the clock, when its session has ended, or when its node was deleted: not sooner. */
+  judgeLoss({ process, life, lease }: LeaseInUse, session: ZooKeeper["session"]): void {
+    onAbort(lease.lost, (reason) => {
+      if (process.life !== life || isRevoked(lease.lost)) return;
+      const isOver = process.clock.now() >= session.leaseEndMs() || session.ended.aborted;
+      if (isOver || grantOf(this.#tree, lease) === undefined) return;
+      this.#world.fail("lost without a reason", `${process.name}: ${messageOf(reason)}`);
+    });
   }
 
   ended(used: LeaseInUse): void {
@@ -145,7 +158,6 @@ export class LockOracle implements TreeObserver {
   }
 }
 
-/** Whether a grant is in force; `grants`: all of the lock, the oldest first. */
 /** The grants of a lock on the disk, the oldest first. */
 export function grantsOf(tree: StoredTree, lockPath: string): ZNode[] {
   return tree.childrenOf(`${lockPath}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
@@ -155,6 +167,7 @@ export function grantOf(tree: StoredTree, { path, mode, slot, holderId }: Lease)
   return tree.at(`${path}/h/${holderName({ mode, slot, guid: holderId })}`);
 }
 
+/** Whether a grant is in force; `grants`: all of the lock, the oldest first. */
 export function isInForce(own: ZNode, grants: readonly ZNode[], lease: Lease): boolean {
   const [oldest] = grants;
   if (lease.mode === "exclusive") return oldest === own;

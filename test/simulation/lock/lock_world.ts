@@ -6,6 +6,7 @@ import type { Chance } from "../world/chance.ts";
 import { contenderProgram } from "./contender_program.ts";
 import { FenceOracle } from "./fence_oracle.ts";
 import { LockOracle } from "./lock_oracle.ts";
+import { QueueOracle } from "./queue_oracle.ts";
 
 interface LockWorldOptions extends RecipeWorldOptions {
   readonly isElection: boolean;
@@ -58,10 +59,11 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   const options = plan.options as unknown as LockWorldOptions;
   const shared = new RecipeWorld(plan, { log });
   const oracle = new LockOracle(shared.world, shared.tree, options);
+  const queue = new QueueOracle(shared.world, shared.tree);
   const names = Array.from({ length: options.locks }, (_, index) => `lock${index + 1}`);
   const fence = options.isFenced === true ? { fence: new FenceOracle(shared.world, shared.tree) } : {};
   return await shared.run({
-    program: contenderProgram(Object.assign(shared, { oracle, settings: { ...options, names }, ...fence })),
+    program: contenderProgram(Object.assign(shared, { oracle, queue, settings: { ...options, names }, ...fence })),
     holder: () => oracle.holder,
     servedWithinMs: servedWithinMs(options),
     untilMs,
