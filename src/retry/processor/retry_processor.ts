@@ -335,8 +335,8 @@ export class RetryProcessor {
     while (!signal.aborted && !lease.lost.aborted) {
       try {
         await this.#reclaim();
+        if (lease.isOver()) break;
         if (clock.now() - renewedMs >= leaseMs / 4) {
-          clock.noticeSuspend();
           const askedMs = clock.now();
           const endMs = this.#options.boot.nowMs() + leaseMs;
           if (!await store.call("renew", lease.owner, endMs)) {

@@ -21,6 +21,9 @@ export interface ProcessorLeaseOptions {
   readonly leaseMs: number;
 }
 
+const endedByClock =
+  "The lease on the messages ended, because the store did not respond in time, or the machine was suspended";
+
 export class ProcessorLease {
   readonly owner: number;
   readonly #options: ProcessorLeaseOptions;
@@ -66,9 +69,11 @@ export class ProcessorLease {
     this.#cancel();
   }
 
+  /** Whether the lease has ended. A suspend is noticed here before the timer of the end fires: the tries in flight end, too. */
   isOver(): boolean {
     this.#options.clock.noticeSuspend();
-    return this.#lost.signal.aborted || this.#options.clock.now() >= this.#endMs;
+    if (this.#options.clock.now() >= this.#endMs) this.lose(endedByClock);
+    return this.#lost.signal.aborted;
   }
 
   /** Makes the lease of one try. Its name identifies the processes of the try. */
@@ -108,9 +113,7 @@ export class ProcessorLease {
     this.#cancel();
     const { clock } = this.#options;
     this.#cancel = clock.startTimer(this.#endMs - clock.now(), () => {
-      if (clock.now() >= this.#endMs) {
-        this.lose("The lease on the messages ended, because the store did not respond in time");
-      } else this.#scheduleEnd();
+      if (!this.isOver()) this.#scheduleEnd();
     });
   }
 }
