@@ -4,6 +4,7 @@ import { cronMutants } from "./cron/cron_mutants.ts";
 import { jobMutants } from "./job/job_mutants.ts";
 import { lockMutants } from "./lock/lock_mutants.ts";
 import { pubsubMutants } from "./pubsub/pubsub_mutants.ts";
+import { processorMutants } from "./retry/processor_mutants.ts";
 import { retryMutants } from "./retry/retry_mutants.ts";
 import { znodeMutants } from "./znode/znode_mutants.ts";
 
@@ -146,5 +147,6 @@ export const mutants: readonly Mutant[] = [
   ...cronMutants,
   ...pubsubMutants,
   ...retryMutants,
+  ...processorMutants,
   ...znodeMutants,
 ];

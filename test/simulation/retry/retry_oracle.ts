@@ -7,6 +7,7 @@ import type { RetryPolicy } from "../../../src/retry/queue/retry_policy.ts";
 import type { ServiceStore } from "../../../src/retry/queue/retry_store.ts";
 import type { StoreMethod, StoreMethods } from "../../../src/retry/queue/store_methods.ts";
 import type { ClaimedMessage } from "../../../src/retry/queue/stored_message.ts";
+import type { TryLease } from "../../../src/retry/queue/processor_lease.ts";
 import type { TryResult } from "../../../src/retry/targets/target.ts";
 import type { SqlRow } from "../../../src/storage/sql_row.ts";
 import type { TryReport } from "../../../src/retry/queue/retry_engine.ts";
@@ -21,6 +22,7 @@ export interface SimTry {
   readonly fence: number;
   readonly tries: number;
   readonly process: SimProcess;
+  readonly life: number;
   readonly startMs: number;
   /** True time at which nothing of it ran; null: it runs. */
   endMs: number | null;
@@ -43,7 +45,12 @@ interface KnownMessage {
   endMs: number;
   /** When an operator changed it last. */
   touchedMs: number;
-  /** An operator has changed it: its tries are counted from then on. */
+  /** When an operator redrove it last, if no try has shown yet whether that is on the disk. */
+  redrivenAtMs: number | null;
+  /** The first of its tries since it was stored or redriven, and the time since which it is judged. */
+  first: number;
+  sinceMs: number;
+  /** An operator has changed it. */
   isTouched: boolean;
   isForced: boolean;
   isCancelled: boolean;
@@ -57,10 +64,18 @@ export interface OracleOptions {
   readonly order: "none" | "key" | "fifo";
   readonly kind: "http" | "command";
   readonly drops: boolean;
+  /** The maximum number of tries of one processor at the same time. */
+  readonly concurrency: number;
 }
 
 /** Timers of processes are exact to this, in milliseconds. */
 const slackMs = 1.5;
+
+/** The longest time from the acceptance of a message to the answer of the store, in milliseconds. */
+const acceptedMs = 3000;
+
+/** The longest time after the end of a lease until its tries have ended, in milliseconds. */
+const lateMsMax = 1000;
 
 /** The longest time from the claim of a message to its try in a process that runs, in milliseconds. */
 const claimedMs = 1000;
@@ -89,7 +104,7 @@ export class RetryOracle {
     if (message === undefined) {
       message = {
         ...{ tries: [], isTold: false, toldMs: Infinity, end: null, endMs: Infinity, touchedMs: -Infinity },
-        ...{ isTouched: false, isForced: false },
+        ...{ redrivenAtMs: null, first: 0, sinceMs: Infinity, isTouched: false, isForced: false },
         ...{ isCancelled: false, isPurged: false, fence: 0 },
       };
       this.#messages.set(id, message);
@@ -115,6 +130,7 @@ export class RetryOracle {
     if (message.isTold) this.world.fail("id given twice", id);
     message.isTold = true;
     message.toldMs = this.world.nowMs;
+    message.sinceMs = Math.min(message.sinceMs, this.world.nowMs);
   }
 
   /** An operator is about to change a message. */
@@ -125,7 +141,10 @@ export class RetryOracle {
     message.touchedMs = this.world.nowMs;
     if (change === "retry") return;
     message.isTouched = true;
-    if (change === "redrive") message.end = null;
+    if (change === "redrive") {
+      message.end = null;
+      message.redrivenAtMs = this.world.nowMs;
+    }
     if (change === "cancel") message.isCancelled = true;
     if (change === "purge") message.isPurged = true;
   }
@@ -190,6 +209,7 @@ export class RetryOracle {
       fence,
       tries,
       process,
+      life: process.life,
       startMs,
       endMs: null,
       answer: null,
@@ -212,6 +232,10 @@ export class RetryOracle {
         `${id} by ${process.name} and ${beside.process.name}, since ${beside.startMs}`,
       );
     }
+    this.#checkConcurrency(process);
+    if (message.redrivenAtMs !== null) {
+      Object.assign(message, { first: message.tries.length, sinceMs: message.redrivenAtMs, redrivenAtMs: null });
+    }
     this.#checkPause(process, id);
     this.#checkDelay(process, message, started);
     this.#checkOrder(id, key, seq);
@@ -220,6 +244,22 @@ export class RetryOracle {
     message.isForced = false;
     message.fence = Math.max(message.fence, fence);
     return started;
+  }
+
+  /** A try by HTTP has ended: not much later than its lease. A process that was suspended sees the end when it renews the next time. */
+  checkLease({ name, clock, machine, runsSinceMs }: SimProcess, id: string, lease: TryLease): void {
+    const lateMs = clock.now() - lease.endMs();
+    const runsForMs = this.world.nowMs - Math.max(runsSinceMs, machine.wokenAtMs);
+    if (lateMs < lateMsMax || runsForMs < lateMsMax + lease.sessionTimeoutMs / 2) return;
+    this.world.fail("tried beyond its lease", `${id} by ${name}, for ${lateMs.toFixed(0)} ms`);
+  }
+
+  #checkConcurrency(process: SimProcess): void {
+    const { concurrency } = this.#options;
+    const isOwn = (one: SimTry) => one.endMs === null && one.process === process && one.life === process.life;
+    const open = [...this.#messages.values()].reduce((sum, { tries }) => sum + tries.filter(isOwn).length, 1);
+    if (open > concurrency) this.world.fail("too many tries at once", `${process.name}: ${open}, of ${concurrency}`);
+    if (open === concurrency && open > 1) this.world.count("mark as many tries at once as allowed");
   }
 
   /** Whether a try runs. What a stopped or suspended process has asked by HTTP is open until it looks at its lease: no other can end it. */
@@ -325,7 +365,7 @@ export class RetryOracle {
   }
 
   /** `newest`: the fencing number of the last try that had started when the result was reported. */
-  #finished({ seq, fence }: TryReport, newest: number, { state, tries }: MessageLife): void {
+  #finished({ seq, fence }: TryReport, newest: number, { state, tries, reason }: MessageLife): void {
     const [id, message] = this.#bySeq(seq) ?? [];
     if (id === undefined || message === undefined) {
       // A message of a submission that failed, and was stored, may be given back without a try.
@@ -336,6 +376,7 @@ export class RetryOracle {
     this.world.log(() => `recorded ${id}, fence ${fence}: ${state} after ${tries} tries`);
     if (fence < newest) this.world.fail("stale result counted", `${id}: ${fence}, after ${newest}`);
     if (fence < message.fence) return; // the answer was read late
+    if (reason === "too_old" && own !== undefined) this.#checkAge(id, message, own);
     // A redrive may have come between the record and its answer.
     if (state === "waiting" || (message.isTouched && state !== "done")) return;
     if (state === "done" && (own?.answer === null || own === undefined)) {
@@ -343,6 +384,20 @@ export class RetryOracle {
     }
     message.end = state;
     message.endMs = this.world.nowMs;
+  }
+
+  /** A message becomes too old when its next try would be later than the policy allows. */
+  #checkAge(id: string, { sinceMs }: KnownMessage, { process, tries, retryAfterMs, endMs }: SimTry): void {
+    const { policy } = this.#options;
+    const { wallSteps, clockRate } = process.machine;
+    if (
+      policy.maxElapsedMs === null || sinceMs === Infinity || wallSteps.some(({ atMs }) => atMs >= sinceMs - acceptedMs)
+    ) return;
+    const ageMs = ((endMs ?? this.world.nowMs) - sinceMs + acceptedMs) * clockRate;
+    const delayMs = Math.max(plainDelayMs(policy, tries + 1), retryAfterMs);
+    this.world.count("mark message too old");
+    if (ageMs + delayMs >= policy.maxElapsedMs) return;
+    this.world.fail("too old too early", `${id} after ${ageMs.toFixed(0)} ms, with a delay of ${delayMs} ms`);
   }
 
   /** Judges the store at the end. `rows`: of all messages; `letters`: ids of dead letters that were delivered, null if none are sent. */
@@ -378,10 +433,17 @@ export class RetryOracle {
         world.fail("done without success", id);
       }
     }
-    const own = stored.filter(({ id }) => !this.#message(id).isTouched);
+    // What an operator has ended is judged above; of a redriven one, what has happened since.
+    const isJudged = (id: string) => {
+      const { isCancelled, isPurged, redrivenAtMs } = this.#message(id);
+      return !isCancelled && !isPurged && redrivenAtMs === null;
+    };
+    const own = stored.filter(({ id }) => isJudged(id));
     const ownIds = new Set(own.map(({ id }) => id));
     const seen = new Map<string, SeenTry[]>();
-    for (const [id, { tries, isTouched }] of this.#messages) if (!isTouched && tries.length > 0) seen.set(id, tries);
+    for (const [id, { tries, first }] of this.#messages) {
+      if (tries.length > 0 && isJudged(id)) seen.set(id, tries.slice(first));
+    }
     const problems = judgeRound({
       maxRetries: policy.maxRetries,
       intervalMs: 0, // each try is compared with the clock of its machine when it starts
@@ -416,12 +478,18 @@ function withoutStopped(tries: readonly SeenTry[]): SeenTry[] {
 }
 
 /** The least delay after this many tries that the policy allows, in milliseconds. */
-function leastDelayMs({ backoff, intervalMs, delaysMs, maxDelayMs, jitter }: RetryPolicy, tries: number): number {
+function leastDelayMs(policy: RetryPolicy, tries: number): number {
+  const { jitter } = policy;
+  return plainDelayMs(policy, tries) * (jitter === "none" ? 1 : jitter === "equal" ? 0.5 : 0);
+}
+
+/** The delay after this many tries without jitter, in milliseconds. */
+function plainDelayMs({ backoff, intervalMs, delaysMs, maxDelayMs }: RetryPolicy, tries: number): number {
   const plain = {
     fixed: intervalMs,
     linear: intervalMs * tries,
     exponential: intervalMs * 2 ** (tries - 1),
     list: delaysMs[Math.min(tries, delaysMs.length) - 1] ?? 0,
   }[backoff];
-  return Math.min(plain, maxDelayMs) * (jitter === "none" ? 1 : jitter === "equal" ? 0.5 : 0);
+  return Math.min(plain, maxDelayMs);
 }

@@ -56,6 +56,8 @@ export interface RetrySystem extends LetterSystem {
   readonly rules: StoreRules;
   /** What a command does. */
   readonly act: (id: string, body: string) => CommandAct;
+  /** Whether a content is the whole one of a message. */
+  readonly isWhole: (body: string) => boolean;
   readonly isQuiet: () => boolean;
   /** Whether no further messages are stored. */
   readonly isEnough: () => boolean;
@@ -241,7 +243,7 @@ async function acceptMessages(
 /** The target of a processor, whose tries the oracle sees. Requests are sent by the real target; commands are a model. */
 function watchedTarget(
   process: SimProcess,
-  { oracle, kind, act, served }: RetrySystem,
+  { oracle, kind, act, served, isWhole }: RetrySystem,
   { timeoutMs, began }: { readonly timeoutMs: number; readonly began: (id: string) => void },
 ): Target {
   const http = new HttpTarget({
@@ -255,6 +257,7 @@ function watchedTarget(
       const seen = oracle.began(process, message);
       const body = new TextDecoder().decode(message.body);
       served?.tried(message.id, body);
+      if (!isWhole(body)) process.world.fail("content changed", `${message.id}: ${JSON.stringify(body.slice(0, 80))}`);
       if (kind === "command") {
         const onGone = (code: number | null) => oracle.ended(seen, code);
         return await runCommand({ process, lease, timeoutMs, act: act(message.id, body), onGone });
@@ -262,6 +265,7 @@ function watchedTarget(
       process.whenDead(() => oracle.ended(seen, null));
       const result = await http.deliver(message, lease);
       oracle.ended(seen, statusOf(result), result);
+      oracle.checkLease(process, message.id, lease);
       return result;
     },
   };

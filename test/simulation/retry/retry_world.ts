@@ -123,6 +123,8 @@ const commandLetters = "retryDeadLetter=exec:letters";
 function drawMore(drawn: RetryWorldOptions, chance: Chance): RetryWorldOptions {
   const isCommand = chance.fork("dead letters").is(0.4);
   const flags = drawn.flags.map((flag) => isCommand && flag === "retryDeadLetter=store" ? commandLetters : flag);
+  const hasAge = flags.some((flag) => flag.startsWith("retryMaxElapsed"));
+  if (chance.fork("age").is(0.12) && !hasAge) flags.push("retryMaxElapsed=6s");
   const options = { ...drawn, flags };
   const hasCron = options.flags.some((flag) => flag.startsWith("retryCron"));
   const endings: readonly Ending[] = ["tried", "empty"];
@@ -208,6 +210,8 @@ class RetryWorld {
   readonly #served: ServeOracle | null;
   readonly #keeperDisk: SimDisk;
   #messages = 0;
+  /** The content of each message by its number. */
+  readonly #bodies = new Map<string, string>();
   #isQuiet = false;
   #isSubmitted = false;
   #isDone = false;
@@ -233,7 +237,7 @@ class RetryWorld {
     this.#disk = new RetryDisk(world, join(folder, "store"), options);
     this.#oracle = new RetryOracle(world, this.#disk, {
       ...{ policy: rules.policy, maxCrashes: rules.maxCrashes, drops: rules.drops },
-      ...{ order: values.retryOrder, kind: options.kind },
+      ...{ order: values.retryOrder, kind: options.kind, concurrency: values.retryConcurrency },
     });
     this.#served = options.requestEveryMs === undefined ? null : new ServeOracle(world, this.#oracle);
     this.#system = {
@@ -242,6 +246,7 @@ class RetryWorld {
       ...{ letterRuns: this.#oracle.letterRuns, letterAct: () => this.#letterAct() },
       ...{ election: this.#election, served: this.#served },
       act: (id, body) => this.#commandAct(id, body),
+      isWhole: (body) => this.#bodies.get(body.trim()) === body,
       isQuiet: () => this.#isQuiet,
       isEnough: () => this.#isQuiet || this.#messages >= options.messagesMax,
     };
@@ -336,7 +341,9 @@ class RetryWorld {
     const head = this.#options.kind === "http"
       ? { kind: "http", method: "POST", path: `/${number}`, headers: [] } as const
       : { kind: "command", argv: null, cwd: null } as const;
-    return { head, key, body: new TextEncoder().encode(`${number}${" ".repeat(chance.oneOf([0, 10, 3000]))}`) };
+    const body = `${number}${" ".repeat(chance.oneOf([0, 10, 3000]))}`;
+    this.#bodies.set(String(number), body);
+    return { head, key, body: new TextEncoder().encode(body) };
   }
 
   /** What becomes of a message whatever happens: the same in all its tries. */
