@@ -97,6 +97,8 @@ export function withFlippedBits(plan: RunPlan, counts: readonly number[]): RunPl
 
 interface RecipeRun extends RunOptions {
   readonly program: SimProgram;
+  /** The programs of further processes by their names, each on a machine of its own. They end by themselves when it is quiet. */
+  readonly others?: Readonly<Record<string, SimProgram>>;
   /** A process that holds something now: faults aim at it. */
   readonly holder: () => SimProcess | undefined;
   /** Targets of faults that wait for something: calls back once when it happens, with the process that the fault concerns. */
@@ -142,7 +144,9 @@ export class RecipeWorld implements ClientWorld {
   /** True at the quiet end: each client is served once more, and ends. */
   readonly isQuiet = (): boolean => this.world.nowMs >= this.options.quietMs;
 
-  async run({ program, holder, moments = {}, servedWithinMs, atServed, untilMs }: RecipeRun): Promise<RunOutcome> {
+  async run(
+    { program, others = {}, holder, moments = {}, servedWithinMs, atServed, untilMs }: RecipeRun,
+  ): Promise<RunOutcome> {
     const { world, network, options } = this;
     const { tickTimeMs, clients, quietMs, sessionTimeoutMs } = options;
     const disk = this.#disk;
@@ -156,7 +160,10 @@ export class RecipeWorld implements ClientWorld {
       { length: clients },
       (_, index) => new SimProcess(this.#machine(`10.0.1.${index + 1}`), `c${index + 1}`, program),
     );
-    const processes = [keeper, ...all];
+    const more = Object.entries(others).map(([name, other], at) =>
+      new SimProcess(this.#machine(`10.0.2.${at + 1}`), name, other)
+    );
+    const processes = [keeper, ...all, ...more];
     const byName = new Map(processes.map((one) => [one.name, one]));
     const target = (name: string) => name === "holder" ? holder() : byName.get(name);
     this.#applyFaults({ world, network, diskOf: () => disk, target }, {

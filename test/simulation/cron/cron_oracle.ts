@@ -40,9 +40,9 @@ export class CronOracle implements TreeObserver {
   readonly #jobs: readonly Seen[];
   readonly #running = new Set<RunningJob>();
 
-  constructor(world: SimWorld, tree: StoredTree, jobs: readonly CronJobFacts[]) {
+  constructor(world: SimWorld, tree: StoredTree, jobs: readonly CronJobFacts[], sessionTimeoutMs: number) {
     this.#world = world;
-    this.#locks = new LockOracle(world, tree, { isEager: false });
+    this.#locks = new LockOracle(world, tree, { isEager: false, sessionTimeoutMs });
     this.#jobs = jobs.map((facts) => ({ facts, marks: [], records: new Map(), resets: [], registeredMs: null }));
     tree.observers.push(this);
   }

@@ -70,7 +70,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   const shared = new RecipeWorld(plan, { log });
   const { world } = shared;
   const lines = options.lines.map((line) => ({ ...line, scheduleId: scheduleId(line.written) }));
-  const oracle = new CronOracle(world, shared.tree, lines);
+  const oracle = new CronOracle(world, shared.tree, lines, options.sessionTimeoutMs);
   const longestMs = Math.max(...lines.map(({ periodMs }) => periodMs));
   const followMs = options.quietMs + 6 * longestMs + 2 * options.sessionTimeoutMs + pauseMsMax;
   const servers = () => [...world.machines.values()][0];

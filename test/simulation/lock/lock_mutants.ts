@@ -95,6 +95,28 @@ export const lockMutants: readonly Mutant[] = [
     seeds: 20,
   },
   {
+    name: "a holder does not notice that its node was deleted",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: '        return this.#lose(`its node "${this.#holderPath}" was deleted`);',
+      to: "        return;",
+    }],
+    kinds: ["not told"],
+    seeds: 100,
+  },
+  {
+    name: "a leader does not notice that it is asked to step down",
+    world: "election",
+    changes: [{
+      file: lease,
+      from: "      if (revoke === null) return;",
+      to: "      if (revoke === null || this.#kind !== this.name) return;",
+    }],
+    kinds: ["not told"],
+    seeds: 100,
+  },
+  {
     name: "the last contender is served first",
     world: "lock",
     changes: [{

@@ -2,6 +2,7 @@
  * Knows the truth about the locks of a simulated world: what is on the keeper's disk. Judges what the contenders believe by it.
  * A grant is in force while its node is on the disk; of exclusive grants, only the oldest.
  */
+import { parseNodeInfo } from "../../../src/coordination/holder_info.ts";
 import { holderName, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
 import { messageOf } from "../../../src/errors.ts";
@@ -21,6 +22,11 @@ export interface LeaseInUse {
   checkedAt: number;
 }
 
+interface LockOracleOptions {
+  readonly isEager: boolean;
+  readonly sessionTimeoutMs: number;
+}
+
 export class LockOracle implements TreeObserver {
   readonly #world: SimWorld;
   readonly #tree: StoredTree;
@@ -32,11 +38,19 @@ export class LockOracle implements TreeObserver {
   readonly #changed = new Set<string>();
   /** Counts the commits that change grants. */
   #commits = 0;
+  /** Grants that an operator may delete. */
+  readonly #breakable = new Set<string>();
+  /** When the deletion of such a grant, and when a request to release one, was on the disk. */
+  readonly #deletedAtMs = new Map<string, number>();
+  readonly #askedAtMs = new Map<string, number>();
+  /** The longest time until a holder that runs knows that its lock was taken back, in milliseconds. */
+  readonly #toldMs: number;
 
-  constructor(world: SimWorld, tree: StoredTree, { isEager }: { readonly isEager: boolean }) {
+  constructor(world: SimWorld, tree: StoredTree, { isEager, sessionTimeoutMs }: LockOracleOptions) {
     this.#world = world;
     this.#tree = tree;
     this.#isEager = isEager;
+    this.#toldMs = 1.2 * sessionTimeoutMs + 2000;
     tree.observers.push(this);
   }
 
@@ -51,6 +65,7 @@ export class LockOracle implements TreeObserver {
     const used = { process, life: process.life, lease, checkedAt: -1 };
     if (!this.check(used)) return used;
     this.#inUse.add(used);
+    if (this.wasDeleted(lease.holderId)) return used; // the next holder may be there already
     const last = this.#lastTokens.get(lease.path) ?? 0n;
     const token = lease.fencingToken;
     if (lease.mode === "exclusive") {
@@ -89,6 +104,7 @@ export class LockOracle implements TreeObserver {
   check(used: LeaseInUse): boolean {
     const { process, lease } = used;
     if (!lease.isHeld()) return false;
+    if (this.#isTakenBack(used)) return true;
     if (used.checkedAt === this.#commits) return true;
     used.checkedAt = this.#commits;
     const grants = grantsOf(this.#tree, lease.path);
@@ -103,6 +119,28 @@ export class LockOracle implements TreeObserver {
     return true;
   }
 
+  /** An operator is about to delete this grant, or to ask for it. */
+  takesBack(holderPath: string): void {
+    this.#breakable.add(holderPath);
+  }
+
+  /** Whether an operator has deleted the grant of a contender, which may still be in the queue. */
+  wasDeleted(guid: string): boolean {
+    return [...this.#deletedAtMs.keys()].some((path) => parseHolder(nameOf(path))?.guid === guid);
+  }
+
+  /** Whether the grant was deleted by an operator. Fails the run if its holder, which runs, must know that, or that it was asked. */
+  #isTakenBack({ process, lease }: LeaseInUse): boolean {
+    const holderPath = pathOfGrant(lease);
+    const deletedAtMs = this.#deletedAtMs.get(holderPath);
+    const askedAtMs = lease.lost.aborted ? undefined : this.#askedAtMs.get(holderPath);
+    const sinceMs = deletedAtMs ?? askedAtMs ?? Infinity;
+    if (this.#world.nowMs > Math.max(sinceMs, process.runsSinceMs) + this.#toldMs) {
+      this.#world.fail("not told", `${process.name} holds ${holderPath}, which was taken back at ${sinceMs}`);
+    }
+    return deletedAtMs !== undefined;
+  }
+
   /** The token is the zxid of the grant's transaction. */
   #isTokenOf({ fencingToken }: Lease, { czxid }: ZNode): boolean {
     return fencingToken === czxid;
@@ -113,6 +151,11 @@ export class LockOracle implements TreeObserver {
     const at = path.indexOf("/h/");
     if (at === -1) return;
     const lock = path.slice(0, at);
+    const { nowMs } = this.#world;
+    if (after === undefined && this.#breakable.has(path)) this.#deletedAtMs.set(path, nowMs);
+    else if (after?.data?.length && !this.#askedAtMs.has(path) && parseNodeInfo(after.data).revoke !== null) {
+      this.#askedAtMs.set(path, nowMs);
+    }
     this.#changed.add(lock);
     this.#mark(lock, before, after);
   }
@@ -163,8 +206,12 @@ export function grantsOf(tree: StoredTree, lockPath: string): ZNode[] {
   return tree.childrenOf(`${lockPath}/h`).sort((left, right) => (left.czxid < right.czxid ? -1 : 1));
 }
 
-export function grantOf(tree: StoredTree, { path, mode, slot, holderId }: Lease): ZNode | undefined {
-  return tree.at(`${path}/h/${holderName({ mode, slot, guid: holderId })}`);
+export function grantOf(tree: StoredTree, lease: Lease): ZNode | undefined {
+  return tree.at(pathOfGrant(lease));
+}
+
+function pathOfGrant({ path, mode, slot, holderId }: Lease): string {
+  return `${path}/h/${holderName({ mode, slot, guid: holderId })}`;
 }
 
 /** Whether a grant is in force; `grants`: all of the lock, the oldest first. */

@@ -6,6 +6,7 @@ import type { Chance } from "../world/chance.ts";
 import { contenderProgram } from "./contender_program.ts";
 import { FenceOracle } from "./fence_oracle.ts";
 import { LockOracle } from "./lock_oracle.ts";
+import { operatorProgram } from "./operator_program.ts";
 import { QueueOracle } from "./queue_oracle.ts";
 
 interface LockWorldOptions extends RecipeWorldOptions {
@@ -16,6 +17,8 @@ interface LockWorldOptions extends RecipeWorldOptions {
   readonly priorities: readonly number[];
   readonly jobMsMax: number;
   readonly isEager: boolean;
+  /** An operator takes locks back. */
+  readonly hasOperator?: boolean;
   /** Holders write to a store that checks their locks. */
   readonly isFenced?: boolean;
 }
@@ -47,6 +50,7 @@ function drawOptions(chance: Chance, isElection: boolean): LockWorldOptions {
     flushMs: chance.oneOf([0.2, 2, 10]),
     quietMs: Math.max(60_000, 5 * sessionTimeoutMs),
     isSqlite: chance.is(0.1),
+    hasOperator: chance.fork("operator").is(0.25),
   };
 }
 
@@ -59,11 +63,13 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   const options = plan.options as unknown as LockWorldOptions;
   const shared = new RecipeWorld(plan, { log });
   const oracle = new LockOracle(shared.world, shared.tree, options);
-  const queue = new QueueOracle(shared.world, shared.tree);
+  const queue = new QueueOracle(shared.world, shared.tree, oracle);
   const names = Array.from({ length: options.locks }, (_, index) => `lock${index + 1}`);
   const fence = options.isFenced === true ? { fence: new FenceOracle(shared.world, shared.tree) } : {};
+  const contenders = Object.assign(shared, { oracle, queue, settings: { ...options, names }, ...fence });
   return await shared.run({
-    program: contenderProgram(Object.assign(shared, { oracle, queue, settings: { ...options, names }, ...fence })),
+    program: contenderProgram(contenders),
+    others: options.hasOperator === true ? { operator: operatorProgram(contenders) } : {},
     holder: () => oracle.holder,
     servedWithinMs: servedWithinMs(options),
     untilMs,

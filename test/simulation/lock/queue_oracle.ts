@@ -5,6 +5,7 @@
 import { type ContenderNode, parseContender, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../src/keeper/state/tree.ts";
 import { nameOf, type StoredTree, type TreeObserver } from "../stored_tree.ts";
+import type { LockOracle } from "./lock_oracle.ts";
 import type { SimWorld } from "../world/sim_world.ts";
 
 /** A lock whose nodes a commit changes. */
@@ -20,14 +21,16 @@ interface ChangedLock {
 export class QueueOracle implements TreeObserver {
   readonly #world: SimWorld;
   readonly #tree: StoredTree;
+  readonly #locks: LockOracle;
   readonly #changed = new Map<string, ChangedLock>();
   #granted: { readonly lock: string; readonly node: ZNode }[] = [];
   /** When each lock had several holders and contenders last. */
   readonly #contendedAtMs = new Map<string, number>();
 
-  constructor(world: SimWorld, tree: StoredTree) {
+  constructor(world: SimWorld, tree: StoredTree, locks: LockOracle) {
     this.#world = world;
     this.#tree = tree;
+    this.#locks = locks;
     tree.observers.push(this);
   }
 
@@ -79,7 +82,7 @@ export class QueueOracle implements TreeObserver {
       const other = parseContender(nameOf(node.path));
       if (other === null || holders.has(other.guid) || !comesBefore(other, own)) continue;
       if (own.mode === "shared" && other.mode === "shared") continue;
-      if (!isKnown(other, own, node.czxid < known.versionZxid)) continue;
+      if (!isKnown(other, own, node.czxid < known.versionZxid) || this.#locks.wasDeleted(other.guid)) continue;
       this.#world.fail("passed in the queue", `${own.name} is granted ${lock} before ${other.name}`);
     }
     this.#world.count("mark grant before later contenders", known.queue.length > 1 ? 1 : 0);
