@@ -74,4 +74,37 @@ export const cronMutants: readonly Mutant[] = [
     from: 140,
     seeds: 100,
   },
+  {
+    name: "a tick that failed is not tried again",
+    world: "cron",
+    changes: [{
+      file: decision,
+      from: "    retry: mayRetry ? { tickMs: run.tickMs, attempt: run.attempt + 1 } : null,",
+      to: "    retry: mayRetry && run.attempt > retriesMax ? { tickMs: run.tickMs, attempt: run.attempt + 1 } : null,",
+    }],
+    kinds: ["not tried again"],
+    seeds: 60,
+  },
+  {
+    name: "a tick is caught up however late it is",
+    world: "cron",
+    changes: [{
+      file: decision,
+      from: "nowMs - tickMs <= lateMsMax;",
+      to: "nowMs - tickMs <= lateMsMax * 1e6;",
+    }],
+    kinds: ["claimed too late"],
+    seeds: 20,
+  },
+  {
+    name: "a tick that waits for its lock is skipped",
+    world: "cron",
+    changes: [{
+      file: decision,
+      from: "    if (waits || facts.holders.length === 0) return",
+      to: "    if (facts.holders.length === 0) return",
+    }],
+    kinds: ["skipped"],
+    seeds: 20,
+  },
 ];

@@ -15,7 +15,13 @@ export interface CronJobFacts {
   readonly scheduleId: string;
   readonly periodMs: number;
   readonly retriesMax: number;
+  readonly overlap: "skip" | "wait";
+  /** A tick, and a further try of it, may begin this long after its time. */
+  readonly catchUpMs: number;
 }
+
+/** The longest time from the end of a try that failed to the next one, when there are no faults, in milliseconds. */
+const againMsMax = 2000;
 
 type OpenMark = { -readonly [Key in keyof TickMark]: TickMark[Key] };
 
@@ -104,23 +110,33 @@ export class CronOracle implements TreeObserver {
   read(name: string, records: readonly HistoryRecord[]): void {
     for (const record of records) {
       const job = this.#jobs.find(({ facts }) => facts.name === name && facts.scheduleId === record.schedule);
+      if (record.result === "skipped" && job?.facts.overlap === "wait") {
+        this.#world.fail("skipped", `tick ${record.tickMs} of ${name}, which waits for its lock`);
+      }
       job?.records.set(`${record.result} ${record.tickMs} ${record.untilMs} ${record.attempt} ${record.token}`, record);
     }
   }
 
   nodeChanges(before: ZNode | undefined, after: ZNode | undefined): void {
-    if (before !== undefined || after === undefined || !after.path.includes("/ticks/")) return;
+    if (after === undefined || !after.path.includes("/ticks/")) return;
     const [, name = "", id = ""] = /\/ticks\/([^/]+)\/([^/]+)$/.exec(after.path) ?? [];
     const job = this.#jobs.find(({ facts }) => facts.name === name && facts.scheduleId === id);
-    if (job !== undefined) {
-      job.registeredMs ??= parseTickState(after.data ?? new Uint8Array(), nameOf(after.path)).uptoMs;
-    }
+    if (job === undefined) return;
+    const { uptoMs, open } = parseTickState(after.data ?? new Uint8Array(), nameOf(after.path));
+    if (before === undefined) job.registeredMs ??= uptoMs;
+    if (open === null) return;
+    const lateMs = open.beganMs - open.tickMs;
+    if (lateMs <= job.facts.catchUpMs) return;
+    this.#world.fail(
+      "claimed too late",
+      `${name}, tick ${open.tickMs} try ${open.attempt} by ${open.host}, ${lateMs} ms late`,
+    );
   }
 
   committed(): void {}
 
-  /** Every tick up to this time of the servers must be accounted for. */
-  judge(untilMs: number): void {
+  /** Every tick up to this time of the servers must be accounted for. There were no faults since `calmMs`, in true time. */
+  judge(untilMs: number, calmMs: number): void {
     for (const { facts, marks, records, resets, registeredMs } of this.#jobs) {
       const { name, periodMs, retriesMax } = facts;
       if (registeredMs === null) {
@@ -132,6 +148,20 @@ export class CronOracle implements TreeObserver {
       for (const { result, count } of records.values()) this.#world.count(`mark recorded ${result}`, count);
       const [failure] = judgeTicks({ marks, records: [...records.values()], due, retriesMax, periodMs, resets });
       if (failure !== undefined) this.#world.fail("ticks", `${name}: ${failure}`);
+      this.#judgeFurtherTries(marks.filter(({ beganMs }) => beganMs >= calmMs), facts);
+    }
+  }
+
+  /** A try that fails is followed by another one, unless it was the last one, or too late, or the next tick came before it. */
+  #judgeFurtherTries(marks: readonly OpenMark[], { name, retriesMax, catchUpMs }: CronJobFacts): void {
+    if (catchUpMs < 60_000) return; // a tick may be too late by then
+    for (const [at, { result, attempt, tickMs, endedMs }] of marks.entries()) {
+      if (result !== "failed" || attempt > retriesMax || endedMs === null) continue;
+      const next = marks[at + 1];
+      if (next?.tickMs === tickMs) this.#world.count("mark tick tried again in time");
+      else if ((next?.beganMs ?? this.#world.nowMs) - endedMs > againMsMax) {
+        this.#world.fail("not tried again", `${name}, tick ${tickMs}, whose try ${attempt} failed at ${endedMs}`);
+      }
     }
   }
 
