@@ -132,6 +132,17 @@ export const mutants: readonly Mutant[] = [
     seeds: 100,
   },
   {
+    name: "an item that is given back is lost from the list",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/work_list.ts",
+      from: "    for (const one of [item, ...waiting]) this.#waiting.add(one);",
+      to: "    for (const one of waiting) this.#waiting.add(one);",
+    }],
+    kinds: ["items lost"],
+    seeds: 40,
+  },
+  {
     name: "what is believed of the records' containers is not corrected",
     world: "pool",
     changes: [{

@@ -2,6 +2,7 @@
 import { unknownHolder } from "../../../src/coordination/holder_info.ts";
 import type { PoolPath } from "../../../src/coordination/pool/pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions } from "../../../src/coordination/pool/pool_run_options.ts";
+import type { PoolCounts } from "../../../src/coordination/pool/work_list.ts";
 import { runPool } from "../../../src/coordination/pool/run_pool_items.ts";
 import { BatonError, messageOf } from "../../../src/errors.ts";
 import { sleep } from "../../../src/support/deadline.ts";
@@ -62,6 +63,7 @@ class SimPoolHost extends RecipeClient {
       const counts = await runPool(zk, componentName, this.#options(isQuiet, stop.signal));
       world.count("runs of a pool");
       world.log(() => `${name}: the run has ended: ${JSON.stringify(counts)}`);
+      this.#judgeCounts(counts);
       if (isQuiet && counts.busy + counts.remaining + counts.failed === 0) this.#shared.served.add(name);
     } catch (error) {
       world.log(() => `${name}: the run has failed: ${messageOf(error)}`);
@@ -73,6 +75,14 @@ class SimPoolHost extends RecipeClient {
       cancel();
       this.process.onResume = () => {};
     }
+  }
+
+  /** Each item of a list that does not change is done, failed, left to others, or left over. */
+  #judgeCounts(counts: PoolCounts): void {
+    const { isQuery, items } = this.#shared.settings;
+    const { done, failed, busy, skipped, remaining } = counts;
+    if (isQuery || done + failed + busy + skipped + remaining === items.length) return;
+    this.process.world.fail("items lost", `${this.process.name}: ${JSON.stringify(counts)}, of ${items.length} items`);
   }
 
   #options(isQuiet: boolean, stop: AbortSignal): PoolRunOptions {
