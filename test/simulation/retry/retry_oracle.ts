@@ -386,14 +386,14 @@ export class RetryOracle {
     message.endMs = this.world.nowMs;
   }
 
-  /** A message becomes too old when its next try would be later than the policy allows. */
-  #checkAge(id: string, { sinceMs }: KnownMessage, { process, tries, retryAfterMs, endMs }: SimTry): void {
+  /** A message becomes too old when its next try would be later than the policy allows. Call it when that is recorded. */
+  #checkAge(id: string, { sinceMs }: KnownMessage, { process, tries, retryAfterMs }: SimTry): void {
     const { policy } = this.#options;
     const { wallSteps, clockRate } = process.machine;
     if (
       policy.maxElapsedMs === null || sinceMs === Infinity || wallSteps.some(({ atMs }) => atMs >= sinceMs - acceptedMs)
     ) return;
-    const ageMs = ((endMs ?? this.world.nowMs) - sinceMs + acceptedMs) * clockRate;
+    const ageMs = (this.world.nowMs - sinceMs + acceptedMs) * clockRate;
     const delayMs = Math.max(plainDelayMs(policy, tries + 1), retryAfterMs);
     this.world.count("mark message too old");
     if (ageMs + delayMs >= policy.maxElapsedMs) return;
