@@ -13,6 +13,8 @@ export const invariants = {
   "old backlog revived": "a new subscription began before its time",
   "after unsubscribe": "a message came to who had unsubscribed",
   "missed untold": "a subscriber was passed over by retention, and not told by how much",
+  "given up too early": "retention gave up messages that it had to keep",
+  "left out by a seek": "a seek to the start left out a message that was there",
   "subscription lost": "a subscriber was told that it is not subscribed",
   "publisher order": "messages of one publisher are not in their order",
   gap: "a message was stored behind one of its publisher that had definitely failed",

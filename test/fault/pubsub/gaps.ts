@@ -75,3 +75,13 @@ export function isUntold(
   }
   return gone > missed;
 }
+
+/** Whether messages were given up though fewer than `least` newer ones can have been there. */
+export function isTooEarly({ before, answeredAt }: PassedOver, { byName }: TopicLog, least: number): boolean {
+  if (before === Infinity) return false;
+  let newer = 0;
+  for (const { id, invokedAt } of byName.values()) {
+    if (invokedAt < answeredAt && (id === null || id >= before)) newer++;
+  }
+  return newer < least;
+}

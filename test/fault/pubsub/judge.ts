@@ -6,6 +6,7 @@ import { Findings, invariants, type Violation } from "./findings.ts";
 import type { History, Operation, Sample } from "./history.ts";
 import { judgeNodes } from "./judge_nodes.ts";
 import { at, judgeOrder, logsOf, ReturnedPuts, type TopicLog } from "./judge_puts.ts";
+import { lastAskedOf } from "./judge_seeks.ts";
 import { judgeReader, type Reader } from "./judge_readers.ts";
 
 export interface Verdict {
@@ -55,14 +56,16 @@ export function grownBeyond(begin: Sample, end: Sample, limits = defaultLimits):
 /**
  * `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost.
  * `mayLose`: a fail-over of the database may lose what servers then name; otherwise nothing may be named.
- * `retains`: servers give messages up, and who was told so has lost nothing; `expiresAfterMs`: also without newer ones.
+ * `retains`: servers give messages up, and who was told so has lost nothing; `keeps`: at least so many of the newest remain;
+ * `expiresAfterMs`: also without newer ones.
  */
 export function judge(
   history: History,
   limits: BaselineLimits = defaultLimits,
-  { isDrained = true, retains = false, expiresAfterMs = Infinity, mayLose = false }: {
+  { isDrained = true, retains = false, keeps = 0, expiresAfterMs = Infinity, mayLose = false }: {
     readonly isDrained?: boolean;
     readonly retains?: boolean;
+    readonly keeps?: number;
     readonly expiresAfterMs?: number;
     readonly mayLose?: boolean;
   } = {},
@@ -76,14 +79,10 @@ export function judge(
     const returned = new ReturnedPuts(log);
     const stored = [...log.byName.values()].filter(({ id, outcome }) => id !== null || outcome === "ok");
     stored.sort((a, b) => (a.id ?? Infinity) - (b.id ?? Infinity) || 0);
+    const lastAsked = lastAskedOf(readers.get(topic) ?? []);
     for (const reader of readers.get(topic) ?? []) {
       const { deliveries, redelivered, named } = judgeReader(reader, {
-        stored,
-        returned,
-        findings,
-        isDrained,
-        retains,
-        expiresAfterMs,
+        ...{ stored, returned, lastAsked, findings, isDrained, retains, keeps, expiresAfterMs },
       });
       figures.deliveries += deliveries;
       figures.redelivered += redelivered;

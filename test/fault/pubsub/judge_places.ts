@@ -1,6 +1,6 @@
 /** Whether a subscriber is where it was put: what is next, whether it is subscribed, what it was passed over by. Pure. */
 import type { Findings } from "./findings.ts";
-import { isUntold, type PassedOver } from "./gaps.ts";
+import { isTooEarly, isUntold, type PassedOver } from "./gaps.ts";
 import type { At } from "./history.ts";
 import type { Reader } from "./judge_readers.ts";
 import { at } from "./judge_puts.ts";
@@ -54,13 +54,21 @@ export function judgePlaces(
   }
 }
 
-/** Whoever is passed over is told by how much. `seen`: all that ever came. */
-export function judgeGaps({ client, log }: Reader, { gaps, seen, findings }: {
+/**
+ * Whoever is passed over is told by how much, and by no more than retention gives up. `seen`: all that ever came; `keeps`: the number
+ * of the newest messages that retention keeps.
+ */
+export function judgeGaps({ client, log }: Reader, { gaps, seen, keeps, findings }: {
   readonly gaps: readonly PassedOver[];
   readonly seen: ReadonlySet<number>;
+  readonly keeps: number;
   readonly findings: Findings;
 }): void {
   for (const [place, gap] of gaps.entries()) {
+    if (isTooEarly(gap, log, keeps) && !log.lost.hasBetween(gap.behind, gap.before)) {
+      const say = () => `${client} got ${gap.before} of "${log.topic}" next, behind ${gap.behind}; ${keeps} are kept`;
+      findings.add("given up too early", say);
+    }
     const told = gaps.slice(0, place).filter((other) => other.before > gap.behind && other.behind < gap.before);
     if (!isUntold(gap, log, { had: seen, told })) continue;
     const { behind, before, missed } = gap;

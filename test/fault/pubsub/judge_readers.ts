@@ -4,6 +4,7 @@ import { type At, type Got, type History, type Operation } from "./history.ts";
 import { at, type PutMessage, type ReturnedPuts, type TopicLog } from "./judge_puts.ts";
 import { isToldGone, type PassedOver, passedOverOf, type Seek, seeksOf } from "./gaps.ts";
 import { judgeGaps, judgePlaces } from "./judge_places.ts";
+import { judgeSeeks } from "./judge_seeks.ts";
 import { type Subscription, subscriptionsOf } from "./subscriptions.ts";
 
 export interface ReaderFigures {
@@ -48,14 +49,18 @@ type Moment =
 /** `returned`: the topic's messages that were answered OK, by the time of that. */
 export function judgeReader(
   reader: Reader,
-  { stored, returned, findings, isDrained, retains, expiresAfterMs }: {
+  { stored, returned, lastAsked, findings, isDrained, retains, keeps, expiresAfterMs }: {
     readonly stored: readonly PutMessage[];
     readonly returned: ReturnedPuts;
+    /** When any subscriber asked last for what brought it each message. */
+    readonly lastAsked: ReadonlyMap<number, At>;
     readonly findings: Findings;
     /** Everybody had the time to have all. */
     readonly isDrained: boolean;
     /** Servers give up messages, and say so. */
     readonly retains: boolean;
+    /** The number of the newest messages that they keep. */
+    readonly keeps: number;
     /** A message may be gone so long after it was put. */
     readonly expiresAfterMs: number;
   },
@@ -66,7 +71,8 @@ export function judgeReader(
   judgePlaces(reader, { findings, retains });
   const seeks = seeksOf(reader.operations);
   const gaps = retains ? passedOverOf(reader.operations) : [];
-  judgeGaps(reader, { gaps, seen: pass.seen, findings });
+  judgeGaps(reader, { gaps, seen: pass.seen, keeps, findings });
+  judgeSeeks(reader, { lastAsked, gaps, findings });
   for (const [place, subscription] of subscriptions.entries()) {
     const what = { reader, subscription, isFirst: place === 0, had: pass.hadIn(subscription), seeks, gaps, retains };
     pass.figures.named += judgeSubscription(what, { stored, returned, findings, isDrained });

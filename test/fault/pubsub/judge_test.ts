@@ -10,7 +10,13 @@ import { hashOf, markedBody, nameIn, putOf } from "./marked_body.ts";
 import { Story } from "./story.ts";
 
 const count = dose({ gate: 50_000, full: 1_000_000 });
-const broken = (story: Story, how: { readonly retains?: boolean; readonly mayLose?: boolean } = {}): string[] =>
+interface How {
+  readonly retains?: boolean;
+  readonly keeps?: number;
+  readonly mayLose?: boolean;
+}
+
+const broken = (story: Story, how: How = {}): string[] =>
   judge(story.history, undefined, how).violations.map(({ invariant }) => invariant);
 /** alice is subscribed, and bob has put a1 and a2. */
 const told = () => new Story().subscribe("alice").put("bob", "a1", { ids: [1] }).put("bob", "a2", { ids: [2] });
@@ -164,6 +170,19 @@ const violations: Record<Invariant, () => Story> = {
     story.get("alice", ["a1:1", "a2:2"]);
     return story;
   },
+  "given up too early"() {
+    const story = told().put("bob", "a3", { ids: [3] }).put("bob", "a4", { ids: [4] });
+    story.get("alice", ["a1:1"]);
+    return story.passedOver("alice", 1, ["a4:4"], 2);
+  },
+  "left out by a seek"() {
+    const story = new Story().subscribe("alice").subscribe("carol").put("bob", "a1", { ids: [1] });
+    story.put("bob", "a2", { ids: [2] }).get("alice", ["a1:1", "a2:2"]);
+    story.seek("alice", "start");
+    story.get("alice", ["a2:2"]);
+    story.get("carol", ["a1:1", "a2:2"]);
+    return story;
+  },
   "after healing"() {
     const story = told().healed().put("bob", "a3", { outcome: "unknown" });
     story.get("alice", ["a1:1", "a2:2"]);
@@ -178,7 +197,8 @@ const violations: Record<Invariant, () => Story> = {
 
 for (const [invariant, story] of Object.entries(violations)) {
   test(`it is found that ${invariants[invariant as Invariant]}`, () => {
-    const found = broken(story(), { retains: invariant === "missed untold" });
+    const retains = invariant === "missed untold" || invariant === "given up too early";
+    const found = broken(story(), { retains, keeps: invariant === "given up too early" ? 2 : 0 });
     expect(found).toContain(invariant);
     // Where one thing cannot go wrong without another.
     const company: Partial<Record<Invariant, Invariant[]>> = {

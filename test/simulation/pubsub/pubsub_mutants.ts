@@ -210,4 +210,26 @@ export const pubsubMutants: readonly Mutant[] = [
     kinds: ["duplicated"],
     seeds: 40,
   },
+  {
+    name: "retention keeps one message, however many it is to keep",
+    world: "pubsub",
+    changes: [{
+      file: "src/pubsub/store/stored_topic.ts",
+      from: "topic.pendingAfter(oldest.last) >= retainMessages)",
+      to: "topic.pendingAfter(oldest.last) >= 1)",
+    }],
+    kinds: ["given up too early"],
+    seeds: 60,
+  },
+  {
+    name: "a seek to the start leaves the oldest message out",
+    world: "pubsub",
+    changes: [{
+      file: "src/pubsub/store/decide_read.ts",
+      from: 'seek.to === "start" ? log.firstId - 1 :',
+      to: 'seek.to === "start" ? log.firstId :',
+    }],
+    kinds: ["left out by a seek"],
+    seeds: 60,
+  },
 ];

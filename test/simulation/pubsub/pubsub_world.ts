@@ -328,6 +328,7 @@ class PubsubWorld {
     const { violations, puts, redelivered, missed } = judge(history, undefined, {
       isDrained: this.#isDone,
       retains,
+      keeps: this.#options.retainMessages,
     });
     world.count("mark put of unknown outcome", puts.unknown);
     world.count("mark message delivered again", redelivered);
