@@ -73,7 +73,7 @@ class FaultInForce {
       case "half open":
         return this.#breakConnections(fault.kind);
       case "cut": {
-        const others = [...this.#world.machines.values()].filter((machine) => machine !== this.#machine);
+        const others = this.#othersOf(fault.peer);
         const to = fault.direction === "from" ? [] : others.map((other) => [other, this.#machine] as const);
         const from = fault.direction === "to" ? [] : others.map((other) => [this.#machine, other] as const);
         for (const [one, other] of [...to, ...from]) network.cut(one, other);
@@ -127,6 +127,14 @@ class FaultInForce {
         faults.failing++;
         return this.#later(fault.forMs, () => void faults.failing--);
     }
+  }
+
+  #othersOf(peer: string | undefined): SimMachine[] {
+    if (peer === undefined) return [...this.#world.machines.values()].filter((machine) => machine !== this.#machine);
+    const machine = this.#targets.target(peer)?.machine;
+    if (machine === undefined || machine === this.#machine) return [];
+    this.#world.count("mark two roles cut off from each other");
+    return [machine];
   }
 
   #took(kind: Fault["kind"]): void {

@@ -9,7 +9,13 @@ export type Fault =
   & { readonly at: number; readonly target: string }
   & (
     | { readonly kind: "reset" | "half open" }
-    | { readonly kind: "cut"; readonly direction: "to" | "from" | "both"; readonly forMs: number }
+    /** `peer`: the process whose machine alone is cut off from the target's; all machines when left out. */
+    | {
+      readonly kind: "cut";
+      readonly direction: "to" | "from" | "both";
+      readonly forMs: number;
+      readonly peer?: string;
+    }
     | { readonly kind: "delay"; readonly addMs: number; readonly forMs: number }
     | { readonly kind: "kill" | "lose" | "stop" | "suspend"; readonly forMs: number }
     | { readonly kind: "wall step"; readonly byMs: number }

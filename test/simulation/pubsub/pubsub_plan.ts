@@ -89,7 +89,31 @@ export function drawPlan(seed: number): RunPlan {
   });
   if (options.forgets === true) return drawForgetting(chance.fork("stops"), { seed, options, servers, faults });
   const aimed = drawAimed(chance.fork("answers"), options, workers);
-  return { world: "pubsub", seed, options: { ...options }, faults: [...moved, ...aimed] };
+  const splits = drawSplits(chance.fork("two roles"), options, workers);
+  return { world: "pubsub", seed, options: { ...options }, faults: [...moved, ...aimed, ...splits] };
+}
+
+/** In some runs, two roles that cannot reach each other while both reach the keeper and all others. */
+function drawSplits(chance: Chance, options: PubsubWorldOptions, workers: readonly string[]): Fault[] {
+  const { quietMs, sessionTimeoutMs } = options;
+  if (chance.is(0.7)) return [];
+  const [servers, proxies] = [names("s", options.servers), names("p", options.proxies)];
+  const whole = (ms: number) => Math.round(ms * 1000) / 1000;
+  const faults: Fault[] = [];
+  for (let at = chance.between(0, 4000); at < quietMs; at += chance.between(1000, 6000)) {
+    const [left, right] = chance.oneOf([[servers, servers], [proxies, servers], [workers, proxies]] as const);
+    const forMs = whole(Math.min(quietMs - at, chance.between(sessionTimeoutMs / 6, 2 * sessionTimeoutMs)));
+    const direction = chance.oneOf(["to", "from", "both", "both"] as const);
+    faults.push({
+      at: whole(at),
+      kind: "cut",
+      target: chance.oneOf(left),
+      peer: chance.oneOf(right),
+      direction,
+      forMs,
+    });
+  }
+  return faults;
 }
 
 /** In some runs, power cuts of a client and of its server at the same time: what one has forgotten, the other must know. */

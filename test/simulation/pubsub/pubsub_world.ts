@@ -379,7 +379,12 @@ export const pubsubSimulation: Simulation = {
     ...["mark topic changed its owner", "mark move: moved", "mark server left", "mark message given up by retention"],
     ...["effect commit torn by a power cut", "effect commit kept by a power cut"],
     ...["effect commit not written by a killed process", "mark client state lost transactions"],
-    ...["mark client state lost", "mark topic given up", "mark topic judged as a log"],
+    ...[
+      "mark two roles cut off from each other",
+      "mark client state lost",
+      "mark topic given up",
+      "mark topic judged as a log",
+    ],
   ],
   gateSeeds: 20,
 };
