@@ -212,6 +212,14 @@ for (const [invariant, story] of Object.entries(violations)) {
   });
 }
 
+test("what a client gets after the loss of its state belongs to the subscription that it has renewed with a smaller session number", () => {
+  const story = new Story();
+  story.return(story.invoke({ client: "alice", do: "subscribe", session: 3 }), { outcome: "unknown" });
+  story.state("alice", "lost").subscribe("alice").put("bob", "a1", { ids: [1] }).put("bob", "a2", { ids: [2] });
+  story.get("alice", ["a1:1", "a2:2"]);
+  expect(broken(story)).toEqual([]);
+});
+
 test("what was not had may come again, marked, with its own id; what was had may not", () => {
   const killed = told();
   const n = killed.get("alice", ["a1:1", "a2:2"], { had: false });

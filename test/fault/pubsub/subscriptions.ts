@@ -25,8 +25,11 @@ export function subscriptionsOf(operations: readonly Operation[]): Subscription[
     const isOpen = last !== undefined && last.endFrom === Infinity;
     if (what === "subscribe") {
       const mustFrom = outcome === "ok" ? returnedAt : Infinity;
-      if (isOpen) last.mustFrom = Math.min(last.mustFrom, mustFrom);
-      else {
+      if (isOpen) {
+        last.mustFrom = Math.min(last.mustFrom, mustFrom);
+        // A client that has lost its state begins with session 1 again.
+        last.session = Math.min(last.session, session);
+      } else {
         const isSure = last === undefined || last.endBy < invokedAt;
         found.push({ begin: invokedAt, mustFrom, endFrom: Infinity, endBy: Infinity, isSure, session });
       }
