@@ -135,8 +135,11 @@ export class CronOracle implements TreeObserver {
 
   committed(): void {}
 
-  /** Every tick up to this time of the servers must be accounted for. There were no faults since `calmMs`, in true time. */
-  judge(untilMs: number, calmMs: number): void {
+  /**
+   * Every tick up to this time of the servers must be accounted for. `calm`: the time, in true time, in which there were no faults, and
+   * hosts that followed the schedules; null: jobs had to wait for each other's slots.
+   */
+  judge(untilMs: number, calm: { readonly fromMs: number; readonly untilMs: number } | null): void {
     for (const { facts, marks, records, resets, registeredMs } of this.#jobs) {
       const { name, periodMs, retriesMax } = facts;
       if (registeredMs === null) {
@@ -148,18 +151,26 @@ export class CronOracle implements TreeObserver {
       for (const { result, count } of records.values()) this.#world.count(`mark recorded ${result}`, count);
       const [failure] = judgeTicks({ marks, records: [...records.values()], due, retriesMax, periodMs, resets });
       if (failure !== undefined) this.#world.fail("ticks", `${name}: ${failure}`);
-      this.#judgeFurtherTries(marks.filter(({ beganMs }) => beganMs >= calmMs), facts);
+      // A further try finds the lock busy while another schedule of the same name has it, and is looked at again later.
+      const isAlone = this.#jobs.filter(({ facts: other }) => other.name === name).length === 1;
+      if (isAlone && calm !== null) {
+        this.#judgeFurtherTries(marks.filter(({ beganMs }) => beganMs >= calm.fromMs), facts, calm.untilMs);
+      }
     }
   }
 
   /** A try that fails is followed by another one, unless it was the last one, or too late, or the next tick came before it. */
-  #judgeFurtherTries(marks: readonly OpenMark[], { name, retriesMax, catchUpMs }: CronJobFacts): void {
+  #judgeFurtherTries(
+    marks: readonly OpenMark[],
+    { name, retriesMax, catchUpMs }: CronJobFacts,
+    untilMs: number,
+  ): void {
     if (catchUpMs < 60_000) return; // a tick may be too late by then
     for (const [at, { result, attempt, tickMs, endedMs }] of marks.entries()) {
       if (result !== "failed" || attempt > retriesMax || endedMs === null) continue;
       const next = marks[at + 1];
       if (next?.tickMs === tickMs) this.#world.count("mark tick tried again in time");
-      else if ((next?.beganMs ?? this.#world.nowMs) - endedMs > againMsMax) {
+      else if (Math.min(next?.beganMs ?? Infinity, untilMs) - endedMs > againMsMax) {
         this.#world.fail("not tried again", `${name}, tick ${tickMs}, whose try ${attempt} failed at ${endedMs}`);
       }
     }

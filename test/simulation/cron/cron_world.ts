@@ -89,11 +89,11 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
     ),
     holder: () => oracle.holder,
     servedWithinMs: followMs - options.quietMs + 3 * options.sessionTimeoutMs + 20_000,
-    atServed: () =>
-      oracle.judge(
-        (servers()?.wallMs() ?? 0) - (world.nowMs - options.quietMs) + longestMs,
-        options.quietMs + 2 * options.sessionTimeoutMs + pauseMsMax,
-      ),
+    atServed: () => {
+      const calm = { fromMs: options.quietMs + 2 * options.sessionTimeoutMs + pauseMsMax, untilMs: followMs };
+      const servedMs = (servers()?.wallMs() ?? 0) - (world.nowMs - options.quietMs) + longestMs;
+      oracle.judge(servedMs, options.slots < lines.length ? null : calm);
+    },
     untilMs,
   });
 }

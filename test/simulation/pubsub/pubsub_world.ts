@@ -34,6 +34,8 @@ const proxyPort = 7000;
 const wallStartMs = 1_800_000_000_000;
 /** The longest time until everything that was put is had, when there are no faults, in milliseconds. */
 const drainMs = 90_000;
+/** A server that has found its disk full takes no writes for so long, in milliseconds. */
+const fullMs = 1000;
 /** How long clients work after everything is healed, in milliseconds. */
 const healedMs = 2000;
 const lookMs = 100;
@@ -114,7 +116,9 @@ class PubsubWorld {
     const { quietMs } = this.#options;
     world.after(quietMs, () => this.#isCalm = true);
     // A request of a client's earlier life takes over its later one when it arrives.
-    world.after(arrivalMs(this.#plan.faults, quietMs), () => {
+    const { faults } = this.#plan;
+    const wasFull = faults.some((fault) => fault.kind === "disk full" && fault.at + fault.forMs > quietMs - fullMs);
+    world.after(Math.max(arrivalMs(faults, quietMs), wasFull ? quietMs + fullMs : 0), () => {
       this.#endWhenDone(quietMs + drainMs);
     });
     try {

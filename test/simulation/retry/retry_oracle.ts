@@ -247,7 +247,9 @@ export class RetryOracle {
   }
 
   /** A try by HTTP has ended: not much later than its lease. A process that was suspended sees the end when it renews the next time. */
-  checkLease({ name, clock, machine, runsSinceMs }: SimProcess, id: string, lease: TryLease): void {
+  checkLease({ id, process, life }: SimTry, lease: TryLease): void {
+    const { name, clock, machine, runsSinceMs } = process;
+    if (process.life !== life) return;
     const lateMs = clock.now() - lease.endMs();
     const runsForMs = this.world.nowMs - Math.max(runsSinceMs, machine.wokenAtMs);
     if (lateMs < lateMsMax || runsForMs < lateMsMax + lease.sessionTimeoutMs / 2) return;
