@@ -143,6 +143,17 @@ export const mutants: readonly Mutant[] = [
     seeds: 40,
   },
   {
+    name: "an item that failed is tried once less than it may",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/run_pool_items.ts",
+      from: "attempt > this.#options.retries;",
+      to: "attempt >= this.#options.retries;",
+    }],
+    kinds: ["not tried again"],
+    seeds: 40,
+  },
+  {
     name: "what is believed of the records' containers is not corrected",
     world: "pool",
     changes: [{

@@ -157,4 +157,15 @@ export const barrierMutants: readonly Mutant[] = [
     from: 17,
     seeds: 60,
   },
+  {
+    name: "a wait for a barrier ends after half of its time",
+    world: "barrier",
+    changes: [{
+      file: "src/coordination/barrier/enter_barrier.ts",
+      from: 'wait === "forever" ? undefined : wait, { signal,',
+      to: 'wait === "forever" ? undefined : wait / 2, { signal,',
+    }],
+    kinds: ["wait too short"],
+    seeds: 20,
+  },
 ];

@@ -97,15 +97,18 @@ class SimParticipant extends RecipeClient {
     const sinceMs = world.nowMs;
     using ends = this.#ends();
     if (settings.hasOperator === true && this.chance.is(0.2)) void this.#deleteResponse(zk, ends.signal);
+    const wait = isOther ? 2000 : this.#wait();
+    const startedMs = clock.now();
     try {
       return await enterBarrier(this.#observed(zk), barrierName, {
         clock,
         parties: settings.parties + (isOther ? 1 : 0),
         onMemberLost: settings.onLost,
-        wait: isOther ? 2000 : this.#wait(),
+        wait,
         signal: ends.signal,
       });
     } catch (error) {
+      this.#judgeWait(error, { startedMs, wait });
       world.log(() => `${this.process.name} was not started: ${messageOf(error)}`);
       if (error === stopped || isCode(error, "LOCK_LOST")) return null;
       if (isCode(error, "BARRIER_TIMEOUT", "BARRIER_BROKEN", "LIMIT_MISMATCH")) {
@@ -118,6 +121,13 @@ class SimParticipant extends RecipeClient {
       if (!isExpected(error) || zk.session.ended.aborted) throw error;
       return null;
     }
+  }
+
+  #judgeWait(error: unknown, { startedMs, wait }: { readonly startedMs: number; readonly wait: unknown }): void {
+    const { clock, world, name } = this.process;
+    const waitedMs = clock.now() - startedMs;
+    if (!isCode(error, "BARRIER_TIMEOUT") || waitedMs >= Number(wait)) return;
+    world.fail("wait too short", `${name} waited ${waitedMs} ms of ${wait}: ${messageOf(error)}`);
   }
 
   /** The client, which reports the names that it has received. */

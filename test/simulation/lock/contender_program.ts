@@ -44,6 +44,8 @@ export function contenderProgram(shared: ContenderWorld): SimProgram {
 
 class SimContender extends RecipeClient {
   readonly #shared: ContenderWorld;
+  /** How long the last request was to wait. */
+  #lastWait: "forever" | "none" | number = "none";
 
   constructor(process: SimProcess, shared: ContenderWorld) {
     super(process, shared);
@@ -81,12 +83,18 @@ class SimContender extends RecipeClient {
   async #acquire(zk: ZooKeeper): Promise<Lease | null> {
     const { isElection, names } = this.#shared.settings;
     const name = this.chance.oneOf(names);
-    const startedMs = this.process.world.nowMs;
+    const { world, clock } = this.process;
+    const [startedMs, sinceMs] = [world.nowMs, clock.now()];
     try {
       return isElection ? await this.#campaign(zk, name) : await this.#lock(zk, name);
     } catch (error) {
       if (!isExpected(error) || zk.session.ended.aborted) throw error;
-      if (error instanceof BatonError && error.code === "LOCK_BUSY") {
+      if (!(error instanceof BatonError)) return null;
+      const waitedMs = clock.now() - sinceMs;
+      if (error.code === "LOCK_TIMEOUT" && waitedMs < Number(this.#lastWait)) {
+        world.fail("wait too short", `${this.process.name} waited ${waitedMs} ms of ${this.#lastWait}`);
+      }
+      if (error.code === "LOCK_BUSY") {
         const { lock } = isElection ? electionPath(name) : lockPath(name);
         this.#shared.queue.saidBusy(this.process.name, lock, startedMs);
       }
@@ -107,8 +115,8 @@ class SimContender extends RecipeClient {
 
   #wait(): "forever" | "none" | number {
     const { sessionTimeoutMs } = this.#shared.settings;
-    if (this.#shared.isQuiet()) return "forever";
-    return this.chance.oneOf(["forever", "forever", "none", 50, 2000, sessionTimeoutMs * 2] as const);
+    const waits = ["forever", "forever", "none", 50, 2000, sessionTimeoutMs * 2] as const;
+    return this.#lastWait = this.#shared.isQuiet() ? "forever" : this.chance.oneOf(waits);
   }
 
   async #lock(zk: ZooKeeper, name: string): Promise<Lease> {

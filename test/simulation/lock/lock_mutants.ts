@@ -385,4 +385,15 @@ export const lockMutants: readonly Mutant[] = [
     kinds: ["lost write"],
     seeds: 20,
   },
+  {
+    name: "a wait for a lock ends after half of its time",
+    world: "lock",
+    changes: [{
+      file: "src/coordination/lock/acquire_lock.ts",
+      from: "    return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });",
+      to: "    return waitLimit(this.#clock, waitMs && waitMs / 2, { sinceMs: this.#startedMs });",
+    }],
+    kinds: ["wait too short"],
+    seeds: 20,
+  },
 ];

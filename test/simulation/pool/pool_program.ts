@@ -41,6 +41,8 @@ const rememberMs = 1e9;
 
 class SimPoolHost extends RecipeClient {
   readonly #shared: PoolWorld;
+  /** Items of the run whose last try has failed, and which must be tried again. */
+  readonly #failed = new Set<string>();
   #list: ListedItems = { items: [], atMs: 0 };
 
   constructor(process: SimProcess, shared: PoolWorld) {
@@ -77,9 +79,12 @@ class SimPoolHost extends RecipeClient {
     }
   }
 
-  /** Each item of a list that does not change is done, failed, left to others, or left over. */
+  /** Each item of a list that does not change is done, failed, left to others, or left over. What failed was tried again. */
   #judgeCounts(counts: PoolCounts): void {
     const { isQuery, items } = this.#shared.settings;
+    if (this.#failed.size > 0) {
+      this.process.world.fail("not tried again", `${this.process.name}: ${[...this.#failed].join(", ")}`);
+    }
     const { done, failed, busy, skipped, remaining } = counts;
     if (isQuery || done + failed + busy + skipped + remaining === items.length) return;
     this.process.world.fail("items lost", `${this.process.name}: ${JSON.stringify(counts)}, of ${items.length} items`);
@@ -94,16 +99,22 @@ class SimPoolHost extends RecipeClient {
     const total = limit === 0 ? null : limit;
     const jobs = chance.whole(1, 3);
     let running = 0;
+    let retries = 0;
     const run = async (job: PoolJob) => {
       if (++running > jobs) process.world.fail("too many jobs", `${process.name} runs ${running} of ${jobs}`);
-      return await this.#runJob(job, total).finally(() => running--);
+      this.#failed.delete(job.item);
+      const end = await this.#runJob(job, total).finally(() => running--);
+      const mayRunAgain = end.result === "failed" && end.mayRetry && job.lease.isHeld() && !stop.aborted;
+      if (mayRunAgain && job.attempt <= retries) this.#failed.add(job.item);
+      return end;
     };
+    this.#failed.clear();
     return {
       path,
       jobs,
       total,
       loop: isQuiet || chance.is(0.6),
-      retries: chance.oneOf([0, 0, 1]),
+      retries: retries = chance.oneOf([0, 0, 1]),
       rememberMs: isRemembered ? rememberMs : null,
       wait: isQuiet ? "forever" : chance.oneOf(["forever", "none", 2000, { whileChoosingMs: 5000 }] as const),
       list: () => isQuery ? this.#query() : Promise.resolve(settings.items),

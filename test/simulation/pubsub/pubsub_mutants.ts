@@ -171,8 +171,8 @@ export const pubsubMutants: readonly Mutant[] = [
     world: "pubsub",
     changes: [{ file: engine, from: "      if (next <= last) this.#mustCommit = true;\n", to: "" }],
     kinds: ["duplicated", "same last"],
-    from: 19,
-    seeds: 40,
+    from: 1045,
+    seeds: 60,
   },
   {
     name: "a server has in memory only what a subscriber has had",

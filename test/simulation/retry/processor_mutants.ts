@@ -87,4 +87,26 @@ export const processorMutants: readonly Mutant[] = [
     kinds: ["content changed"],
     seeds: 20,
   },
+  {
+    name: "delays are twice as long as the policy says",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_policy.ts`,
+      from: "Math.max(wanted",
+      to: "Math.max(2 * wanted",
+    }],
+    kinds: ["next try too late"],
+    seeds: 20,
+  },
+  {
+    name: "a message is tried at a time at which it is too old",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_policy.ts`,
+      from: "atMs > sinceMs + maxElapsedMs)",
+      to: "nowMs > sinceMs + maxElapsedMs)",
+    }],
+    kinds: ["next try too late"],
+    seeds: 100,
+  },
 ];

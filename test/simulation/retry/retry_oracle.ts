@@ -15,6 +15,7 @@ import { type MessageLife, messageStates } from "../../../src/retry/queue/messag
 import type { SimProcess } from "../world/sim_process.ts";
 import type { SimWorld } from "../world/sim_world.ts";
 import { LetterRuns } from "./letter_sinks.ts";
+import { leastDelayMs, slackMs, whyTooLate, whyTooOldTooEarly } from "./policy_judge.ts";
 import type { RetryDisk } from "./retry_disk.ts";
 
 export interface SimTry {
@@ -68,12 +69,6 @@ export interface OracleOptions {
   readonly concurrency: number;
 }
 
-/** Timers of processes are exact to this, in milliseconds. */
-const slackMs = 1.5;
-
-/** The longest time from the acceptance of a message to the answer of the store, in milliseconds. */
-const acceptedMs = 3000;
-
 /** The longest time after the end of a lease until its tries have ended, in milliseconds. */
 const lateMsMax = 1000;
 
@@ -89,6 +84,8 @@ export class RetryOracle {
   #pausedUntilMs = -Infinity;
   /** When the pause that is in force was on the disk; null without one. */
   #pausedSinceMs: number | null = null;
+  /** The end of the lease of each processor, as the store has it: on the boot clock. */
+  readonly #leaseEndMs = new Map<number, number>();
   /** When messages were taken back from processors whose leases had ended. */
   readonly #reclaimsMs: number[] = [];
 
@@ -246,11 +243,15 @@ export class RetryOracle {
     return started;
   }
 
-  /** A try by HTTP has ended: not much later than its lease. A process that was suspended sees the end when it renews the next time. */
-  checkLease({ id, process, life }: SimTry, lease: TryLease): void {
-    const { name, clock, machine, runsSinceMs } = process;
-    if (process.life !== life) return;
-    const lateMs = clock.now() - lease.endMs();
+  /**
+   * A try by HTTP has ended: not much later than its lease, as the store has its end. A process that was suspended sees the end when it
+   * renews the next time.
+   */
+  checkLease({ id, process, life }: SimTry, lease: TryLease, bootMs: number): void {
+    const { name, machine, runsSinceMs } = process;
+    const endMs = this.#leaseEndMs.get(Number(lease.sessionId));
+    if (process.life !== life || endMs === undefined) return;
+    const lateMs = bootMs - endMs;
     const runsForMs = this.world.nowMs - Math.max(runsSinceMs, machine.wokenAtMs);
     if (lateMs < lateMsMax || runsForMs < lateMsMax + lease.sessionTimeoutMs / 2) return;
     this.world.fail("tried beyond its lease", `${id} by ${name}, for ${lateMs.toFixed(0)} ms`);
@@ -343,6 +344,12 @@ export class RetryOracle {
         if (Number(count) > 0) this.#reclaimsMs.push(askedMs);
         return count;
       }
+      if (name === "register" || name === "renew") {
+        const answer = await store.call(name, ...values);
+        const [owner, endMs] = name === "renew" ? values : [answer, values[1]];
+        if (answer !== false) this.#leaseEndMs.set(Number(owner), Number(endMs));
+        return answer;
+      }
       if (name !== "finish") return await store.call(name, ...values);
       const [report] = values as Parameters<StoreMethods["finish"]>;
       const newest = this.#newestFence(report.seq);
@@ -367,7 +374,8 @@ export class RetryOracle {
   }
 
   /** `newest`: the fencing number of the last try that had started when the result was reported. */
-  #finished({ seq, fence }: TryReport, newest: number, { state, tries, reason }: MessageLife): void {
+  #finished({ seq, fence, nowMs, end }: TryReport, newest: number, life: MessageLife): void {
+    const { state, tries, reason } = life;
     const [id, message] = this.#bySeq(seq) ?? [];
     if (id === undefined || message === undefined) {
       // A message of a submission that failed, and was stored, may be given back without a try.
@@ -378,7 +386,16 @@ export class RetryOracle {
     this.world.log(() => `recorded ${id}, fence ${fence}: ${state} after ${tries} tries`);
     if (fence < newest) this.world.fail("stale result counted", `${id}: ${fence}, after ${newest}`);
     if (fence < message.fence) return; // the answer was read late
-    if (reason === "too_old" && own !== undefined) this.#checkAge(id, message, own);
+    const { policy } = this.#options;
+    if (state === "waiting" && end !== null) {
+      const late = whyTooLate(policy, life, { nowMs, retryAfterMs: end.retryAfterMs ?? 0 });
+      if (late !== null) this.world.fail("next try too late", `${id}: ${late}`);
+    }
+    if (reason === "too_old" && own !== undefined) {
+      this.world.count("mark message too old");
+      const early = whyTooOldTooEarly(policy, { ...message, recordedMs: this.world.nowMs }, own);
+      if (early !== null) this.world.fail("too old too early", `${id}: ${early}`);
+    }
     // A redrive may have come between the record and its answer.
     if (state === "waiting" || (message.isTouched && state !== "done")) return;
     if (state === "done" && (own?.answer === null || own === undefined)) {
@@ -386,20 +403,6 @@ export class RetryOracle {
     }
     message.end = state;
     message.endMs = this.world.nowMs;
-  }
-
-  /** A message becomes too old when its next try would be later than the policy allows. Call it when that is recorded. */
-  #checkAge(id: string, { sinceMs }: KnownMessage, { process, tries, retryAfterMs }: SimTry): void {
-    const { policy } = this.#options;
-    const { wallSteps, clockRate } = process.machine;
-    if (
-      policy.maxElapsedMs === null || sinceMs === Infinity || wallSteps.some(({ atMs }) => atMs >= sinceMs - acceptedMs)
-    ) return;
-    const ageMs = (this.world.nowMs - sinceMs + acceptedMs) * clockRate;
-    const delayMs = Math.max(plainDelayMs(policy, tries + 1), retryAfterMs);
-    this.world.count("mark message too old");
-    if (ageMs + delayMs >= policy.maxElapsedMs) return;
-    this.world.fail("too old too early", `${id} after ${ageMs.toFixed(0)} ms, with a delay of ${delayMs} ms`);
   }
 
   /** Judges the store at the end. `rows`: of all messages; `letters`: ids of dead letters that were delivered, null if none are sent. */
@@ -477,21 +480,4 @@ function withoutStopped(tries: readonly SeenTry[]): SeenTry[] {
     const next = tries[at + 1];
     return next !== undefined && (one.endMs ?? Infinity) > next.startMs ? { ...one, endMs: next.startMs } : one;
   });
-}
-
-/** The least delay after this many tries that the policy allows, in milliseconds. */
-function leastDelayMs(policy: RetryPolicy, tries: number): number {
-  const { jitter } = policy;
-  return plainDelayMs(policy, tries) * (jitter === "none" ? 1 : jitter === "equal" ? 0.5 : 0);
-}
-
-/** The delay after this many tries without jitter, in milliseconds. */
-function plainDelayMs({ backoff, intervalMs, delaysMs, maxDelayMs }: RetryPolicy, tries: number): number {
-  const plain = {
-    fixed: intervalMs,
-    linear: intervalMs * tries,
-    exponential: intervalMs * 2 ** (tries - 1),
-    list: delaysMs[Math.min(tries, delaysMs.length) - 1] ?? 0,
-  }[backoff];
-  return Math.min(plain, maxDelayMs);
 }

@@ -265,7 +265,7 @@ function watchedTarget(
       process.whenDead(() => oracle.ended(seen, null));
       const result = await http.deliver(message, lease);
       oracle.ended(seen, statusOf(result), result);
-      oracle.checkLease(seen, lease);
+      oracle.checkLease(seen, lease, bootOf(process).nowMs());
       return result;
     },
   };
