@@ -1,4 +1,4 @@
-/** Known defects of processors and of what they store: too many tries at once, tries beyond a lease, messages that end too early. */
+/** Known defects of processors and of what they store: too many tries at the same time, tries beyond a lease, messages that end too early. */
 import type { Mutant } from "../mutant_table.ts";
 
 const queue = "src/retry/queue";
@@ -28,14 +28,14 @@ export const processorMutants: readonly Mutant[] = [
     seeds: 100,
   },
   {
-    name: "a processor tries three messages more at once than it may",
+    name: "a processor tries three messages more at the same time than it may",
     world: "retry",
     changes: [{
       file: "src/retry/processor/retry_processor.ts",
       from: '(order === "fifo" ? 1 : concurrency)',
       to: '(order === "fifo" ? 1 : concurrency + 3)',
     }],
-    kinds: ["too many tries at once"],
+    kinds: ["too many tries at the same time"],
     seeds: 20,
   },
   {

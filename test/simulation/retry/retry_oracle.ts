@@ -261,8 +261,10 @@ export class RetryOracle {
     const { concurrency } = this.#options;
     const isOwn = (one: SimTry) => one.endMs === null && one.process === process && one.life === process.life;
     const open = [...this.#messages.values()].reduce((sum, { tries }) => sum + tries.filter(isOwn).length, 1);
-    if (open > concurrency) this.world.fail("too many tries at once", `${process.name}: ${open}, of ${concurrency}`);
-    if (open === concurrency && open > 1) this.world.count("mark as many tries at once as allowed");
+    if (open > concurrency) {
+      this.world.fail("too many tries at the same time", `${process.name}: ${open}, of ${concurrency}`);
+    }
+    if (open === concurrency && open > 1) this.world.count("mark as many tries at the same time as allowed");
   }
 
   /** Whether a try runs. What a stopped or suspended process has asked by HTTP is open until it looks at its lease: no other can end it. */
