@@ -4,7 +4,7 @@ import type { Clock } from "../../support/clock.ts";
 import { ItemRecords } from "./item_records.ts";
 import { CompletionLog } from "./completion_log.ts";
 import type { PoolPath } from "./pool_path.ts";
-import { nullIfRefused, retryOnConnectionLoss } from "../request_errors.ts";
+import { nullIfRefused, readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
 
 /**
  * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are not affected, and
@@ -19,7 +19,9 @@ export async function clearPoolResults(
   let count = 0;
   const again = (work: () => Promise<number>) =>
     retryOnConnectionLoss(zk, async () => void (count += await work()), { clock });
-  await retryOnConnectionLoss(zk, () => records.clearEnded(named), { clock });
+  // A server that is behind may still show the items of a run that has ended as running ones.
+  const clearEnded = () => readAfterSync(zk, path.own, () => records.clearEnded(named));
+  await retryOnConnectionLoss(zk, clearEnded, { clock });
   if (named !== null) await again(() => memory.clearItems(named));
   else {
     await again(() => memory.clearAll());
