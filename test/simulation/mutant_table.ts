@@ -140,6 +140,7 @@ export const mutants: readonly Mutant[] = [
       to: "    for (const one of waiting) this.#waiting.add(one);",
     }],
     kinds: ["items lost"],
+    from: 34,
     seeds: 40,
   },
   {

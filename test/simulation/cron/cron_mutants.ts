@@ -83,6 +83,7 @@ export const cronMutants: readonly Mutant[] = [
       to: "    retry: mayRetry && run.attempt > retriesMax ? { tickMs: run.tickMs, attempt: run.attempt + 1 } : null,",
     }],
     kinds: ["not tried again"],
+    from: 33,
     seeds: 60,
   },
   {

@@ -103,6 +103,7 @@ export const lockMutants: readonly Mutant[] = [
       to: "        return;",
     }],
     kinds: ["not told"],
+    from: 73,
     seeds: 100,
   },
   {
@@ -114,6 +115,7 @@ export const lockMutants: readonly Mutant[] = [
       to: "      if (revoke === null || this.#kind !== this.name) return;",
     }],
     kinds: ["not told"],
+    from: 27,
     seeds: 100,
   },
   {

@@ -219,6 +219,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: "topic.pendingAfter(oldest.last) >= 1)",
     }],
     kinds: ["given up too early"],
+    from: 25,
     seeds: 60,
   },
   {
@@ -230,6 +231,7 @@ export const pubsubMutants: readonly Mutant[] = [
       to: 'seek.to === "start" ? log.firstId :',
     }],
     kinds: ["left out by a seek"],
+    from: 19,
     seeds: 60,
   },
 ];

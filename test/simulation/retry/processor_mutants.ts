@@ -47,6 +47,7 @@ export const processorMutants: readonly Mutant[] = [
       to: "atMs > sinceMs + maxElapsedMs / 4)",
     }],
     kinds: ["too old too early"],
+    from: 14,
     seeds: 100,
   },
   {
@@ -74,6 +75,7 @@ export const processorMutants: readonly Mutant[] = [
     const key`,
     }],
     kinds: ["judge"],
+    from: 27,
     seeds: 100,
   },
   {
@@ -107,6 +109,7 @@ export const processorMutants: readonly Mutant[] = [
       to: "nowMs > sinceMs + maxElapsedMs)",
     }],
     kinds: ["next try too late"],
+    from: 41,
     seeds: 100,
   },
 ];
