@@ -22,8 +22,8 @@ export class SessionClock {
 
   /** A request may be read before the tick that notices the stall: its session must not get the time of the stall in addition. */
   now(): number {
-    const elapsedMs = this.#clock.now() - this.#lastTickMs;
-    return this.#lastTickMs + elapsedMs - this.#lateMs(elapsedMs) - this.#stalledMs;
+    const nowMs = this.#clock.now();
+    return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;
   }
 
   /** Compares the time since the last tick with the interval. `diskStalled`: no request could be executed meanwhile. */

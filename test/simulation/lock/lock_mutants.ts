@@ -178,8 +178,8 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       file: "src/keeper/state/session_clock.ts",
-      from: "    return this.#lastTickMs + elapsedMs - this.#lateMs(elapsedMs) - this.#stalledMs;",
-      to: "    return this.#lastTickMs + elapsedMs - this.#stalledMs;",
+      from: "    return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;",
+      to: "    return nowMs - this.#stalledMs;",
     }],
     kinds: ["session ended late"],
     from: 70_000_203,
