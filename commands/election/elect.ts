@@ -25,7 +25,7 @@ import { outerHolderIds } from "../job/held_job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import type { RecordedHold } from "../job/recorded_hold.ts";
 import { ReportFacts, runReported } from "../job/reported.ts";
-import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
+import { openSession, warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { reportOutages, showProgress } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { type SignalSource, StoppedBySignal, stopSignals } from "../../src/process/supervise/signal_source.ts";
@@ -64,10 +64,12 @@ class ElectionRun {
     this.#io = io;
     this.#facts = facts;
     this.#place = place;
+    const { clock, connect } = this.#deps;
+    const { quiet, name } = options;
     this.#candidate = new CandidateSession({
-      connect: this.#deps.connect,
+      connect: (to) => openSession(connect, to, { isPatient: false, io, clock, quiet, what: `election "${name}"` }),
       options: place.connect,
-      clock: this.#deps.clock,
+      clock,
       isPatient: options.values.restart !== "never",
       onOpened: (zk, isFirst) => this.#onSessionOpened(zk, isFirst),
       onUnreachable: (why) => this.#print(`${why}; retrying`),

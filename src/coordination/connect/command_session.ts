@@ -14,7 +14,7 @@ import { Event } from "../../support/event.ts";
 /** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };
 
-/** A call without a limit for connecting tells after this time that no server responds. Milliseconds. */
+/** A call tells after this time that no server responds. Milliseconds. */
 const noticeMs = 2000;
 
 interface ConnectLimits {
@@ -46,8 +46,8 @@ export function waitsForServer(waitMs: number | undefined, { connectTimeout, con
 }
 
 /**
- * Connects. With `isPatient` it does so without a time limit, until the signal of the options aborts, and reports on stderr that
- * no server responds.
+ * Connects, and reports on stderr when no server responds. With `isPatient` there is no time limit: it connects until the signal of the
+ * options aborts.
  */
 export async function openSession(
   connect: (options: ConnectOptions) => Promise<ZooKeeper>,
@@ -57,18 +57,19 @@ export async function openSession(
     readonly io: Io;
     readonly clock: Clock;
     readonly quiet: boolean;
-    /** Purpose of the wait, for the message. */
+    /** Purpose of the wait, for the message; empty: the command needs the servers for all that it does. */
     readonly what: string;
   },
 ): Promise<ZooKeeper> {
-  if (!isPatient) return await connect(options);
-  const { retries: _retries, ...others } = options;
+  const goal = what === "" ? "still trying" : `still waiting for ${what}`;
   const report = new ConnectReport();
   using _notice = new TaskScope(clock.startTimer(noticeMs, () => {
     if (quiet) return;
     const why = report.describe(clock.now()) || "no address was found for their names";
-    io.err(`baton: no server has responded for ${formatDuration(noticeMs)} (${why}); still waiting for ${what}\n`);
+    io.err(`baton: no server has responded for ${formatDuration(noticeMs)} (${why}); ${goal}\n`);
   }));
+  if (!isPatient) return await connect({ ...options, report });
+  const { retries: _retries, ...others } = options;
   return await connect({ ...others, report, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
 }
 

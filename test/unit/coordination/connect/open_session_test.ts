@@ -29,6 +29,17 @@ test.each([[false, 1], [true, 0]])(
   },
 );
 
+test.each([['lock "x"', 'still waiting for lock "x"'], ["", "still trying"]])(
+  "a call with a limit for connecting says so, too (%p)",
+  async (what, goal) => {
+    const [clock, io] = [new FakeClock(0), fakeIo()];
+    const options = { servers: parseServers("zk1"), connectTimeoutMs: 10_000 };
+    void openSession(connectWithoutEnd, options, { isPatient: false, io, clock, quiet: false, what });
+    await clock.advance(2000);
+    expect(io.stderr()).toEndWith(`; ${goal}\n`);
+  },
+);
+
 test("where the names of the servers have no addresses yet it says that", async () => {
   const [clock, io] = [new FakeClock(0), fakeIo()];
   const options = { servers: parseServers("zk1") };
