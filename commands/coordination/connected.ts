@@ -36,7 +36,7 @@ export function announceCoordination(
     readonly signal?: AbortSignal;
   },
 ): Coordination {
-  const place = coordinationOf(values, sources, signal);
+  const place = coordinationOf(values, sources, { signal, warn: (text) => io.err(`baton: ${text}\n`) });
   requireScope(scope, place);
   if (place.assumed && !quiet && (verbose || io.stderrIsTerminal)) {
     const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${scopeText[place.scope]}`;

@@ -25,7 +25,10 @@ export function reportOutages(
     cancel();
     if (session.state !== "connecting") return;
     cancel = clock.startTimer(session.timeoutMs, () => {
-      io.err(`baton: no server has responded for ${formatDuration(session.timeoutMs)}; still waiting for ${what}\n`);
+      const reason = session.describeOutage();
+      io.err(
+        `baton: no server has responded for ${formatDuration(session.timeoutMs)}${reason}; still waiting for ${what}\n`,
+      );
     });
   });
   return {

@@ -14,7 +14,8 @@ import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keepe
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
 import { createFolders, type KeeperLocation, machineSocketPath } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { checkFolder } from "../../src/keeper/lifecycle/safe_folder.ts";
-import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
+import { type Address, formatAddress } from "../../src/sockets/connection.ts";
+import { TlsFiles } from "../../src/sockets/tls_files.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ProgressCall, progressSettings } from "../../src/terminal/progress.ts";
@@ -24,7 +25,6 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
 import { parseLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
-import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
 import type { WorkProgress } from "../../src/support/work_progress.ts";
 
@@ -91,19 +91,20 @@ export const keeperCommand = defineCommand({
       : locationOf(resolve(values.dataDir));
     if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is only for baton keeper verify");
     if (names.length > 0) return runDataCommand(names, location, { io, values, given: sources.flags });
-    return serve({ ...values, ...serveOptionsOf(values, sources) }, location, io);
+    const log = keeperLog(io, { format: values.log, isOnDemand: values.onDemand });
+    return serve({ ...values, ...serveOptionsOf(values, sources, log) }, location, log);
   },
 });
 
 type KeeperValues = SettingValues<typeof settings>;
 
 /** The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value. */
-function serveOptionsOf(values: KeeperValues, sources: ConfigSources): CheckedServeOptions {
+function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log): CheckedServeOptions {
   const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListenFlag));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
   // TLS settings in a file are for keepers that listen on TCP; TLS flags are for this keeper.
-  const tls = isTcp || typed !== undefined ? tlsOf(values, sources) : undefined;
+  const tls = isTcp || typed !== undefined ? tlsOf(values, sources, log) : undefined;
   if (tls !== undefined && !isTcp) {
     throw new BatonError("USAGE", "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS");
   }
@@ -129,7 +130,7 @@ function checkTimes(
 
 interface CheckedServeOptions {
   readonly listen: readonly Address[] | undefined;
-  readonly tls: TlsOptions | undefined;
+  readonly tls: TlsFiles | undefined;
   readonly limits: Partial<KeeperLimits>;
   readonly metricsListen: string | undefined;
 }
@@ -140,13 +141,12 @@ type ServeOptions = Omit<KeeperValues, keyof CheckedServeOptions> & CheckedServe
 async function serve(
   options: ServeOptions,
   location: KeeperLocation,
-  io: Io,
+  log: Log,
 ): Promise<ExitCode> {
   process.umask(0o077);
   const dataDir = dataDirOf(location);
   if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });
   else checkFolder({ path: dataDir, rule: "home" });
-  const log = keeperLog(io, { format: options.log, isOnDemand: options.onDemand });
   await using keeper = await startKeeper({
     dataDir,
     listen: options.listen ?? [{ kind: "unix", path: location.socketPath }],
@@ -246,14 +246,18 @@ function locationOf(dir: string): KeeperLocation {
   return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
 }
 
-function tlsOf(values: KeeperValues, sources: ConfigSources): TlsOptions | undefined {
-  const tls = tlsFilesOf(values, (name, read) => addOriginToErrors(name, settings[name], sources, read));
-  if (tls.ca !== undefined && tls.cert === undefined) {
+function tlsOf({ tlsCa: ca, tlsCert: cert, tlsKey: key }: KeeperValues, sources: ConfigSources, log: Log) {
+  const settingOf = { ca: "tlsCa", cert: "tlsCert", key: "tlsKey" } as const;
+  const tls = new TlsFiles({ ca, cert, key }, {
+    at: (name, read) => addOriginToErrors(settingOf[name], settings[settingOf[name]], sources, read),
+    warn: (text) => log("warning", "tls", text),
+  });
+  if (ca !== undefined && cert === undefined) {
     return addOriginToErrors("tlsCa", settings.tlsCa, sources, () => {
       throw new BatonError("USAGE", "a CA for client certificates needs TLS: add --tls-cert and --tls-key");
     });
   }
-  return tls.cert === undefined ? undefined : tls;
+  return cert === undefined ? undefined : tls;
 }
 
 const onDemandSentencesMax = 10_000;

@@ -9,7 +9,7 @@ import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.t
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import type { Call } from "../command.ts";
-import { coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
+import { type Coordination, coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
 
 /** The settings of a call that say where proxies are. */
 export type ProxyLookupCall = Pick<
@@ -43,13 +43,14 @@ export function makeProxyFinder(call: ProxyLookupCall): (signal: AbortSignal) =>
   if (named !== null) {
     return () => Promise.resolve(named);
   }
-  let isSaid = false;
+  let place: Coordination | null = null;
   return async (signal) => {
-    const place = coordinationOf(values, sources, signal);
-    if (place.assumed && !values.quiet && !isSaid && (values.verbose || io.stderrIsTerminal)) {
-      io.err(`baton: this is about ${scopeText[place.scope]}; --servers or --proxies names others\n`);
+    if (place === null) {
+      place = coordinationOf(values, sources, { warn: (text) => io.err(`baton: ${text}\n`) });
+      if (place.assumed && !values.quiet && (values.verbose || io.stderrIsTerminal)) {
+        io.err(`baton: this is about ${scopeText[place.scope]}; --servers or --proxies names others\n`);
+      }
     }
-    isSaid = true;
     await using zk = await connect({ ...place.connect, signal });
     return await announcedProxies(zk, new PubsubPath(place.root), signal);
   };

@@ -85,7 +85,7 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
   const [first = "", ...others] = values.pubsubProxyListen;
   checkAddresses(call);
   if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
-  const place = coordinationOf(values, sources);
+  const place = coordinationOf(values, sources, { warn: (text) => log("warning", "tls", text) });
   const clock = systemClock();
   const security = serviceSecurity(values);
   const rereads = security?.readClients;
@@ -166,7 +166,8 @@ async function serve(
   proxy: PubsubProxy,
   { directory, endpoint, place, log, signal, clock }: ProxyServeOptions,
 ): Promise<void> {
-  const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
+  let current: ZooKeeper | null = null;
+  const open = async (opening: AbortSignal) => current = await connect({ ...place.connect, signal: opening });
   const announcement = { id: proxy.id, endpoint, storeId: proxyPlaceId([endpoint, ...proxy.endpoints]) };
   try {
     let first: ZooKeeper | null = await open(signal);
@@ -184,17 +185,28 @@ async function serve(
       endpoint,
       pid: process.pid,
     });
-    using _presence = new ConnectionLog(log, proxy.id, connectionStateOf(directory, place.servers), clock);
+    using _presence = new ConnectionLog(
+      log,
+      proxy.id,
+      connectionStateOf(directory, place.servers, () => current),
+      clock,
+    );
     await running;
   } catch (thrown) {
     if (!signal.aborted || thrown !== signal.reason) throw thrown;
   }
 }
 
-function connectionStateOf(directory: ZookeeperDirectory, servers: string): ConnectionState {
+function connectionStateOf(
+  directory: ZookeeperDirectory,
+  servers: string,
+  current: () => ZooKeeper | null,
+): ConnectionState {
   return {
     isConnected: () => directory.isConnected,
-    lostSentence: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
+    describeLoss: () =>
+      `does not reach the coordination service at ${servers}${current()?.session.describeOutage() ?? ""}; ` +
+      "only topics that were used before are served",
     foundSentence: "reaches the coordination service again",
   };
 }

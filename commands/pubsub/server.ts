@@ -20,6 +20,7 @@ import { coordinationOf, scopeText } from "../../src/coordination/connect/coordi
 import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised } from "./advertised.ts";
 import type { Log } from "../../src/support/log.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
@@ -102,10 +103,11 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
   checkAddresses(call);
   process.umask(0o077);
   const log = serviceLog("server", io, values);
-  const place = coordinationOf(values, sources);
+  const place = coordinationOf(values, sources, { warn: (text) => log("warning", "tls", text) });
   const security = serviceSecurity(values);
   using stop = new ServiceStop(log, { until });
   const { signal } = stop;
+  let current: ZooKeeper | null = null;
   try {
     await using server = await TopicServer.start({
       id,
@@ -116,7 +118,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       listen: values.pubsubServerListen,
       advertise: values.pubsubServerAdvertise,
       path: new PubsubPath(place.root),
-      connect: (signal) => connect({ ...place.connect, signal }),
+      connect: async (signal) => current = await connect({ ...place.connect, signal }),
       clock: systemClock(),
       store: storeOptionsOf(values),
       limits: { connectionsMax: values.pubsubMaxConnections, inputBytesMax: values.pubsubMaxIncomingBytes },
@@ -139,7 +141,12 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       ...(store.database === null ? { data_dir: store.dataDir } : { store: store.where }),
       pid: process.pid,
     });
-    const connectionLog = new ConnectionLog(log, id, connectionStateOf(server, place.servers), systemClock());
+    const connectionLog = new ConnectionLog(
+      log,
+      id,
+      connectionStateOf(server, place.servers, () => current),
+      systemClock(),
+    );
     await waitUntilAsked(server, signal, connectionLog);
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOff: values.handOff });
     log(
@@ -162,10 +169,17 @@ async function waitUntilAsked(server: TopicServer, signal: AbortSignal, presence
   await Promise.race([asked, server.ended]).finally(off);
 }
 
-function connectionStateOf(server: TopicServer, servers: string): ConnectionState {
+function connectionStateOf(
+  server: TopicServer,
+  servers: string,
+  current: () => ZooKeeper | null,
+): ConnectionState {
   return {
     isConnected: () => server.isRegistered,
-    lostSentence: `serves no requests until the coordination service at ${servers} answers: its lease has ended`,
+    describeLoss: () =>
+      `serves no requests until the coordination service at ${servers} answers${
+        current()?.session.describeOutage() ?? ""
+      }: its lease has ended`,
     foundSentence: "has a lease and serves again",
   };
 }

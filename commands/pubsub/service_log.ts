@@ -27,8 +27,8 @@ const checkEveryMs = 500;
 
 export interface ConnectionState {
   isConnected(): boolean;
-  /** Consequence of the state, as part of a sentence after the name. */
-  readonly lostSentence: string;
+  /** Consequence of the state, as part of a sentence after the name, and its reason. */
+  describeLoss(): string;
   readonly foundSentence: string;
 }
 
@@ -73,7 +73,7 @@ export class ConnectionLog implements Disposable {
     const id = this.#id;
     if (this.#lostAtMs === null) {
       this.#lostAtMs = this.#clock.now();
-      this.#log("warning", "disconnected", `"${id}" ${this.#presence.lostSentence}`, { id });
+      this.#log("warning", "disconnected", `"${id}" ${this.#presence.describeLoss()}`, { id });
       return;
     }
     const seconds = Math.max(1, Math.round((this.#clock.now() - this.#lostAtMs) / 1000));

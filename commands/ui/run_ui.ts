@@ -2,11 +2,11 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
-import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { serveHttp } from "../../src/http/serve_http.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
+import { type Address, formatAddress } from "../../src/sockets/connection.ts";
+import { TlsFiles } from "../../src/sockets/tls_files.ts";
 import { aborted } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { checkPrivateFile } from "../../src/support/private_file.ts";
@@ -29,7 +29,8 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   const { values, io } = call;
   const clock = systemClock();
   const address = listenAddressOf(call);
-  const tls = tlsOf(call);
+  const log = processLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
+  const tls = tlsOf(call, (text) => log("warning", "tls", text));
   const isLocal = isLoopback(address.host);
   if (!isLocal && (tls === null || values.tokenFile === undefined)) {
     throw new BatonError(
@@ -42,7 +43,6 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   }
   const { readToken, actToken } = tokensOf(values);
   const security = serviceSecurity({ pubsubKey: values.pubsubKey });
-  const log = processLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
   const { default: { version } } = await import("../../package.json", { with: { type: "json" } });
   using stop = new StopRequest(processSignals());
   await using feed = new UiFeed(call, { clock, log, version });
@@ -89,14 +89,14 @@ function listenAddressOf({ values, sources }: UiCall): TcpAddress {
 }
 
 /** Throws USAGE or CONFIG for files that cannot be used. */
-function tlsOf({ values, sources }: UiCall): TlsOptions | null {
-  const { listenCert: tlsCert, listenKey: tlsKey } = values;
-  if (tlsCert === undefined && tlsKey === undefined) return null;
-  const names = { tlsCa: "listenCert", tlsCert: "listenCert", tlsKey: "listenKey" } as const;
-  return tlsFilesOf(
-    { tlsCa: undefined, tlsCert, tlsKey },
-    (name, act) => addOriginToErrors(names[name], uiSettings[names[name]], sources, act),
-  );
+function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFiles | null {
+  const { listenCert: cert, listenKey: key } = values;
+  if (cert === undefined && key === undefined) return null;
+  const settingOf = { ca: "listenCert", cert: "listenCert", key: "listenKey" } as const;
+  return new TlsFiles({ cert, key }, {
+    at: (name, act) => addOriginToErrors(settingOf[name], uiSettings[settingOf[name]], sources, act),
+    warn,
+  });
 }
 
 const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);

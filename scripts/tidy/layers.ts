@@ -21,7 +21,7 @@ const mayImport: Record<string, readonly string[]> = {
   sockets: ["wire/jute", ...ground],
   http: ["sockets", ...ground],
   storage: ground,
-  postgres: ground,
+  postgres: ["sockets", ...ground],
   config: ground,
   schedule: ground,
   trace: ["config", ...ground],

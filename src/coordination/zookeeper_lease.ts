@@ -254,7 +254,7 @@ export class ZooKeeperLease implements Lease {
   }
 
   #loseByClock(): void {
-    this.#lose("no server responded in time, and the session may end now");
+    this.#lose(`no server responded in time${this.#zk.session.describeOutage()}, and the session may end now`);
   }
 
   #lose(why: string, cause?: unknown): void {

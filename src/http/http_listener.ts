@@ -4,9 +4,9 @@
  * Bun, Deno and Node.js, whose own limits differ.
  */
 import { rmSync } from "node:fs";
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import { type Address, formatAddress, type TlsOptions } from "../sockets/connection.ts";
-import { limitHandshakes } from "../sockets/limit_handshakes.ts";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Address, formatAddress, type TlsSource } from "../sockets/connection.ts";
+import type { SocketServer } from "../sockets/tls_server.ts";
 import { takeAddress } from "../sockets/take_address.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { type HttpConnectionLimits, HttpConnections } from "./http_connections.ts";
@@ -32,7 +32,7 @@ export interface HttpListenerOptions {
    */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Uses TLS with this certificate and key. With `ca`, clients must have a certificate signed by it. */
-  readonly tls?: TlsOptions | undefined;
+  readonly tls?: TlsSource | undefined;
   readonly limits?: Partial<HttpListenerLimits> | undefined;
   readonly clock?: Clock | undefined;
   /** Called when all connections have a request: abandons one that has stopped arriving; false: there is none. */
@@ -46,14 +46,24 @@ export async function listenHttp(address: Address, options: HttpListenerOptions)
   const limits = { ...httpListenerLimits, ...options.limits };
   const { onRequest, tls, clock = systemClock(), makeRoom, action = `listen at ${formatAddress(address)}` } = options;
   const connections = new HttpConnections(limits, clock, makeRoom);
-  const server = await createServer(limits, tls, (request, response) => {
+  const { headBytesMax: maxHeaderSize } = limits;
+  const { createServer } = await import("node:http");
+  // The runtimes' own time limits are off: `HttpConnections` and the receiver of requests have them.
+  const plain = { maxHeaderSize, headersTimeout: 0, requestTimeout: 0, keepAliveTimeout: 0 };
+  const http = createServer(plain, (request, response) => {
     const { socket } = request;
     if (!connections.countRequestStart(socket)) return;
     const closed = new Promise<void>((resolve) => response.once("close", () => resolve()));
     void Promise.all([onRequest(request, response), closed]).then(() => connections.countRequestEnd(socket));
   });
-  server.on(tls === undefined ? "connection" : "secureConnection", (socket) => connections.add(socket));
-  server.on("clientError", refuseRequest);
+  http.on("connection", (socket) => connections.add(socket));
+  http.on("clientError", refuseRequest);
+  const server: SocketServer = tls === undefined
+    ? http
+    : (await import("../sockets/tls_server.ts")).createTlsServer(tls, {
+      handshakeMsMax: limits.headMsMax,
+      handshakesMax: limits.connectionsMax,
+    }, (socket) => http.emit("connection", socket));
   await takeAddress(address, () => bind(server, address), { action });
   const bound = server.address();
   const actual: Address = address.kind === "tcp" && bound !== null && typeof bound === "object"
@@ -65,10 +75,10 @@ export async function listenHttp(address: Address, options: HttpListenerOptions)
 export class HttpListener implements AsyncDisposable {
   /** The actual address: port 0 is replaced by the port that the system chose. */
   readonly address: Address;
-  readonly #server: Server;
+  readonly #server: SocketServer;
   readonly #connections: HttpConnections;
 
-  constructor(server: Server, connections: HttpConnections, address: Address) {
+  constructor(server: SocketServer, connections: HttpConnections, address: Address) {
     this.#server = server;
     this.#connections = connections;
     this.address = address;
@@ -89,7 +99,6 @@ export class HttpListener implements AsyncDisposable {
   close(): Promise<void> {
     this.stop();
     this.#connections.destroy();
-    this.#server.closeAllConnections();
     if (this.address.kind === "unix") rmSync(this.address.path, { force: true });
     return Promise.resolve();
   }
@@ -99,28 +108,7 @@ export class HttpListener implements AsyncDisposable {
   }
 }
 
-/** The runtimes' own time limits are off: `HttpConnections` and the receiver of requests have them. */
-async function createServer(
-  { headBytesMax, headMsMax, connectionsMax }: HttpListenerLimits,
-  tls: TlsOptions | undefined,
-  onRequest: RequestListener,
-): Promise<Server> {
-  const plain = { maxHeaderSize: headBytesMax, headersTimeout: 0, requestTimeout: 0, keepAliveTimeout: 0 };
-  if (tls === undefined) return (await import("node:http")).createServer(plain, onRequest);
-  const server = (await import("node:https")).createServer({
-    ...plain,
-    ...tls,
-    requestCert: tls.ca !== undefined,
-    rejectUnauthorized: tls.ca !== undefined,
-    handshakeTimeout: headMsMax,
-  }, onRequest);
-  limitHandshakes(server, connectionsMax);
-  // Bun and Deno report a failed handshake, but leave the socket open.
-  server.on("tlsClientError", (_error: unknown, socket) => socket.destroy());
-  return server;
-}
-
-function bind(server: Server, address: Address): Promise<void> {
+function bind(server: SocketServer, address: Address): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     const ready = () => {

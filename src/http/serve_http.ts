@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "../errors.ts";
-import type { Address, TlsOptions } from "../sockets/connection.ts";
+import type { Address, TlsSource } from "../sockets/connection.ts";
 import { abortable, anySignal } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
@@ -48,7 +48,7 @@ export interface HttpServiceOptions {
   /** A rejection with an HttpError becomes a response with its status and message; another one is status 500. */
   readonly handle: (request: HttpRequest) => HttpResponse | Promise<HttpResponse>;
   readonly limits?: Partial<HttpLimits> | undefined;
-  readonly tls?: TlsOptions | undefined;
+  readonly tls?: TlsSource | undefined;
   readonly clock?: Clock | undefined;
   /** Action for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;

@@ -1,6 +1,6 @@
 /** One connection to a Kafka broker: one request at a time, each with its response. Owns the socket; does not retry. */
 import { BatonError, messageOf } from "../errors.ts";
-import { type Address, type Connection, formatAddress, type TlsOptions } from "../sockets/connection.ts";
+import { type Address, type Connection, currentTls, formatAddress, type TlsSource } from "../sockets/connection.ts";
 import type { Dial } from "../sockets/connection.ts";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { newGuid } from "../support/guid.ts";
@@ -25,7 +25,7 @@ import { ScramExchange } from "./scram.ts";
 export interface BrokerOptions {
   readonly clientId: string;
   readonly dial: Dial;
-  readonly tls: TlsOptions | null;
+  readonly tls: TlsSource | null;
   readonly credentials: KafkaCredentials | null;
 }
 
@@ -62,7 +62,10 @@ export class BrokerConnection {
     const { clientId, dial, tls, credentials } = options;
     const broker = new BrokerConnection(formatAddress(address), clientId);
     try {
-      const connection = await dial(address, broker.#frames, { signal, ...(tls === null ? {} : { tls }) });
+      const connection = await dial(address, broker.#frames, {
+        signal,
+        ...(tls === null ? {} : { tls: currentTls(tls) }),
+      });
       broker.#connection = connection;
       broker.#frames.attach(connection);
     } catch (error) {

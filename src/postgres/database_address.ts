@@ -2,10 +2,10 @@
  * The address of a PostgreSQL database, as a URL: postgres://USER@HOST1:PORT,HOST2/DATABASE?schema=baton. Several hosts are the servers of one
  * cluster; the one that accepts writes is used. Reads the files that the address names; opens no connection.
  */
-import { readFileSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
-import { checkPrivateFile } from "../support/private_file.ts";
+import type { TlsFileNames } from "../sockets/connection.ts";
+import { TlsFiles } from "../sockets/tls_files.ts";
 import { userName } from "../support/user_name.ts";
 
 export interface DatabaseHost {
@@ -14,14 +14,8 @@ export interface DatabaseHost {
   readonly port: number;
 }
 
-/** TLS to the hosts that are not Unix sockets. PEM texts; `ca` null: the certificate authorities of the system. */
-export interface DatabaseTls {
-  readonly ca: string | null;
-  readonly cert: string | null;
-  readonly key: string | null;
-  /** `require` verifies nothing, `verify-ca` not the name. */
-  readonly verify: "require" | "verify-ca" | "verify-full";
-}
+/** How much of a server's certificate is verified: `require` verifies nothing, `verify-ca` not the name. */
+export type TlsVerification = "require" | "verify-ca" | "verify-full";
 
 export interface DatabaseAddress {
   readonly hosts: readonly DatabaseHost[];
@@ -34,7 +28,7 @@ export interface DatabaseAddress {
   readonly passwordFile: string | null;
   /** Null: as `tlsOf` decides for each host. */
   readonly sslMode: SslMode | null;
-  readonly tlsFiles: Omit<DatabaseTls, "verify">;
+  readonly tlsFiles: TlsFileNames;
 }
 
 const sslModes = ["disable", "require", "verify-ca", "verify-full"] as const;
@@ -115,19 +109,15 @@ export function parseDatabaseUrl(
     password: passwordParts.length > 0 ? decoded(passwordParts.join(":"), url) : env["PGPASSWORD"] || undefined,
     passwordFile: parameters.passfile ?? env["PGPASSFILE"] ?? (env["HOME"] ? `${env["HOME"]}/.pgpass` : null),
     sslMode: parseSslMode(parameters.sslmode, url),
-    tlsFiles: {
-      ca: readPemFile(parameters.sslrootcert, "sslrootcert"),
-      cert: readPemFile(parameters.sslcert, "sslcert"),
-      key: readKeyFile(parameters.sslkey),
-    },
+    tlsFiles: tlsFilesOf(parameters),
   };
 }
 
-/** TLS to a host; null: none. The default is to verify everything, except on this machine, where no network is used. */
-export function tlsOf({ sslMode, tlsFiles }: DatabaseAddress, { host }: DatabaseHost): DatabaseTls | null {
+/** Verification of a host's certificate; null: no TLS. The default is everything, except on this machine, where no network is used. */
+export function verificationOf({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
   if (host.startsWith("/") || sslMode === "disable") return null;
   if (sslMode === null && isThisMachine(host)) return null;
-  return { ...tlsFiles, verify: sslMode ?? "verify-full" };
+  return sslMode ?? "verify-full";
 }
 
 function isThisMachine(host: string): boolean {
@@ -187,19 +177,18 @@ function decoded(text: string, url: string): string {
   }
 }
 
-function readPemFile(file: string | undefined, name: string): string | null {
-  if (file === undefined) return null;
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw new BatonError("CONFIG", `Cannot read ${name} of the database URL: ${messageOf(error)}`, { cause: error });
-  }
-}
-
-function readKeyFile(file: string | undefined): string | null {
-  const key = readPemFile(file, "sslkey");
-  if (file !== undefined) checkPrivateFile(file, "The private key");
-  return key;
+/** The names of the files, which are read once to find mistakes now. Throws CONFIG. */
+function tlsFilesOf({ sslrootcert: ca, sslcert: cert, sslkey: key }: Parameters): TlsFileNames {
+  const parameterOf = { ca: "sslrootcert", cert: "sslcert", key: "sslkey" };
+  const at = <T>(name: keyof typeof parameterOf, act: () => T): T => {
+    try {
+      return act();
+    } catch (error) {
+      const what = `${parameterOf[name]} of the database URL: ${messageOf(error)}`;
+      throw new BatonError("CONFIG", what, { cause: error });
+    }
+  };
+  return new TlsFiles({ ca, cert, key }, { at }).names;
 }
 
 function refused(url: string, why: string): BatonError {

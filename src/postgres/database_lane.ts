@@ -37,6 +37,8 @@ export interface LaneOptions {
   readonly name: string;
   /** Runs statements on a new connection before it is used. A rejection closes the connection and is the error of the caller's statement. */
   readonly onConnect?: (connection: PrimaryConnection) => Promise<void>;
+  /** Told of renewed TLS files that cannot be used. */
+  readonly warn?: ((text: string) => void) | undefined;
 }
 
 export interface RunOptions {
@@ -128,13 +130,13 @@ export class DatabaseLane implements AsyncDisposable {
   /** The connection, which is opened if there is none. Attempts end with the signal, or with an error that a later attempt would have, too. */
   async #open(signal: AbortSignal): Promise<PrimaryConnection> {
     this.#connection = null;
-    const { address, clock, name, onConnect } = this.#options;
+    const { address, clock, name, onConnect, warn } = this.#options;
     let last: unknown = null;
     for (let attempt = 0;; attempt++) {
       if (signal.aborted) throw this.#notConnected(last ?? signal.reason);
       let opened: PrimaryConnection | null = null;
       try {
-        opened = await connectToPrimary(address, { clock, name, signal });
+        opened = await connectToPrimary(address, { clock, name, signal, warn });
         await onConnect?.(opened);
         return this.#connection = opened;
       } catch (error) {

@@ -11,12 +11,13 @@ import type { Clock } from "../support/clock.ts";
 import {
   type DatabaseAddress,
   type DatabaseHost,
-  type DatabaseTls,
   describeDatabase,
   describeHost,
-  tlsOf,
+  type TlsVerification,
+  verificationOf,
 } from "./database_address.ts";
 import { passwordFromFile } from "./password_file.ts";
+import { TlsFiles } from "../sockets/tls_files.ts";
 import { mayConnectLater, StatementError } from "./statement_error.ts";
 
 /** A statement of the code. It is prepared when a connection runs it first. */
@@ -58,6 +59,8 @@ export interface PrimaryConnectOptions {
   /** Shown in pg_stat_activity after "baton ". */
   readonly name: string;
   readonly signal?: AbortSignal | undefined;
+  /** Told of renewed TLS files that cannot be used. */
+  readonly warn?: ((text: string) => void) | undefined;
 }
 
 /**
@@ -124,9 +127,9 @@ export class PrimaryConnection {
   static async open(
     address: DatabaseAddress,
     host: DatabaseHost,
-    { clock, name, signal }: PrimaryConnectOptions,
+    { clock, name, signal, warn }: PrimaryConnectOptions,
   ): Promise<PrimaryConnection> {
-    const client = new pg.Client(clientConfig(address, host, name));
+    const client = new pg.Client(clientConfig(address, host, { name, warn }));
     const connection = new PrimaryConnection(client, address, host);
     let abortReason: unknown = null;
     using _ends = new TaskScope(
@@ -281,9 +284,13 @@ const primaryCheck: SqlStatement = {
     "(SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout') AS transaction_timeout",
 };
 
-function clientConfig(address: DatabaseAddress, host: DatabaseHost, name: string): pg.ClientConfig {
+function clientConfig(
+  address: DatabaseAddress,
+  host: DatabaseHost,
+  { name, warn }: Pick<PrimaryConnectOptions, "name" | "warn">,
+): pg.ClientConfig {
   const { user, database, password } = address;
-  const tls = tlsOf(address, host);
+  const verification = verificationOf(address, host);
   return {
     host: host.host,
     port: host.port,
@@ -291,7 +298,7 @@ function clientConfig(address: DatabaseAddress, host: DatabaseHost, name: string
     database,
     // A function: without one, pg looks for a password file by itself and prints to stderr.
     password: () => password ?? passwordFromFile(address, host) ?? missingPassword(address, host),
-    ssl: tls === null ? false : tlsConfig(tls),
+    ssl: verification === null ? false : tlsConfig(address, verification, warn),
     application_name: `baton ${name}`.slice(0, 63),
     options: Object.entries(sessionSettings).map(([setting, value]) => `-c ${setting}=${value}`).join(" "),
     keepAlive: true,
@@ -299,13 +306,22 @@ function clientConfig(address: DatabaseAddress, host: DatabaseHost, name: string
   };
 }
 
-function tlsConfig({ ca, cert, key, verify }: DatabaseTls): NonNullable<pg.ClientConfig["ssl"]> {
+/** The TLS files of each address in use: what they contained stays valid while new contents cannot be used. */
+const tlsFiles = new Map<string, TlsFiles>();
+
+/** Throws CONFIG for files that cannot be used at the first connection. */
+function tlsConfig(
+  { tlsFiles: names }: DatabaseAddress,
+  verification: TlsVerification,
+  warn: PrimaryConnectOptions["warn"],
+): NonNullable<pg.ClientConfig["ssl"]> {
+  const key = JSON.stringify(names);
+  const files = tlsFiles.get(key) ?? new TlsFiles(names, { warn });
+  tlsFiles.set(key, files);
   return {
-    ...(ca === null ? {} : { ca }),
-    ...(cert === null ? {} : { cert }),
-    ...(key === null ? {} : { key }),
-    rejectUnauthorized: verify !== "require",
-    ...(verify === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
+    ...files.current(),
+    rejectUnauthorized: verification !== "require",
+    ...(verification === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),
   };
 }
 
@@ -338,7 +354,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
       cause: error,
     });
   }
-  if (tlsOf(address, host) !== null && isTlsRefusal(error)) {
+  if (verificationOf(address, host) !== null && isTlsRefusal(error)) {
     const why = /does not support SSL/i.test(message)
       ? "TLS: the server has it switched off (ssl = off); switch it on there, or use ?sslmode=disable on a network that you trust"
       : `TLS: ${message}; the certificate authority is set with ?sslrootcert=FILE`;

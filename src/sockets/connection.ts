@@ -1,7 +1,6 @@
 /**
  * The interface of byte streams. dial.ts and listen.ts create connections; only src/sockets imports node:net and node:tls.
  */
-
 /** An address to connect to or listen on. */
 export type Address =
   | { readonly kind: "tcp"; readonly host: string; readonly port: number }
@@ -16,6 +15,29 @@ export interface TlsOptions {
   readonly passphrase?: string;
   /** The name in the server's certificate; the host name when left out. */
   readonly serverName?: string;
+}
+
+/** TLS settings of files, which are read again after a change. */
+export interface TlsFileSource {
+  readonly names: TlsFileNames;
+  /** Returns the settings for a new connection. */
+  current(): TlsOptions;
+}
+
+/** File names, and the settings that are not in files. */
+export interface TlsFileNames extends Pick<TlsOptions, "passphrase" | "serverName"> {
+  readonly ca?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+export type TlsSource = TlsOptions | TlsFileSource;
+
+/** Returns the settings for a new connection. */
+export function currentTls(source: TlsSource): TlsOptions;
+export function currentTls(source: TlsSource | undefined): TlsOptions | undefined;
+export function currentTls(source: TlsSource | undefined): TlsOptions | undefined {
+  return source !== undefined && "current" in source ? source.current() : source;
 }
 
 /** Receives the events of a connection. Nothing is called after `onClosed`. */
@@ -63,7 +85,7 @@ export type Dial = (address: Address, handlers: ConnectionHandlers, options?: Di
 
 export interface ListenOptions {
   /** Uses TLS with this certificate and key. With `ca`, clients must have a certificate signed by it. */
-  readonly tls?: TlsOptions;
+  readonly tls?: TlsSource;
   /** `onEnded` reports the end of the peer's direction, which closes only that direction. Not with TLS. */
   readonly halfOpen?: boolean;
   /** The time limit of a new connection's TLS handshake, in milliseconds; 10,000 when left out. */

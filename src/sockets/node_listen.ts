@@ -1,9 +1,7 @@
-/** Listens with node:net and node:tls. See listen.ts for the contract. */
+/** Listens with node:net, and with node:tls. See listen.ts for the contract. */
 import net, { type Server, type Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Listen } from "./connection.ts";
-import { limitHandshakes } from "./limit_handshakes.ts";
 import { NodeConnection } from "./node_connection.ts";
 
 /** Connections that have not finished the TLS handshake after this time are closed: no other code knows of them yet. */
@@ -21,15 +19,10 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
   };
   const server: Server = tls === undefined
     ? net.createServer({ allowHalfOpen }, opened)
-    : (await import("node:tls")).createServer({
-      ...tls,
-      requestCert: tls.ca !== undefined,
-      rejectUnauthorized: tls.ca !== undefined,
-      handshakeTimeout: handshakeMsMax,
+    : (await import("./tls_server.ts")).createTlsServer(tls, {
+      handshakeMsMax,
+      handshakesMax: address.kind === "tcp" ? handshakesMax : null,
     }, opened);
-  if (tls !== undefined && address.kind === "tcp") limitHandshakes(server, handshakesMax);
-  // Bun and Deno report a failed handshake, but leave the socket open.
-  server.on("tlsClientError", (_error: unknown, socket: TLSSocket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.once("listening", () => {

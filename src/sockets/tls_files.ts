@@ -1,31 +1,69 @@
-/** Reads the files of the `--tls-…` settings. */
-import { BatonError } from "../../errors.ts";
-import { checkPair, readCertificates, readPrivateKey } from "../../sockets/pem_file.ts";
+/** TLS settings from files, which are read again after they have changed: a renewed certificate needs no restart. */
+import { statSync } from "node:fs";
+import { BatonError, messageOf } from "../errors.ts";
+import type { TlsFileNames, TlsFileSource, TlsOptions } from "./connection.ts";
+import { checkPair, readCertificates, readPrivateKey } from "./pem_file.ts";
 
-interface TlsFiles {
-  readonly tlsCa: string | undefined;
-  readonly tlsCert: string | undefined;
-  readonly tlsKey: string | undefined;
-  readonly tlsPassphrase?: string | undefined;
+/** Runs a function that reads a file, and adds the name of its setting to the error. */
+type AtSetting = <T>(name: "ca" | "cert" | "key", act: () => T) => T;
+
+export interface TlsFilesOptions {
+  readonly at?: AtSetting;
+  /** Told once for each change of the files that makes them unusable. */
+  readonly warn?: ((text: string) => void) | undefined;
 }
 
-/**
- * Reads and checks the files, so that errors are reported immediately, not by a handshake. `at` runs a function and adds the
- * name of the setting to its error.
- */
-export function tlsFilesOf(
-  { tlsCa, tlsCert, tlsKey, tlsPassphrase }: TlsFiles,
-  at: <T>(name: "tlsCa" | "tlsCert" | "tlsKey", act: () => T) => T,
-): { ca?: string; cert?: string; key?: string } {
-  const authorities = tlsCa === undefined ? {} : { ca: at("tlsCa", () => readCertificates(tlsCa)) };
-  if (tlsCert === undefined && tlsKey === undefined) return authorities;
-  if (tlsCert === undefined || tlsKey === undefined) {
-    return at(tlsKey === undefined ? "tlsCert" : "tlsKey", () => {
+export class TlsFiles implements TlsFileSource {
+  readonly names: TlsFileNames;
+  readonly #warn: (text: string) => void;
+  #current: TlsOptions;
+  #version: string;
+
+  /** Reads and checks the files, so that errors are reported immediately, not by a handshake. Throws CONFIG. */
+  constructor(names: TlsFileNames, { at = (_, act) => act(), warn = () => {} }: TlsFilesOptions = {}) {
+    this.names = names;
+    this.#warn = warn;
+    this.#version = versionOf(names);
+    this.#current = readTlsFiles(names, at);
+  }
+
+  /** Returns what the files contain now; while they cannot be used, what they contained before. */
+  current(): TlsOptions {
+    const version = versionOf(this.names);
+    if (version === this.#version) return this.#current;
+    // Remember the version from before the reading: a file that changes meanwhile is read again for the next connection.
+    this.#version = version;
+    try {
+      this.#current = readTlsFiles(this.names, (_, act) => act());
+    } catch (error) {
+      this.#warn(`cannot use the new TLS files, and keeps the ones read before: ${messageOf(error)}`);
+    }
+    return this.#current;
+  }
+}
+
+function readTlsFiles({ ca, cert, key, passphrase, serverName }: TlsFileNames, at: AtSetting): TlsOptions {
+  const fixed = {
+    ...(ca === undefined ? {} : { ca: at("ca", () => readCertificates(ca)) }),
+    ...(passphrase === undefined ? {} : { passphrase }),
+    ...(serverName === undefined ? {} : { serverName }),
+  };
+  if (cert === undefined && key === undefined) return fixed;
+  if (cert === undefined || key === undefined) {
+    return at(key === undefined ? "cert" : "key", () => {
       throw new BatonError("CONFIG", "a certificate and its private key must be given together");
     });
   }
-  const cert = at("tlsCert", () => readCertificates(tlsCert));
-  const key = at("tlsKey", () => readPrivateKey(tlsKey, tlsPassphrase));
-  at("tlsKey", () => checkPair({ file: tlsCert, pem: cert }, { file: tlsKey, pem: key }, tlsPassphrase));
-  return { ...authorities, cert, key };
+  const certPem = at("cert", () => readCertificates(cert));
+  const keyPem = at("key", () => readPrivateKey(key, passphrase));
+  at("key", () => checkPair({ file: cert, pem: certPem }, { file: key, pem: keyPem }, passphrase));
+  return { ...fixed, cert: certPem, key: keyPem };
+}
+
+/** A text that changes when a file is written, replaced or removed. */
+function versionOf({ ca, cert, key }: TlsFileNames): string {
+  return [ca, cert, key].map((file) => {
+    const found = file === undefined ? undefined : statSync(file, { bigint: true, throwIfNoEntry: false });
+    return found === undefined ? "" : `${found.dev} ${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`;
+  }).join(", ");
 }

@@ -1,6 +1,6 @@
 /** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
 import { BatonError } from "../errors.ts";
-import { type Address, formatAddress } from "../sockets/connection.ts";
+import { type Address, currentTls, formatAddress } from "../sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import { onAbort } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
@@ -10,6 +10,7 @@ import {
   establish,
   type EstablishedConnection,
   type EstablishOptions,
+  isSilentClose,
   sessionExpiredMark,
   type SessionRequest,
 } from "./establish.ts";
@@ -53,6 +54,8 @@ export class Connector {
   readonly #hosts: Hosts;
   readonly #options: EstablishOptions;
   readonly #clock: Clock;
+  /** The names of the ports that were asked in the other way. */
+  readonly #asked = new Set<string>();
 
   constructor(hosts: Hosts, options: EstablishOptions) {
     this.#hosts = hosts;
@@ -91,9 +94,11 @@ export class Connector {
     const { name } = endpoint;
     using deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
     report.begin(name, this.#clock.now());
+    const tls = currentTls(this.#options.tls);
     try {
       const established = await establish(endpoint, wanted, {
         options: this.#options,
+        tls,
         signal: deadline.signal,
         progress: (waitingFor) => report.waitFor(name, waitingFor),
       });
@@ -107,13 +112,33 @@ export class Connector {
       if (wanted.identity !== null) return { kind: "expired", isReplaced: false };
       throw new Error("it refused to open a session"); // another server may accept
     } catch (error) {
-      const fault = permanentFault(error, this.#options.tls);
+      const fault = permanentFault(error, tls) ??
+        (wanted.identity === null ? await this.#protocolFault(endpoint, error, deadline.signal) : null);
       if (fault !== null) faults.push(fault);
       if (error === timeIsUp) report.timeOut(name, this.#clock.now());
-      else report.fail(name, fault?.text ?? describeFailure(error, this.#options));
+      else report.fail(name, fault?.text ?? describeFailure(error, { tls }));
       if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
       throw error;
     }
+  }
+
+  /** Asks a port in the other way, TLS or plain, that closed a connection without a response. Once, because that rarely changes. */
+  async #protocolFault(
+    { address, name }: Endpoint,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<PermanentFault | null> {
+    if (
+      !this.#options.asksPorts || address.kind === "unix" || this.#asked.has(name) || signal.aborted ||
+      !isSilentClose(error)
+    ) return null;
+    this.#asked.add(name);
+    const isTls = this.#options.tls !== undefined;
+    const { answersPlainly, answersTls } = await import("./port_protocol.ts"); // few calls need it
+    const isOther = await (isTls ? answersPlainly : answersTls)(address, this.#options.dial, signal);
+    if (!isOther) return null;
+    const text = isTls ? "this port does not use TLS" : "this port needs TLS; set --tls, or --tls-ca FILE";
+    return { code: "UNREACHABLE", text, isFromSecondTry: false };
   }
 
   /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */

@@ -2,8 +2,9 @@
  * Ends the session of another process, which must be dead; the server then deletes the session's ephemeral nodes. Also ends a
  * short session, which finds the servers' tick: they do not report it, and the shortest session timeout is two ticks.
  */
+import { resolve } from "node:path";
 import { dial } from "../sockets/dial.ts";
-import type { Dial, TlsOptions } from "../sockets/connection.ts";
+import { currentTls, type Dial, type TlsFileNames, type TlsSource } from "../sockets/connection.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
@@ -34,10 +35,10 @@ const attemptMs = 2000;
 /** Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never rejects. */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
-  const { servers, tls, auth, identity } = parseSessionHandle(word);
+  const { servers, tls, auth, identity } = await parseSessionHandle(word);
   if (!isResumable(identity)) return false; // only its own connection could end it
   const hosts = new Hosts(servers, { resolve: options.resolve ?? resolveHost, clock });
-  const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth });
+  const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth, asksPorts: false });
   // The server restarts the session's timer with the requested timeout: if closing fails, the session expires soon.
   const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
   using deadline = deadlineAfter(clock, limitMs, { reason: () => null });
@@ -109,7 +110,7 @@ export async function probeShortestTimeout(connector: Connector, { clock, attemp
 /** Everything that another process needs to end a session: one word of text for a private pipe. It is secret. */
 interface SessionHandle {
   readonly servers: ZooKeeperServerList;
-  readonly tls?: TlsOptions | undefined;
+  readonly tls?: TlsSource | undefined;
   /** Servers with enforce.auth.enabled accept no request before it, not even closeSession. */
   readonly auth: readonly ZooKeeperCredentials[];
   readonly identity: SessionIdentity;
@@ -119,16 +120,44 @@ export function formatSessionHandle(
   { servers, tls, auth = [] }: Pick<SessionHandle, "servers" | "tls"> & Partial<Pick<SessionHandle, "auth">>,
   { id, password }: Pick<ZooKeeperSession, "id" | "password">,
 ): string {
-  const text = JSON.stringify({ servers, tls, auth, id: String(id), password: base64(password) });
+  const tlsFiles = tls !== undefined && "names" in tls ? absolute(tls.names) : undefined;
+  const text = JSON.stringify({
+    servers,
+    tls: currentTls(tls),
+    tlsFiles,
+    auth,
+    id: String(id),
+    password: base64(password),
+  });
   return base64(new TextEncoder().encode(text));
 }
 
 /** Throws for a text that `formatSessionHandle` has not made. */
-function parseSessionHandle(word: string): SessionHandle {
-  const { id, password, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
+async function parseSessionHandle(word: string): Promise<SessionHandle> {
+  const { id, password, tls, tlsFiles, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
     & Omit<SessionHandle, "identity">
-    & { readonly id: string; readonly password: string };
-  return { ...rest, identity: { id: BigInt(id), password: new Uint8Array(Buffer.from(password, "base64")) } };
+    & { readonly id: string; readonly password: string; readonly tlsFiles?: TlsFileNames };
+  return {
+    ...rest,
+    tls: tlsFiles === undefined ? tls : (await renewedTls(tlsFiles)) ?? tls,
+    identity: { id: BigInt(id), password: new Uint8Array(Buffer.from(password, "base64")) },
+  };
+}
+
+/** The process that ends the session has another working directory. */
+function absolute({ ca, cert, key, ...rest }: TlsFileNames): TlsFileNames {
+  const pathOf = (name: string | undefined) => name === undefined ? undefined : resolve(name);
+  return { ...rest, ca: pathOf(ca), cert: pathOf(cert), key: pathOf(key) };
+}
+
+/** The TLS files may have been renewed since the session was opened. Null: they cannot be used now. */
+async function renewedTls(names: TlsFileNames): Promise<TlsSource | null> {
+  try {
+    const { TlsFiles } = await import("../sockets/tls_files.ts"); // few servers need it
+    return new TlsFiles(names);
+  } catch {
+    return null;
+  }
 }
 
 function base64(bytes: Uint8Array): string {

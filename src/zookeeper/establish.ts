@@ -1,6 +1,6 @@
 /** One attempt to connect to one server: connection and handshake, limited by one signal. */
 import { BatonError } from "../errors.ts";
-import type { Dial, TlsOptions } from "../sockets/connection.ts";
+import type { Dial, TlsOptions, TlsSource } from "../sockets/connection.ts";
 import { isIpLiteral } from "../sockets/resolve_host.ts";
 import { abortable, onAbort, TaskScope, throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
@@ -20,7 +20,9 @@ import { WrongProtocol } from "./permanent_error.ts";
 export interface EstablishOptions {
   readonly dial: Dial;
   readonly clock: Clock;
-  readonly tls?: TlsOptions | undefined;
+  readonly tls?: TlsSource | undefined;
+  /** Finds out whether a port that closes connections without a response uses TLS. */
+  readonly asksPorts: boolean;
   readonly auth: readonly ZooKeeperCredentials[];
   readonly startServer?: (() => Promise<void>) | undefined;
 }
@@ -42,6 +44,14 @@ export interface EstablishedConnection {
   readonly lastZxid: bigint;
 }
 
+/** The port accepted the connection and closed it without a response. */
+class SilentClose extends Error {}
+
+/** Whether a port refused what it was sent without a word: a port of another protocol does that, and so does a server that is busy. */
+export function isSilentClose(error: unknown): boolean {
+  return error instanceof SilentClose || systemCode(error) === "ECONNRESET";
+}
+
 /** The server no longer knows the session. */
 export const sessionExpiredMark = Symbol("expired");
 
@@ -49,8 +59,10 @@ export const sessionExpiredMark = Symbol("expired");
  * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a BatonError, or the
  * signal's reason. `progress` receives what the attempt is waiting for.
  */
-export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, signal, progress }: {
+export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, tls, signal, progress }: {
   readonly options: EstablishOptions;
+  /** Content of the TLS files at this time. */
+  readonly tls: TlsOptions | undefined;
   readonly signal: AbortSignal;
   readonly progress: (waitingFor: string) => void;
 }): Promise<EstablishedConnection | typeof sessionExpiredMark> {
@@ -64,12 +76,13 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
   const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredMark>();
   outcome.promise.catch(() => {}); // connecting may fail first, and then the promise is not used
   // Possible reasons why a server closes the connection without a response.
-  const hint = () =>
-    wanted.identity !== null || handshake.hasResponse
-      ? ""
-      : options.tls === undefined
-      ? " (a server without a quorum does that, and so does a port that needs TLS)"
-      : " (a server without a quorum does that)";
+  const hint = () => {
+    if (tls?.cert !== undefined) {
+      return " (a server without a quorum does that, and so does one that does not accept the certificate in tls.cert)";
+    }
+    if (wanted.identity !== null) return "";
+    return ` (a server without a quorum does that${tls === undefined ? ", and so does a port that needs TLS" : ""})`;
+  };
   const stream = new FrameStream({
     onFrame(frame) {
       const step = handshake.receive(frame);
@@ -81,11 +94,13 @@ export async function establish(endpoint: Endpoint, wanted: SessionRequest, { op
     onChunkEnd() {},
     onClosed(error) {
       const isWrong = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
-      if (isWrong) outcome.reject(wrongProtocol(error, { isTls: options.tls !== undefined }));
-      else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));
+      if (isWrong) outcome.reject(wrongProtocol(error, { isTls: tls !== undefined }));
+      else if (error === null && !handshake.hasResponse) {
+        outcome.reject(new SilentClose(`closed the connection during ${handshake.stage}${hint()}`));
+      } else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`));
     },
   });
-  const dialOptions = { ...(options.tls === undefined ? {} : { tls: tlsFor(options.tls, endpoint) }), signal };
+  const dialOptions = { ...(tls === undefined ? {} : { tls: tlsFor(tls, endpoint) }), signal };
   progress("no connection");
   const connection = await dialOrStart(endpoint, options, {
     signal,

@@ -1,7 +1,7 @@
 /** Searches for a server that accepts a session, in rounds. Owns its attempts and the pauses between them. */
 import { type Backoff, backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import type { Connector, RoundOptions, RoundOutcome } from "./connector.ts";
+import { type Connector, ConnectReport, type RoundOptions, type RoundOutcome } from "./connector.ts";
 import type { SessionRequest } from "./establish.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
@@ -33,6 +33,8 @@ export class ServerSearch {
   /** Consecutive servers that accepted the session and lost the connection soon. */
   #shortConnections = 0;
   #endPause: () => void = () => {};
+  /** Null: no search is running. */
+  #report: ConnectReport | null = null;
 
   constructor(
     owner: ServerSearchOwner,
@@ -54,18 +56,27 @@ export class ServerSearch {
     });
   }
 
+  /** Why the attempts of the present search at each server have failed, as " (…)"; empty when there is no search. */
+  describe(): string {
+    const why = this.#report?.describe(this.#clock.now()) ?? "";
+    return why === "" ? "" : ` (${why})`;
+  }
+
   stop(): void {
     this.#running?.abort(new Error("the search is over"));
     this.#running = null;
+    this.#report = null;
     this.#endPause();
   }
 
   async #run(signal: AbortSignal): Promise<void> {
     await this.#pauseAfterShortConnections();
     if (signal.aborted) return;
+    const report = new ConnectReport();
+    this.#report = report;
     for (let attempt = 0;; attempt++) {
       const { sessionRequest, backoff, ...limits } = this.#owner.nextRound(attempt);
-      const outcome = await this.#connector.tryEachServer(sessionRequest, { ...limits, signal });
+      const outcome = await this.#connector.tryEachServer(sessionRequest, { ...limits, report, signal });
       if (signal.aborted) {
         if (outcome.kind === "accepted") outcome.established.stream.destroy();
         return;
@@ -73,6 +84,7 @@ export class ServerSearch {
       const finding = resultOf(outcome);
       if (finding !== null) {
         this.#running = null;
+        this.#report = null;
         this.#acceptedMs = this.#clock.now();
         return this.#owner.onSearchEnded(finding);
       }

@@ -65,6 +65,8 @@ export interface ZooKeeperSession {
   readonly ended: AbortSignal;
   /** Calls the listener for every change of the state and of the lease end. Returns a function that removes the listener. */
   subscribe(listener: (change: "state" | "renewed") => void): () => void;
+  /** Why each server could not be reached, as " (…)" for a message; empty while a connection lives. */
+  describeOutage(): string;
   /** The number of connections so far. After a change, a caller repeats its current step. */
   readonly connections: number;
 }

@@ -1,5 +1,5 @@
 /** The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. */
-import type { Dial, TlsOptions } from "../sockets/connection.ts";
+import type { Dial, TlsSource } from "../sockets/connection.ts";
 import { dial } from "../sockets/dial.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { throwIfAborted } from "../support/abort.ts";
@@ -42,7 +42,7 @@ export interface ConnectOptions
   readonly sessionTimeoutMs?: number;
   /** The time limit of `connect` in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
   readonly connectTimeoutMs?: number;
-  readonly tls?: TlsOptions;
+  readonly tls?: TlsSource;
   /** Sent first on every connection. */
   readonly auth?: readonly ZooKeeperCredentials[];
   /** The default ACL of new nodes; open to all clients when left out. */
@@ -76,6 +76,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     dial: options.dial ?? dial,
     clock,
     tls: options.tls,
+    asksPorts: options.dial === undefined,
     auth: options.auth ?? [],
     startServer: options.startServer === undefined ? undefined : joinConcurrentStarts(options.startServer),
   });

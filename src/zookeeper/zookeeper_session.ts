@@ -107,6 +107,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     };
   }
 
+  describeOutage(): string {
+    return this.#link === null ? this.#search.describe() : "";
+  }
+
   subscribe(listener: (change: SessionChange) => void): () => void {
     const own = (change: SessionChange) => listener(change);
     this.#listeners.add(own);

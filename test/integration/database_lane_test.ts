@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -183,6 +183,23 @@ describeWithPeer("postgres", "statements for a real PostgreSQL", () => {
     expect(await failureOf(misnamed.run(one))).toMatchObject({ code: "CONFIG", outcome: "not_sent" });
     await using unverified = laneTo(`${withPassword()}?sslmode=require`);
     expect(await unverified.run(usesTls)).toEqual([{ ssl: true }]);
+  });
+
+  test("renewed TLS files are used by the next connection; while they cannot be used, the ones before", async () => {
+    const file = join(folder, "authority.pem");
+    copyFileSync(trusted.ca, file);
+    const address = addressOf(`${withPassword()}?sslmode=verify-full&sslrootcert=${file}`);
+    const warnings: string[] = [];
+    const connectNow = async () => {
+      await using lane = new DatabaseLane({ address, clock, name: "tls", warn: (text) => warnings.push(text) });
+      await lane.run(one);
+    };
+    await connectNow();
+    writeFileSync(file, "half of a certifi");
+    await connectNow();
+    expect(warnings).toEqual([expect.stringContaining(`${file} contains no certificate`)]);
+    copyFileSync(other.ca, file);
+    expect(await failureOf(connectNow())).toMatchObject({ code: "CONFIG", outcome: "not_sent" });
   });
 
   test("what onConnect refuses is the error of the statement", async () => {

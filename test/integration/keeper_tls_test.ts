@@ -1,14 +1,22 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { type AddressInfo, createServer as createPlainServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createServer } from "node:tls";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
+import { endSession, formatSessionHandle } from "../../src/zookeeper/end_session.ts";
+import { TlsFiles } from "../../src/sockets/tls_files.ts";
+import { aborted } from "../../src/support/abort.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";
 import { formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
 
-const pem = (name: string) => readFileSync(join(import.meta.dir, "../fixtures/tls", name), "utf8");
+const fixtures = join(import.meta.dir, "../fixtures/tls");
+const pem = (name: string) => readFileSync(join(fixtures, name), "utf8");
 const ca = pem("ca.pem");
 
 let root = "";
@@ -55,3 +63,127 @@ test.each(
 )("no session %s", async (_, tls, code) => {
   await expect(open(tls)).rejects.toMatchObject({ code });
 }, 10_000);
+
+/** A keeper and the TLS files of a client, both in `root`, which `renew` replaces by those of another authority. */
+async function renewableService() {
+  const place = (from: string, names: readonly string[]) => {
+    for (const name of names) copyFileSync(join(fixtures, from, name), join(root, name));
+  };
+  const [ofServer, ofClient] = [["server.pem", "server_key.pem"], ["client.pem", "client_key.pem"]] as const;
+  place(".", ["ca.pem", ...ofServer, ...ofClient]);
+  const path = (name: string) => join(root, name);
+  const warnings: string[] = [];
+  const renewable = await startKeeper({
+    dataDir: path("renewable"),
+    listen: [{ kind: "tcp", host: "localhost", port: 0 }],
+    tls: new TlsFiles({ ca: path("ca.pem"), cert: path("server.pem"), key: path("server_key.pem") }),
+  });
+  // The keeper's `ca.pem` is the client's, too: both sides change their authority at the same time.
+  const client = new TlsFiles({ ca: path("ca.pem"), cert: path("client.pem"), key: path("client_key.pem") }, {
+    warn: (text) => warnings.push(text),
+  });
+  const [address = { kind: "unix", path: "" } as const] = renewable.addresses;
+  return {
+    keeper: renewable,
+    proxy: await ChaosProxy.start(address),
+    client,
+    warnings,
+    renewServer: () => place("renewed", ["ca.pem", ...ofServer]),
+    renewClient: () => place("renewed", ofClient),
+  };
+}
+
+test("a session goes on over new connections while both sides renew their certificates, one after the other", async () => {
+  const service = await renewableService();
+  try {
+    await using zk = await connect({
+      servers: parseServers(service.proxy.servers.replace("127.0.0.1", "localhost")),
+      tls: service.client,
+      sessionTimeoutMs: 30_000,
+    });
+    service.renewServer();
+    const refused = { ca: pem("ca.pem"), cert: pem("client.pem"), key: pem("client_key.pem") };
+    await eventually(
+      () =>
+        connect({ servers: parseServers(service.proxy.servers), tls: refused }).then((it) => it.close(), () => true),
+      { what: "the keeper's renewed certificate" },
+    );
+    service.proxy.cut();
+    await eventually(() => zk.session.describeOutage().includes("certificate in tls.cert"), { what: "the reason" });
+    service.renewClient();
+    await eventually(() => zk.session.state === "connected", { what: "the connection with renewed files" });
+    expect(zk.session.describeOutage()).toBe("");
+    expect((await zk.create("/renewed", new Uint8Array(0))).path).toBe("/renewed");
+  } finally {
+    await service.proxy.close();
+    await service.keeper.close();
+  }
+});
+
+test("the handle of a session ends it after the files were renewed", async () => {
+  const service = await renewableService();
+  try {
+    const servers = parseServers(service.proxy.servers.replace("127.0.0.1", "localhost"));
+    const zk = await connect({ servers, tls: service.client, sessionTimeoutMs: 30_000 });
+    const handle = formatSessionHandle({ servers, tls: service.client }, zk.session);
+    service.renewServer();
+    service.renewClient();
+    await eventually(() => endSession(handle, { clock: systemClock(), limitMs: 1000 }), {
+      what: "the end of the session",
+    });
+    await aborted(zk.session.ended);
+  } finally {
+    await service.proxy.close();
+    await service.keeper.close();
+  }
+});
+
+describe("a port of the other kind ends the call with the reason, long before the limit for connecting", () => {
+  test("TLS to a keeper without TLS", async () => {
+    const plain = await startKeeper({
+      dataDir: join(root, "plain"),
+      listen: [{ kind: "tcp", host: "localhost", port: 0 }],
+    });
+    try {
+      const servers = parseServers(plain.addresses.map(formatAddress).join());
+      await expect(connect({ servers, tls: { ca }, connectTimeoutMs: 3_600_000 })).rejects.toMatchObject({
+        code: "UNREACHABLE",
+        message: expect.stringMatching(/: this port does not use TLS$/),
+      });
+    } finally {
+      await plain.close();
+    }
+  });
+
+  test("no TLS to a port that closes connections which do not begin with a TLS handshake", async () => {
+    // A keeper answers with an alert; other servers close the connection.
+    const silent = createServer({ key: pem("server_key.pem"), cert: pem("server.pem") }, (socket) => socket.destroy());
+    silent.on("tlsClientError", (_, socket) => socket.destroy());
+    await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
+    const { port } = silent.address() as AddressInfo;
+    try {
+      await expect(connect({ servers: parseServers(`127.0.0.1:${port}`), connectTimeoutMs: 3_600_000 })).rejects
+        .toMatchObject({ code: "UNREACHABLE", message: expect.stringMatching(/use ZooKeeper's protocol|needs TLS/) });
+    } finally {
+      silent.close();
+    }
+  });
+
+  test("a server without a quorum, which closes connections too, is waited for", async () => {
+    const closing = createPlainServer((socket) => socket.end());
+    await new Promise<void>((resolve) => closing.listen(0, "127.0.0.1", resolve));
+    const { port } = closing.address() as AddressInfo;
+    try {
+      for (const tls of [undefined, { ca }]) {
+        const calling = connect({
+          servers: parseServers(`127.0.0.1:${port}`),
+          connectTimeoutMs: 300,
+          ...(tls === undefined ? {} : { tls }),
+        });
+        await expect(calling).rejects.toMatchObject({ message: expect.stringMatching(/session within /) });
+      }
+    } finally {
+      closing.close();
+    }
+  });
+});

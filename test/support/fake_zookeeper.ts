@@ -288,6 +288,13 @@ export class FakeSession implements api.ZooKeeperSession {
     return this.#leaseEndMs;
   }
 
+  /** What `describeOutage` says while the session is not connected. */
+  outage = "";
+
+  describeOutage(): string {
+    return this.state === "connected" ? "" : this.outage;
+  }
+
   /** How many have it guarded. */
   guards = 0;
 

@@ -4,6 +4,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { retry, serverBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
+import { PermanentFaults } from "../../zookeeper/permanent_error.ts";
 import { closeSession } from "./command_session.ts";
 
 export interface CandidateSessionOptions {
@@ -37,7 +38,9 @@ export class CandidateSession {
       return this.#zk;
     };
     const mayRetry = (thrown: unknown, failures: number) => {
-      const isAway = thrown instanceof BatonError && thrown.code === "UNREACHABLE";
+      // A session was open before: certificates that do not fit now may be renewed on one side only, so far.
+      const isAway = thrown instanceof PermanentFaults ||
+        (thrown instanceof BatonError && thrown.code === "UNREACHABLE");
       // The failure says what was tried; the reason of the signal does not.
       if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) return false;
       if (failures === 0) onUnreachable(messageOf(thrown));

@@ -9,10 +9,10 @@ import { type SettingValues, variableOf } from "../../config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../../config/coordination_settings.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { type KeeperLocation, keeperLocation, keeperLogName } from "../../keeper/lifecycle/keeper_location.ts";
-import type { TlsOptions } from "../../sockets/connection.ts";
+import type { TlsSource } from "../../sockets/connection.ts";
+import { TlsFiles } from "../../sockets/tls_files.ts";
 import { checkPrivateFile } from "../../support/private_file.ts";
 import { decodeUtf8 } from "../../support/text.ts";
-import { tlsFilesOf } from "./tls_files.ts";
 import type { Acl } from "../../zookeeper/zookeeper.ts";
 
 const tlsNames = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName"] as const;
@@ -30,11 +30,22 @@ export interface Coordination {
   readonly connect: ConnectOptions;
 }
 
+export interface CoordinationCall {
+  /** Cancels connecting, and the start of a keeper. */
+  readonly signal?: AbortSignal | undefined;
+  /** Told of renewed TLS files that cannot be used. */
+  readonly warn?: ((text: string) => void) | undefined;
+}
+
 /**
  * Returns the servers and the connect options, and reads certificates and credentials. Never replaces named servers by the
  * embedded keeper. Throws USAGE or CONFIG, depending on the place of the wrong value.
  */
-export function coordinationOf(values: ConnectionValues, sources: ConfigSources, signal?: AbortSignal): Coordination {
+export function coordinationOf(
+  values: ConnectionValues,
+  sources: ConfigSources,
+  { signal, warn }: CoordinationCall = {},
+): Coordination {
   const connection = connectionOptions(values, sources);
   const named = values.servers;
   if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
@@ -48,7 +59,7 @@ export function coordinationOf(values: ConnectionValues, sources: ConfigSources,
       connect: {
         servers,
         ...connection,
-        ...withoutUndefined({ signal, unreachableHint, tls: tlsOf(values, sources) }),
+        ...withoutUndefined({ signal, unreachableHint, tls: tlsOf(values, sources, warn) }),
       },
     };
   }
@@ -166,13 +177,16 @@ function connectionOptions(values: ConnectionValues, sources: ConfigSources): Om
   };
 }
 
-function tlsOf(values: ConnectionValues, sources: ConfigSources): TlsOptions | undefined {
-  const options = withoutUndefined({
-    ...tlsFilesOf(values, (name, read) => readAtOrigin(name, sources, read)),
-    passphrase: values.tlsPassphrase,
-    serverName: values.tlsServerName,
-  });
-  return values.tls || Object.keys(options).length > 0 ? options : undefined;
+function tlsOf(
+  { tls, tlsCa: ca, tlsCert: cert, tlsKey: key, tlsPassphrase: passphrase, tlsServerName: serverName }:
+    ConnectionValues,
+  sources: ConfigSources,
+  warn: CoordinationCall["warn"],
+): TlsSource | undefined {
+  const names = withoutUndefined({ ca, cert, key, passphrase, serverName });
+  if (Object.keys(names).length === 0) return tls ? {} : undefined;
+  const settingOf = { ca: "tlsCa", cert: "tlsCert", key: "tlsKey" } as const;
+  return new TlsFiles(names, { at: (name, read) => readAtOrigin(settingOf[name], sources, read), warn });
 }
 
 function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof credentialsOf> {

@@ -1,13 +1,13 @@
 /** Finds servers of releases that can lose acknowledged writes, or end sessions that are alive, by the four-letter word srvr. */
-import { formatAddress } from "../../sockets/connection.ts";
-import type { Address, Dial, TlsOptions } from "../../sockets/connection.ts";
+import { currentTls, formatAddress } from "../../sockets/connection.ts";
+import type { Address, Dial, TlsSource } from "../../sockets/connection.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 
 export interface ServerReleaseOptions {
   readonly addresses: readonly Address[];
-  readonly tls?: TlsOptions | undefined;
+  readonly tls?: TlsSource | undefined;
   readonly dial: Dial;
   readonly clock: Clock;
 }
@@ -69,7 +69,8 @@ export function sessionFault(answer: string): string | null {
     "111102): holders of locks send heartbeats through the leader, but programs that only watch may lose their sessions";
 }
 
-async function askServer(address: Address, { tls, dial, clock }: ServerReleaseOptions): Promise<string> {
+async function askServer(address: Address, { tls: source, dial, clock }: ServerReleaseOptions): Promise<string> {
+  const tls = currentTls(source);
   using deadline = deadlineAfter(clock, answerMsMax, { reason: () => new Error("no answer") });
   const answered = Promise.withResolvers<void>();
   answered.promise.catch(() => {}); // awaited only once the connection is open

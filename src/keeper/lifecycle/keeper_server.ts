@@ -4,7 +4,7 @@
  */
 import { BatonError, messageOf } from "../../errors.ts";
 import { Histogram } from "../../support/histogram.ts";
-import type { Address, Connection, Listen, TlsOptions } from "../../sockets/connection.ts";
+import type { Address, Connection, Listen, TlsSource } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { listen } from "../../sockets/listen.ts";
 import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
@@ -64,7 +64,7 @@ export interface KeeperOptions {
   /** Unix sockets that every user may connect to; the umask decides for the others. */
   readonly openSocketPaths?: readonly string[];
   /** TLS for the TCP addresses. */
-  readonly tls?: TlsOptions;
+  readonly tls?: TlsSource;
   /** The granularity of session timeouts in milliseconds. This option and the next three default to `keeperTimes`. */
   readonly tickTimeMs?: number;
   /** Milliseconds. */
@@ -195,7 +195,7 @@ export class KeeperServer implements ConnectionHost {
     await this.close();
   }
 
-  async listen(address: Address, tls: TlsOptions | undefined): Promise<void> {
+  async listen(address: Address, tls: TlsSource | undefined): Promise<void> {
     await this.#listeners.open(address, tls);
     this.#idleSinceMs = this.#options.clock.now();
   }

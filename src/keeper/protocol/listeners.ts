@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { type Accept, type Address, type Listen, type Listener, type TlsOptions } from "../../sockets/connection.ts";
+import { type Accept, type Address, type Listen, type Listener, type TlsSource } from "../../sockets/connection.ts";
 import { takeAddress } from "../../sockets/take_address.ts";
 
 export interface ListenersOptions {
@@ -51,7 +51,7 @@ export class Listeners {
    * outside that folder that a process listens at is not: that process has other data and may have granted the same locks.
    * Throws CANNOT_CREATE.
    */
-  async open(address: Address, tls: TlsOptions | undefined): Promise<void> {
+  async open(address: Address, tls: TlsSource | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
     this.#records.push({ address: listener.address, listener, inode: inodeAt(address) });
   }
@@ -97,7 +97,7 @@ export class Listeners {
     if (failures.length > 0) throw failures[0];
   }
 
-  async #listen(address: Address, tls: TlsOptions | undefined): Promise<Listener> {
+  async #listen(address: Address, tls: TlsSource | undefined): Promise<Listener> {
     const accept = this.#options.accept(address);
     const { listen, handshakesMax } = this.#options;
     if (address.kind === "tcp") {

@@ -83,7 +83,10 @@ class PostgresStore {
       if (this.storeId === "") { for (const message of warnings) emit({ kind: "problem", code: "CONFIG", message }); }
       this.storeId = storeId;
     };
-    this.#lane = new DatabaseLane({ address, clock, name: server, onConnect });
+    this.#lane = new DatabaseLane({
+      ...{ address, clock, name: server, onConnect },
+      warn: (message) => emit({ kind: "problem", code: "CONFIG", message }),
+    });
     this.#rows = new PostgresTopicRows({
       ...{ lane: this.#lane, clock, server, stopsOnLoss },
       onLoss: (message) => {

@@ -5,9 +5,9 @@
  */
 import { readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../../errors.ts";
-import { tlsFilesOf } from "../../coordination/connect/tls_files.ts";
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../kafka/kafka_producer.ts";
 import { dial } from "../../sockets/dial.ts";
+import { TlsFiles } from "../../sockets/tls_files.ts";
 import { systemClock } from "../../support/clock.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { KafkaDestination } from "./dead_letter_destination.ts";
@@ -87,14 +87,13 @@ export function openKafkaSink(
   { brokers, topic, create, tls, login }: KafkaDestination,
   { storeName, redaction, timeoutMs, takeLock }: DeadLetterFormat & Pick<KafkaSinkOptions, "timeoutMs" | "takeLock">,
 ): KafkaSink {
-  const files = tls && { tlsCa: tls.ca, tlsCert: tls.cert, tlsKey: tls.key };
   return new KafkaSink({
     addresses: brokers,
     topic,
     createAs: create,
     clientId: `baton-${storeName}`,
     dial,
-    tls: files && tlsFilesOf(files, (_, act) => act()),
+    tls: tls && new TlsFiles(tls),
     credentials: login && { mechanism: login.mechanism, user: login.user, password: passwordIn(login.passwordFile) },
     clock: systemClock(),
     timeoutMs,

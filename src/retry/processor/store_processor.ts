@@ -360,7 +360,7 @@ async function loadElection({ values, sources, log }: StoreProcessorOptions): Pr
     import("../../coordination/connect/coordination_servers.ts"),
     import("./processor_election.ts"),
   ]);
-  const place = coordinationOf(values, sources);
+  const place = coordinationOf(values, sources, { warn: (text) => log("warning", "tls", text) });
   return (storeName, onChange) => new ProcessorElection({ storeName, place, clock: systemClock(), log, onChange });
 }
 

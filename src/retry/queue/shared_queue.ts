@@ -249,6 +249,7 @@ export class SharedQueue implements AsyncDisposable {
         clock,
         name: `retry ${this.name}`,
         onConnect: (connection) => this.#check(connection, name),
+        warn: (text) => this.#options.onWarning?.(text),
       });
     this.#lanes.set(name, lane);
     return lane;

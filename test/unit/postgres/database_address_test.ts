@@ -2,7 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describeDatabase, isDatabaseUrl, parseDatabaseUrl, tlsOf } from "../../../src/postgres/database_address.ts";
+import {
+  describeDatabase,
+  isDatabaseUrl,
+  parseDatabaseUrl,
+  verificationOf,
+} from "../../../src/postgres/database_address.ts";
 import { passwordFromFile } from "../../../src/postgres/password_file.ts";
 
 const parse = (url: string, env: Record<string, string> = {}, mayHavePassword = true) =>
@@ -63,7 +68,7 @@ describe("the URL of a database", () => {
     ["postgres://pg1,,pg2/x", /"" is not a host/],
     ["postgres://pg1/x?target_session_attrs=any", /the only value of target_session_attrs is read-write/],
     ["postgres://pg1/100%", /write %25/],
-    ["postgres://pg1/x?sslrootcert=/none.pem", /Cannot read sslrootcert/],
+    ["postgres://pg1/x?sslrootcert=/none.pem", /sslrootcert of the database URL: Cannot read \/none.pem/],
   ])("%s is refused with the reason", (url, why) => expect(() => parse(url)).toThrow(why));
 
   test("a folder is no database", () => {
@@ -81,7 +86,7 @@ describe("the URL of a database", () => {
   test("TLS verifies everything for other hosts, and is left out on this machine", () => {
     const modeOf = (url: string) => {
       const address = parse(url);
-      return address.hosts.map((host) => tlsOf(address, host)?.verify ?? null);
+      return address.hosts.map((host) => verificationOf(address, host));
     };
     expect(modeOf("postgres://pg1,127.0.0.1,localhost,[::1],%2Frun/x")).toEqual([
       "verify-full",
