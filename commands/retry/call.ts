@@ -23,8 +23,9 @@ export const retryCallCommand = defineCommand({
     "accepted, not delivered yet. baton retry-processor run tries it again.",
     "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead letter immediately " +
     "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on; 85 if the store is full; MAY BE STORED and 76 if the disk fails while it is stored.",
-    "--url sends stdin as a request instead. A response with 2xx or 3xx is printed on stdout, with exit code 0. If there is none, or with 408, " +
-    "425, 429 and 5xx, the request is stored with its URL, method and headers (75). Any other status is final: a dead letter; the response is " +
+    "--url sends stdin as a request instead. A response with 2xx is printed on stdout, with exit code 0, or 74 if it is cut off: the request " +
+    "was accepted. If there is none, or with 408, 425, 429 and 5xx, the request is stored with its URL, method and headers (75). " +
+    "307 and 308 are followed, other redirections with --follow. Any other status is final: a dead letter; the response is " +
     "printed, with exit code 77 for 401, 403 and 407, otherwise 65. All tries of a request have the same Idempotency-Key.",
     "Exit code 75 means that the message is on the disk. After SIGINT nothing is stored.",
     "Use the same policy for call and run: both read the section [retry] of the configuration file.",
@@ -67,13 +68,13 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     : null;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
   const result = await tryOnce(body, trace?.span ?? null);
-  const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false } = result;
+  const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false, isCut = false } = result;
   trace?.end(result);
   if (mayStillRun) {
     io.err(`baton: ${what} ${how}; NOT STORED, because it may still run\n`);
     return code;
   }
-  if (outcome === "done") return exitCodes.SUCCESS;
+  if (outcome === "done") return isCut ? code : exitCodes.SUCCESS;
   const print = (sentence: string) => values.quiet || io.err(`baton: ${what} ${how}; ${sentence}\n`);
   try {
     if (openError !== null || store === null) throw openError;
@@ -105,7 +106,7 @@ async function firstTryOf(
   call: CallCall,
 ): Promise<(body: Uint8Array, trace: TryTrace | null) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
-  const rules = retryRulesOf(call.values, sources);
+  const rules = retryRulesOf(call.values, sources, { exits: url === undefined, statuses: url !== undefined });
   checkHttpOptions("call", url, sources.flags);
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; put the command after --`);
   if (url !== undefined) {

@@ -1,21 +1,23 @@
 /** The first try of `baton retry-processor call --url`. */
 import { processSignals, StoppedBySignal, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { messageOf } from "../../src/errors.ts";
-import { parseBackend, parseHeaders, parseMethod, parseRetryAfter } from "../../src/retry/targets/backend_request.ts";
-import { callBackend, replaceHeaders } from "../../src/retry/targets/http_target.ts";
-import { outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
+import type { BackendResponse } from "../../src/http/http_client.ts";
+import { replaceHeaders } from "../../src/http/http_headers.ts";
+import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
+import { retryAfterOf } from "../../src/retry/targets/http_target.ts";
+import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
-import { systemClock } from "../../src/support/clock.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { CallCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";
+import { openHttpClient } from "./http_options.ts";
 
 /** Statuses that refuse the sender, not the message (RFC 9110, 15.5). */
 const denied: ReadonlySet<number> = new Set([401, 403, 407]);
 
-/** Returns the function that sends the body. Throws USAGE for a URL, a method or headers that cannot be sent. */
+/** Returns the function that sends the body. Throws USAGE for a URL, a method or headers that cannot be sent, CONFIG for TLS files. */
 export function makeUrlTry(
   call: CallCall,
   url: string,
@@ -26,37 +28,45 @@ export function makeUrlTry(
   const method = parseMethod(values.method);
   // The key is stored, too, so that all tries are one message for the backend.
   const given = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
-  const path = `${target.pathname}${target.search}`;
-  const what = `${method} ${target.origin}${target.pathname}`;
+  const what = `${method} ${target.origin}${target.path.replace(/\?.*/s, "")}`;
+  const client = openHttpClient(call, [target]);
   return async (body, trace) => {
+    using _client = client;
     const sent = replaceHeaders(given, trace?.headers ?? []);
     // The later tries of a request that came with a trace are beside this one, not below it.
     const headers = given.some(([name]) => name.toLowerCase() === "traceparent") ? given : sent;
-    const head = { kind: "http", origin: target.origin, method, path, headers } as const;
+    const head = { kind: "http", ...target, method, headers } as const;
     using stop = new StopRequest(processSignals());
     const { signal } = stop;
-    const options = { timeoutMs: values.retryAttemptTimeout, clock: systemClock(), signal };
-    const answer = await callBackend({ url: target.href, method, headers: sent }, body, options);
-    if (answer.kind === "responded") {
-      const { status, headers: said } = answer.response;
+    const result = await client.send({ ...target, method, headers: sent, body }, {
+      ...{ timeoutMs: values.retryAttemptTimeout, signal },
+      mayFollow: (status) => isFollowed(status, rules, values.follow),
+    });
+    const interruption = () => (signal.aborted && isInterruption(signal.reason) ? signal.reason : null);
+    if (result.kind === "responded") {
+      const { status, how } = result;
       const outcome = outcomeOfStatus(status, rules);
-      const retryAfterMs = parseRetryAfter(said.get("retry-after"), Date.now());
-      if (outcome !== "retry") await printBody(answer.response, io);
-      else await answer.response.body?.cancel();
-      answer.done();
-      return { head, what, how: `got status ${status}`, outcome, retryAfterMs, code: finalCode(status) };
+      const cut = outcome === "retry" ? null : await printBody(result);
+      result.done();
+      if (cut !== null) io.err(`baton: ${what} ${how}, but ${cut}\n`);
+      if (cut !== null && outcome === "done" && interruption() !== null) throw signal.reason;
+      const code = outcome === "done" ? exitCodes.IO : finalCode(status);
+      return { head, what, how, outcome, retryAfterMs: retryAfterOf(result.headers), code, isCut: cut !== null };
     }
-    if (signal.aborted && isInterruption(signal.reason)) {
+    if (interruption() !== null) {
       io.err(`baton: ${what} was interrupted; NOT STORED\n`);
       throw signal.reason;
     }
-    const how = signal.aborted ? "was stopped" : answer.why;
+    const how = signal.aborted ? "was stopped" : result.why;
+    if (result.kind === "failed" && result.isMalformed) {
+      return { head, what, how, outcome: "final", retryAfterMs: null, code: exitCodes.BAD_DATA };
+    }
     return { head, what, how, outcome: "retry", retryAfterMs: null, code: exitCodes.UNREACHABLE };
   };
 }
 
 function finalCode(status: number): ExitCode {
-  if (status >= 500) return exitCodes.UNREACHABLE;
+  if (status >= 500 && status < 600) return exitCodes.UNREACHABLE;
   return denied.has(status) ? exitCodes.REFUSED : exitCodes.BAD_DATA;
 }
 
@@ -65,11 +75,21 @@ function isInterruption(reason: unknown): boolean {
   return reason instanceof StoppedBySignal && (reason.signal === "SIGINT" || reason.signal === "SIGQUIT");
 }
 
-/** Prints the response. The status has arrived, so a failure changes nothing for the message. */
-async function printBody(response: Response, io: CallCall["io"]): Promise<void> {
-  try {
-    writeWhole(1, new Uint8Array(await response.arrayBuffer()));
-  } catch (error) {
-    io.err(`baton: Cannot read or print the response: ${messageOf(error)}\n`);
+/** Prints the response as it arrives. Returns why it is not complete; null: it is. The status decides what becomes of the message. */
+async function printBody({ body }: BackendResponse): Promise<string | null> {
+  const chunks = body[Symbol.asyncIterator]();
+  for (;;) {
+    let next: IteratorResult<Uint8Array>;
+    try {
+      next = await chunks.next();
+    } catch (error) {
+      return `its response was cut off: ${messageOf(error)}`;
+    }
+    if (next.done === true) return null;
+    try {
+      writeWhole(1, next.value);
+    } catch (error) {
+      return `its response cannot be printed: ${messageOf(error)}`;
+    }
   }
 }

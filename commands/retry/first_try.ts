@@ -28,8 +28,10 @@ export interface FirstTryResult {
   readonly how: string;
   readonly outcome: TryEnd["outcome"];
   readonly retryAfterMs: number | null;
-  /** The exit code if the failure is final, or cannot be stored. */
+  /** The exit code if the failure is final, or cannot be stored; for a success, if its response is incomplete. */
   readonly code: ExitCode;
+  /** The response was cut off, or could not be printed. */
+  readonly isCut?: boolean;
   /** A process of the command may still run, so the message must not be tried again. */
   readonly mayStillRun?: boolean;
 }

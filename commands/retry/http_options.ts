@@ -1,7 +1,35 @@
 /** Options of commands that send messages by HTTP. */
+import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { listType, textType } from "../../src/config/value_types.ts";
+import { listType, textType, toggleType } from "../../src/config/value_types.ts";
+import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 import { BatonError } from "../../src/errors.ts";
+import { HttpClient } from "../../src/http/http_client.ts";
+import { proxyFor } from "../../src/http/proxy_choice.ts";
+import type { HttpPlace } from "../../src/http/request_target.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import type { Call } from "../command.ts";
+
+/** Options of every command that sends requests. */
+export const httpClientSettings = {
+  follow: setting(toggleType(), {
+    flag: "--follow",
+    help: "follow the redirections 301, 302 and 303, too: 301 and 302 with the same method and body, 303 by GET",
+    default: false,
+  }),
+  urlCa: setting(textType("file"), {
+    flag: "--url-ca",
+    once: true,
+    help:
+      "PEM file with the authorities to trust for https, instead of those of the system; read for each new connection",
+  }),
+  urlCert: setting(textType("file"), {
+    flag: "--url-cert",
+    once: true,
+    help: "PEM file with a client certificate for https; another host to which a redirection leads does not get it",
+  }),
+  urlKey: setting(textType("file"), { flag: "--url-key", once: true, help: "PEM file with its private key" }),
+} satisfies SettingTable;
 
 export const httpRequestSettings = {
   method: setting(textType("method"), {
@@ -14,16 +42,47 @@ export const httpRequestSettings = {
     once: true,
     help: "headers for --url; headers of a message override them",
   }),
+  ...httpClientSettings,
 } satisfies SettingTable;
 
-/** `command`: its name, for the message. Throws USAGE for options of a request without a URL. */
+const requestFlags = [["method", "--method"], ["headers", "--header"]] as const;
+const clientFlags = [
+  ...[["follow", "--follow"], ["urlCa", "--url-ca"]] as const,
+  ...[["urlCert", "--url-cert"], ["urlKey", "--url-key"]] as const,
+];
+
+/**
+ * `command`: its name, for the message. `sendsOwn`: without a URL, requests are sent that have their own. Throws USAGE for options of a
+ * request without a URL.
+ */
 export function checkHttpOptions(
   command: string,
   url: string | undefined,
   given: ReadonlyMap<string, unknown>,
+  { sendsOwn = false }: { readonly sendsOwn?: boolean } = {},
 ): void {
-  for (const [name, flag] of [["method", "--method"], ["headers", "--header"]] as const) {
+  for (const [name, flag] of [...requestFlags, ...(sendsOwn ? [] : clientFlags)]) {
     if (url !== undefined || !given.has(name)) continue;
     throw new BatonError("USAGE", `${command}: ${flag} needs --url`);
   }
+}
+
+/**
+ * The client of a command; its owner closes it. Reads the files once, so that mistakes are reported now. `places`: where requests will go.
+ * Throws USAGE for files that cannot be used, CONFIG for variables.
+ */
+export function openHttpClient(
+  { values, sources, io }: Pick<Call<typeof httpClientSettings>, "values" | "sources" | "io">,
+  places: readonly HttpPlace[],
+): HttpClient {
+  const names = { tlsCa: values.urlCa, tlsCert: values.urlCert, tlsKey: values.urlKey };
+  const settingNames = { tlsCa: "urlCa", tlsCert: "urlCert", tlsKey: "urlKey" } as const;
+  const read = () =>
+    tlsFilesOf(names, (name, act) => {
+      const setting = settingNames[name];
+      return addOriginToErrors(setting, httpClientSettings[setting], sources, act);
+    });
+  read();
+  for (const { origin } of places) proxyFor(origin, io.env);
+  return new HttpClient({ clock: systemClock(), env: io.env, tls: read });
 }

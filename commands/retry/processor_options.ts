@@ -13,7 +13,7 @@ import { connectionSettings, traceSettings, wantsTraces } from "../../src/config
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import type { StoreDatabase, StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import type { HttpHeaders } from "../../src/retry/targets/backend_request.ts";
+import type { HttpHeaders } from "../../src/http/http_headers.ts";
 import type { TrySpan } from "../../src/retry/targets/try_span.ts";
 import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";

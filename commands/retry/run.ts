@@ -9,13 +9,16 @@ import { listenForStops, processSignals } from "../../src/process/supervise/sign
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
+import type { HttpClient } from "../../src/http/http_client.ts";
+import type { HttpPlace } from "../../src/http/request_target.ts";
+import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
-import { checkHttpOptions, httpRequestSettings } from "./http_options.ts";
+import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";
 import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
@@ -120,16 +123,13 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   checkOptions(call);
   const { exec, topic, once, untilEmpty } = values;
-  const { retryMetricsListen } = runSettings;
-  checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
+  checkListenAddress("retryMetricsListen", runSettings.retryMetricsListen, values.retryMetricsListen, sources);
   const location = storeLocationOf(values, sources);
-  const log = processLog(io, {
-    who: "baton retry-processor",
-    format: values.log,
-    quiet: values.quiet,
-    verbose: values.verbose,
-  });
+  const { log: format, quiet, verbose } = values;
+  const log = processLog(io, { who: "baton retry-processor", format, quiet, verbose });
   if (exec !== undefined) checkExecLine(exec, io.env["PATH"]);
+  const backend = values.url === undefined ? null : parseBackend(values.url);
+  const rules = rulesOf(call);
   const signals = processSignals();
   const guard = startGuard();
   let isBreached = false;
@@ -142,7 +142,8 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       ? null
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
-    const untraced = putter?.target ?? targetOf(call, { storeName: location.name, guard, log });
+    using client = openHttpClient(call, backend === null ? [] : [backend]);
+    const untraced = putter?.target ?? targetOf(call, { storeName: location.name, guard, log, client, backend, rules });
     const openStore = serviceStoreOpener(location);
     await using traces = await openProcessorTraces(call, log);
     const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
@@ -209,7 +210,7 @@ function checkOptions({ values, names, sources }: RunCall): void {
   if ([exec, url, topic].filter((way) => way !== undefined).length > 1) {
     throw new BatonError("USAGE", "run: use only one of --exec, --url and --topic");
   }
-  checkHttpOptions("run", url, sources.flags);
+  checkHttpOptions("run", url, sources.flags, { sendsOwn: exec === undefined && topic === undefined });
   if (once && untilEmpty) throw new BatonError("USAGE", "run: use only one of --once and --until-empty");
   if (once && values.retryCron !== undefined) {
     throw new BatonError("USAGE", "run: use only one of --once and --cron");
@@ -221,25 +222,35 @@ function checkOptions({ values, names, sources }: RunCall): void {
   }
 }
 
-interface CommandPlace {
+/** A command has exit codes, a request has statuses, and messages with their own command or URL have both. */
+function rulesOf({ values, sources }: RunCall): RetryRules {
+  const { exec, url, topic } = values;
+  const isOwn = exec === undefined && url === undefined && topic === undefined;
+  return retryRulesOf(values, sources, { exits: isOwn || exec !== undefined, statuses: isOwn || url !== undefined });
+}
+
+interface TargetParts {
   readonly storeName: string;
   readonly guard: Guard;
   readonly log: Log;
+  readonly client: HttpClient;
+  /** Null: each message has its own. */
+  readonly backend: HttpPlace | null;
+  readonly rules: RetryRules;
 }
 
 /** Delivers to --url, to the command of --exec, or each message to its own command or URL. */
-function targetOf(call: RunCall, place: CommandPlace): Target {
-  const { exec, url } = call.values;
-  if (url !== undefined) return httpTarget(call, parseBackend(url));
-  const commands = commandTarget(call, place);
-  return exec === undefined ? ownTarget(commands, httpTarget(call, null)) : commands;
+function targetOf(call: RunCall, parts: TargetParts): Target {
+  if (parts.backend !== null) return httpTarget(call, parts);
+  const commands = commandTarget(call, parts);
+  return call.values.exec === undefined ? ownTarget(commands, httpTarget(call, parts)) : commands;
 }
 
-function commandTarget({ values, sources }: RunCall, { storeName, guard, log }: CommandPlace): Target {
+function commandTarget({ values }: RunCall, { storeName, guard, log, rules }: TargetParts): Target {
   let isTold = false;
   return new CommandTarget({
     line: values.exec ?? null,
-    rules: retryRulesOf(values, sources),
+    rules,
     exitCodeOf,
     timeoutMs: values.retryAttemptTimeout,
     killAfterMs: values.killAfter,
@@ -260,14 +271,14 @@ function commandTarget({ values, sources }: RunCall, { storeName, guard, log }: 
   });
 }
 
-/** `backend` null: each message has its own. */
-function httpTarget({ values, sources }: RunCall, backend: URL | null): Target {
+function httpTarget({ values }: RunCall, { client, backend, rules }: TargetParts): Target {
   return new HttpTarget({
+    client,
     backend,
     method: parseMethod(values.method),
     headers: parseHeaders(values.headers ?? []),
-    rules: retryRulesOf(values, sources),
+    rules,
+    follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
-    clock: systemClock(),
   });
 }

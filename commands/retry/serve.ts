@@ -6,8 +6,12 @@ import { durationType, textType, toggleType } from "../../src/config/value_types
 import { listenForStops, processSignals } from "../../src/process/supervise/signal_source.ts";
 import { retryProcessorSettings, retryServeSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type HttpHeaders, parseBackend } from "../../src/retry/targets/backend_request.ts";
+import type { HttpClient } from "../../src/http/http_client.ts";
+import type { HttpHeaders } from "../../src/http/http_headers.ts";
+import type { HttpPlace } from "../../src/http/request_target.ts";
+import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
+import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
@@ -17,6 +21,7 @@ import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openProcessorTraces, openTopicClients, processorSettings, type ProcessorTraces } from "./processor_options.ts";
+import { httpClientSettings, openHttpClient } from "./http_options.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
 import { bodyLimitOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
@@ -42,6 +47,7 @@ const serveSettings = {
     help: "time between the stop signal and SIGKILL for the command of --dead-letter exec:",
     default: 5000,
   }),
+  ...httpClientSettings,
   ...retryServeSettings,
   ...processorSettings,
 } satisfies SettingTable;
@@ -56,6 +62,7 @@ export const retryServeCommand = defineCommand({
     "Forwards each request to the backend (method, path, headers, body) and its response to the client. If the backend cannot be reached, " +
     "the message is stored on the disk, and then the client gets a fault immediately: 502, 504 without a response within --attempt-timeout, " +
     "503 if the circuit breaker is open. A temporary status (408, 425, 429, 5xx) is forwarded, and the message is stored. " +
+    "The redirections 307 and 308 of a request that could be stored are followed; others are forwarded. " +
     "The response header Baton-Message-Id has the id of the stored message; without it nothing is stored. --answer-stored 202 tells clients " +
     "instead that the request was accepted, whatever the failure was, if it will be tried again.",
     "503 with `NOT STORED` in its body: the store is full; with `MAY BE STORED`: the store failed. 413: the body is larger than --max-body. Requests that request no action " +
@@ -90,8 +97,8 @@ export const retryServeCommand = defineCommand({
 
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
-async function runServe(call: ServeCall): Promise<ExitCode> {
-  const { values, names, sources, io } = call;
+/** Returns the backend. Throws USAGE for options that exclude each other. */
+function checkOptions({ values, names }: ServeCall): HttpPlace {
   if (names.length > 0) {
     throw new BatonError(
       "USAGE",
@@ -113,7 +120,12 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   if (values.noProcess && values.retryFromTopic !== undefined) {
     throw new BatonError("USAGE", "serve: use only one of --no-process and --from-topic");
   }
-  const backend = parseBackend(values.url);
+  return parseBackend(values.url);
+}
+
+async function runServe(call: ServeCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  const backend = checkOptions(call);
   const address = parseListenFlag(values.listen);
   const { retryMetricsListen } = retryProcessorSettings;
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
@@ -125,14 +137,18 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     quiet: values.quiet,
     verbose: values.verbose,
   });
+  const rules = retryRulesOf(values, sources, { exits: false, statuses: true });
+  using client = openHttpClient(call, [backend]);
   await using traces = await openProcessorTraces(call, log);
   await using service = values.noProcess
     ? await openStoreOnly(call, location)
-    : await openWithProcessor(call, { backend, location, log, traces });
+    : await openWithProcessor(call, { backend, location, log, traces, client, rules });
   const proxy = new RetryHttpProxy({
+    client,
     backend,
     store: service.store,
-    rules: retryRulesOf(values, sources),
+    rules,
+    follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
     bodyBytesMax: bodyLimitOf(values),
     bodyTimeoutMs: values.retryBodyTimeout,
@@ -148,11 +164,12 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
       log("info", "stored", `stored ${id}: the first try ${why}`, { id });
     },
     onFailure: (why) => log("error", "not_stored", why),
+    onCut: (why) => log("warning", "response_cut", why),
   });
   const open = async () => {
     const where = formatAddress(await proxy.listen(address));
     const facts = { listen: where, pid: process.pid };
-    log("info", "serving", `serves ${backend.href} at ${where}, stores in ${location.where}`, facts);
+    log("info", "serving", `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}`, facts);
   };
   await serveUntilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
   return exitCodes.SUCCESS;
@@ -170,21 +187,20 @@ interface Service extends AsyncDisposable {
 
 async function openWithProcessor(
   call: ServeCall,
-  { backend, location, log, traces }: {
-    readonly backend: URL;
+  { backend, location, log, traces, client, rules }: {
+    readonly backend: HttpPlace;
     readonly location: StoreLocation;
     readonly log: Log;
     readonly traces: ProcessorTraces | null;
+    readonly client: HttpClient;
+    readonly rules: RetryRules;
   },
 ): Promise<Service> {
   const { values, sources } = call;
   const untraced = new HttpTarget({
-    backend,
-    method: "POST",
-    headers: [],
-    rules: retryRulesOf(values, sources),
+    ...{ client, backend, method: "POST", headers: [], rules },
+    follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
-    clock: systemClock(),
   });
   const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
   const topics = await openTopicClients(call, location, undefined);

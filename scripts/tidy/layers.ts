@@ -24,7 +24,7 @@ const mayImport: Record<string, readonly string[]> = {
   postgres: ["sockets", ...ground],
   config: ground,
   schedule: ground,
-  trace: ["config", ...ground],
+  trace: ["config", "http", ...ground],
 
   process: ground,
   "process/proc": ["process", ...ground],
@@ -69,7 +69,7 @@ const mayImport: Record<string, readonly string[]> = {
 
   retry: ground,
   "retry/queue": ["storage", "postgres", "process", ...ground],
-  "retry/targets": ["retry", "retry/queue", "trace", "pubsub/client", "wire/pubsub", "process/*", ...ground],
+  "retry/targets": ["retry", "retry/queue", "http", "trace", "pubsub/client", "wire/pubsub", "process/*", ...ground],
   "retry/dead_letters": [
     ...["retry", "retry/queue", "retry/targets", "pubsub/client", "kafka", "storage", "config", "process/*"],
     ...["coordination/connect", "sockets", ...ground],

@@ -83,12 +83,12 @@ export const retryPolicySettings = inGroup("policy", {
     unset: "no limit",
   }),
   retryOn: retry("retry_on", listType("code"), {
-    help: "exit codes or HTTP statuses that are retried, such as 65,5xx,404-410",
+    help: "exit codes or HTTP statuses from 300 on that are retried, such as 65,5xx,404-410",
     unset: "all failures except those of --no-retry-on",
   }),
   retryNoRetryOn: retry("no_retry_on", listType("code"), {
     help: "exit codes or HTTP statuses that are final: the message is dead immediately; overrides --retry-on",
-    unset: "exit codes 64,65,77,78,126,127; HTTP 4xx except 408, 425, 429",
+    unset: "exit codes 64,65,77,78,126,127; HTTP 3xx, and 4xx except 408, 425, 429",
   }),
   retryAttemptTimeout: retry("attempt_timeout", durationType({ minMs: 1 }), {
     help: "a try that takes longer is stopped and counts as failed",

@@ -3,8 +3,10 @@
  * them; a queue that is full drops further ones.
  */
 import type { Clock } from "../support/clock.ts";
-import { deadlineAfter, resultWithin } from "../support/deadline.ts";
-import { whyNotSent } from "../support/fetch_failure.ts";
+import { HttpClient } from "../http/http_client.ts";
+import type { ProxyEnvironment } from "../http/proxy_choice.ts";
+import { placeOf as httpPlaceOf } from "../http/request_target.ts";
+import { resultWithin } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun, printable } from "../support/text.ts";
 import type { OtlpSettings } from "./otlp_settings.ts";
@@ -24,12 +26,15 @@ export interface TraceExporterOptions {
   /** Release of baton. */
   readonly version: string;
   readonly clock: Clock;
+  /** The variables that name proxies. */
+  readonly env: ProxyEnvironment;
   /** Called with a sentence: once for failures that follow each other. */
   readonly onProblem: (sentence: string) => void;
 }
 
 export class TraceExporter {
   readonly #options: TraceExporterOptions;
+  readonly #client: HttpClient;
   #waiting: Span[] = [];
   #dropped = 0;
   #isFailing = false;
@@ -39,6 +44,7 @@ export class TraceExporter {
 
   constructor(options: TraceExporterOptions) {
     this.#options = options;
+    this.#client = new HttpClient({ clock: options.clock, env: options.env });
   }
 
   add(spans: readonly Span[]): void {
@@ -76,27 +82,22 @@ export class TraceExporter {
     this.#sending = null;
   }
 
-  /** Returns the reason if the spans are lost. */
+  /** Returns the reason if the spans are lost. Redirections are not followed: another host must not get the headers. */
   async #send(spans: readonly Span[]): Promise<string | null> {
-    const { settings: { url, headers, resource, timeoutMs }, version, clock } = this.#options;
-    const late = new Error(`no response within ${formatDuration(timeoutMs)}`);
-    using limit = deadlineAfter(clock, timeoutMs, { reason: () => late });
-    try {
-      const response = await fetch(url, {
-        method: "POST",
-        headers: [...headers.map(([name, value]): [string, string] => [name, value]), [
-          "content-type",
-          "application/json",
-        ]],
-        body: JSON.stringify(otlpRequest(spans, { resource, version })),
-        redirect: "manual", // another host must not get the headers
-        signal: limit.signal,
-      });
-      const text = await readResponse(response);
-      return response.ok ? rejectedSpans(text) : `${placeOf(url)} responded with status ${response.status}`;
-    } catch (thrown) {
-      return `${placeOf(url)}: ${limit.signal.aborted ? late.message : printable(whyNotSent(thrown))}`;
-    }
+    const { settings: { url, headers, resource, timeoutMs }, version } = this.#options;
+    const request = {
+      ...httpPlaceOf(url, new URL(url)),
+      method: "POST",
+      headers: [...headers, ["content-type", "application/json"] as const],
+      body: new TextEncoder().encode(JSON.stringify(otlpRequest(spans, { resource, version }))),
+    };
+    const result = await this.#client.send(request, { timeoutMs });
+    if (result.kind === "timed_out") return `${placeOf(url)}: no response within ${formatDuration(timeoutMs)}`;
+    if (result.kind === "failed") return `${placeOf(url)}: ${printable(result.why)}`;
+    const isAccepted = result.status >= 200 && result.status < 300;
+    const text = await readResponse(result.body);
+    result.done();
+    return isAccepted ? rejectedSpans(text) : `${placeOf(url)} responded with status ${result.status}`;
   }
 }
 
@@ -106,14 +107,18 @@ function placeOf(url: string): string {
   return `${protocol}//${host}${pathname}`;
 }
 
-async function readResponse({ body }: Response): Promise<string> {
+/** Empty for a response that is too long, or cannot be read: its status is enough. */
+async function readResponse(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  if (body === null) return "";
-  for await (const chunk of body) {
-    bytes += chunk.byteLength;
-    if (bytes > responseBytesMax) return "";
-    chunks.push(chunk);
+  try {
+    for await (const chunk of body) {
+      bytes += chunk.byteLength;
+      if (bytes > responseBytesMax) return "";
+      chunks.push(chunk);
+    }
+  } catch {
+    return "";
   }
   return Buffer.concat(chunks).toString();
 }

@@ -38,7 +38,7 @@ export class TraceSource {
     const isOn = this.parent?.isSampled !== false;
     if (typeof settings === "string") onProblem(`traces are not sent: ${settings}`);
     this.#exporter = isOn && typeof settings !== "string"
-      ? new TraceExporter({ settings, version, clock, onProblem })
+      ? new TraceExporter({ settings, version, clock, env, onProblem })
       : null;
   }
 

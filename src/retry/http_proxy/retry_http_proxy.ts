@@ -4,30 +4,25 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BatonError, messageOf } from "../../errors.ts";
-import {
-  backendUrl,
-  forwardedHeaders,
-  headerValue,
-  type HttpHeaders,
-  idempotencyHeader,
-  losesBody,
-  parseRetryAfter,
-} from "../targets/backend_request.ts";
-import { type BackendResponse, callBackend, replaceHeaders } from "../targets/http_target.ts";
+import { forwardedHeaders, idempotencyHeader, losesBody } from "../targets/backend_request.ts";
+import { retryAfterOf } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
 import type { TrySpan } from "../targets/try_span.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
 import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
-import { outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
+import { isFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
+import type { BackendResponse, HttpClient, SendResult } from "../../http/http_client.ts";
+import { headerPairs, headerValue, type HttpHeaders, replaceHeaders } from "../../http/http_headers.ts";
 import { type HttpListener, type HttpListenerOptions, listenHttp } from "../../http/http_listener.ts";
+import { type HttpPlace, joinPaths, pathOfTarget } from "../../http/request_target.ts";
 import type { Address } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
-import { whyNotSent } from "../../support/fetch_failure.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { type FaultKind, makeFault, type StoredId } from "./fault_body.ts";
+import { passResponse } from "./passed_response.ts";
 
 /** The response header with the id of the stored message. */
 const idHeader = "baton-message-id";
@@ -50,9 +45,12 @@ export interface CallGate {
 }
 
 interface RetryHttpProxyOptions {
-  readonly backend: URL;
+  readonly client: HttpClient;
+  readonly backend: HttpPlace;
   readonly store: StoreClient;
   readonly rules: RetryRules;
+  /** Follows the redirections 301, 302 and 303 of requests that could be stored, too. */
+  readonly follow: boolean;
   readonly timeoutMs: number;
   readonly bodyBytesMax: number;
   readonly bodyTimeoutMs: number;
@@ -70,6 +68,8 @@ interface RetryHttpProxyOptions {
   /** Logs a stored message and the reason; `isTried`: there was a first try. */
   readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onFailure: (why: string) => void;
+  /** Reports a response that a client got in part only. */
+  readonly onCut: (why: string) => void;
   /** The real one when left out. */
   readonly listen?: (address: Address, options: HttpListenerOptions) => Promise<ProxyListener>;
 }
@@ -125,7 +125,7 @@ export class RetryHttpProxy {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { bodyBytesMax, bodyTimeoutMs, clock } = this.#options;
-    const headers = headersOf(request);
+    const headers = headerPairs(request.rawHeaders);
     const reader = new RequestReader(request, {
       budget: this.#budget,
       headBytes: requestBytes + headBytesOf(request, headers),
@@ -153,11 +153,11 @@ export class RetryHttpProxy {
     reader: RequestReader,
   ): Promise<void> {
     const { backend } = this.#options;
-    const path = request.url ?? "/";
+    const path = pathOfTarget(request.url ?? "/");
     const method = request.method ?? "GET";
-    const url = backendUrl(backend, path);
-    if (url === null) {
-      const why = `the path ${path} cannot be forwarded`;
+    const joined = path && joinPaths(backend.path, path);
+    if (path === null || joined === null) {
+      const why = `the path ${request.url} cannot be forwarded`;
       return respondFault(response, headers, { kind: "bad_request", why, stored: null });
     }
     const read = await reader.read();
@@ -171,7 +171,7 @@ export class RetryHttpProxy {
     const passed = forwardedHeaders(headers);
     const isKeyed = safeMethods.has(method) || headerValue(passed, idempotencyHeader) !== null;
     const keyed: HttpHeaders = isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]];
-    await this.#tryOrStore(response, { method, path, body, headers: keyed, reader }, url);
+    await this.#tryOrStore(response, { method, path, body, headers: keyed, reader }, joined);
   }
 
   #refuseBody(response: ServerResponse, headers: HttpHeaders, read: Exclude<RequestBody, { kind: "complete" }>): void {
@@ -191,7 +191,7 @@ export class RetryHttpProxy {
   }
 
   /** Asks the breaker only below the limit: a request that is not sent would use up its probe. */
-  async #tryOrStore(response: ServerResponse, call: ProxiedRequest, url: string): Promise<void> {
+  async #tryOrStore(response: ServerResponse, call: ProxiedRequest, path: string): Promise<void> {
     const { gate, callsMax, rules } = this.#options;
     const { share } = call.reader;
     if (!this.#budget.mayCall(share)) {
@@ -208,8 +208,8 @@ export class RetryHttpProxy {
     let isHealthy: boolean | null = null;
     this.#budget.beginCall(share);
     try {
-      const result = await this.#callBackend(url, call);
-      if (result.kind === "responded") isHealthy = outcomeOfStatus(result.response.status, rules) !== "retry";
+      const result = await this.#callBackend(path, call);
+      if (result.kind === "responded") isHealthy = outcomeOfStatus(result.status, rules) !== "retry";
       else isHealthy = this.#ending.signal.aborted ? null : false;
       await this.#passResponse(response, call, result);
     } finally {
@@ -217,25 +217,34 @@ export class RetryHttpProxy {
     }
   }
 
-  async #callBackend(url: string, { method, headers, body }: ProxiedRequest): Promise<BackendResponse> {
-    const { timeoutMs, clock, traceTry, rules } = this.#options;
+  /** Follows redirections only of a request that could be stored: for others they are the client's. */
+  async #callBackend(path: string, { method, headers, body }: ProxiedRequest): Promise<SendResult> {
+    const { client, backend, timeoutMs, traceTry, rules, follow } = this.#options;
     const span = traceTry?.(headers);
     const sent = span === undefined ? headers : replaceHeaders(headers, span.headers);
-    const result = await callBackend({ url, method, headers: sent }, body, {
-      ...{ timeoutMs, clock, signal: this.#ending.signal },
+    const result = await client.send({ origin: backend.origin, path, method, headers: sent, body }, {
+      ...{ timeoutMs, signal: this.#ending.signal },
+      mayFollow: (status) => !safeMethods.has(method) && isFollowed(status, rules, follow),
     });
     if (result.kind === "responded") {
-      const { status } = result.response;
+      const { status, how } = result;
       const outcome = outcomeOfStatus(status, rules);
-      const error = outcome === "done" ? null : `got status ${status}`;
+      const error = outcome === "done" ? null : how;
       span?.end({ "baton.attempt": 1, "baton.result": outcome, "http.response.status_code": status }, error);
-    } else span?.end({ "baton.attempt": 1, "baton.result": "retry" }, result.why);
+    } else {
+      const outcome = isMalformed(result) ? "final" : "retry";
+      span?.end({ "baton.attempt": 1, "baton.result": outcome }, result.why);
+    }
     return result;
   }
 
-  async #passResponse(response: ServerResponse, call: ProxiedRequest, result: BackendResponse): Promise<void> {
+  async #passResponse(response: ServerResponse, call: ProxiedRequest, result: SendResult): Promise<void> {
     if (result.kind !== "responded") {
       this.#budget.endCall(call.reader.share);
+      if (isMalformed(result)) {
+        const why = `the response of the backend is not valid: it ${result.why}`;
+        return respondFault(response, call.headers, { kind: "backend_failed", why, stored: null });
+      }
       const [kind, why] = this.#ending.signal.aborted
         ? ["timed_out", "the service is stopping, and the backend has not responded yet"] as const
         : result.kind === "timed_out"
@@ -243,34 +252,36 @@ export class RetryHttpProxy {
         : ["unreachable", "the backend cannot be reached"] as const;
       return await this.#storeAndRespondFault(response, call, { kind, why, tried: temporaryFailure(result.why) });
     }
-    const { status, headers } = result.response;
     try {
-      let id: string | null = null;
-      if (outcomeOfStatus(status, this.#options.rules) === "retry" && !safeMethods.has(call.method)) {
-        const tried = {
-          ...temporaryFailure(`got status ${status}`),
-          retryAfterMs: parseRetryAfter(headers.get("retry-after"), Date.now()),
-        };
-        const stored = await this.#store(call, tried, tried.error);
-        if (stored.id === null) {
-          await result.response.body?.cancel();
-          return respondFault(response, call.headers, {
-            kind: stored.kind,
-            why: `the backend responded with ${status}; ${stored.why}`,
-            stored: null,
-          });
-        }
-        if (stored.isWaiting && this.#options.storedStatus !== null) {
-          await result.response.body?.cancel();
-          const why = `the backend responded with ${status}`;
-          return this.#respondStored(response, call.headers, { kind: "backend_failed", why, stored });
-        }
-        id = stored.id;
-      }
-      await sendResponse(response, result.response, id, call.method);
+      await this.#passResult(response, call, result);
     } finally {
       result.done();
     }
+  }
+
+  async #passResult(response: ServerResponse, call: ProxiedRequest, result: BackendResponse): Promise<void> {
+    const { status, headers, how } = result;
+    let stored: StoredId | null = null;
+    if (outcomeOfStatus(status, this.#options.rules) === "retry" && !safeMethods.has(call.method)) {
+      const tried = { ...temporaryFailure(how), retryAfterMs: retryAfterOf(headers) };
+      const result = await this.#store(call, tried, tried.error);
+      if (result.id === null) {
+        const why = `the backend responded with ${status}; ${result.why}`;
+        return respondFault(response, call.headers, { kind: result.kind, why, stored: null });
+      }
+      stored = result;
+      if (stored.isWaiting && this.#options.storedStatus !== null) {
+        const why = `the backend responded with ${status}`;
+        return this.#respondStored(response, call.headers, { kind: "backend_failed", why, stored });
+      }
+    }
+    if (status < 200 || status > 999) {
+      const why = `the backend responded with ${status}, which is no status of a response`;
+      return respondFault(response, call.headers, { kind: "backend_failed", why, stored });
+    }
+    const added: HttpHeaders = stored === null ? [] : [[idHeader, stored.id]];
+    const cut = await passResponse(response, result, { method: call.method, added, clock: this.#options.clock });
+    if (cut !== null) this.#options.onCut(`the backend's response ${status} was interrupted: ${cut}`);
   }
 
   async #storeAndRespondFault(
@@ -324,14 +335,12 @@ export class RetryHttpProxy {
   }
 }
 
-function temporaryFailure(error: string): FirstTry {
-  return { outcome: "retry", retryAfterMs: null, error };
+function isMalformed(result: SendResult): boolean {
+  return result.kind === "failed" && result.isMalformed;
 }
 
-function headersOf({ rawHeaders }: IncomingMessage): HttpHeaders {
-  const pairs: [string, string][] = [];
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) pairs.push([rawHeaders[at] ?? "", rawHeaders[at + 1] ?? ""]);
-  return pairs;
+function temporaryFailure(error: string): FirstTry {
+  return { outcome: "retry", retryAfterMs: null, error };
 }
 
 function headBytesOf({ url = "" }: IncomingMessage, headers: HttpHeaders): number {
@@ -358,45 +367,4 @@ function respondFault(
     ...(stored === null ? {} : { [idHeader]: stored.id }),
   });
   response.end(body);
-}
-
-/** Passes the backend's response on as it came, except for headers of the connection and a content encoding. */
-async function sendResponse(
-  response: ServerResponse,
-  result: Response,
-  id: string | null,
-  method: string,
-): Promise<void> {
-  const headers = forwardedHeaders([...result.headers], { isUnpacked: true });
-  response.statusCode = result.status;
-  // Repeated headers such as Set-Cookie stay separate.
-  const byName = new Map<string, string[]>();
-  for (const [name, value] of headers) byName.set(name, [...byName.get(name) ?? [], value]);
-  for (const [name, values] of byName) response.setHeader(name, values.length === 1 ? values[0] ?? "" : values);
-  if (id !== null) response.setHeader(idHeader, id);
-  if (result.body === null || method === "HEAD") return void response.end();
-  try {
-    for await (const chunk of result.body) {
-      if (!response.write(chunk)) await waitForDrainOrClose(response);
-      if (response.destroyed) break;
-    }
-  } catch (error) {
-    const why = `the backend's response ${result.status} was interrupted`;
-    throw new Error(`${why}: ${whyNotSent(error)}`, { cause: error });
-  }
-  response.end();
-}
-
-/** Removes its listeners: a long response waits often. */
-function waitForDrainOrClose(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const go = () => {
-      response.off("drain", go);
-      response.off("close", go);
-      resolve();
-    };
-    response.on("drain", go);
-    response.on("close", go);
-    if (response.destroyed) go();
-  });
 }

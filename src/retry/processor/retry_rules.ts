@@ -7,7 +7,7 @@ import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination
 import type { RetryPolicy } from "../queue/retry_policy.ts";
 import type { StoreRules } from "../queue/retry_engine.ts";
 import { bodyBytesMax } from "../queue/retry_store_limits.ts";
-import { parseCodes, type RetryRules } from "../targets/outcome.ts";
+import { anyCodes, type CodeKinds, parseCodes, type RetryRules } from "../targets/outcome.ts";
 import { parseDuration } from "../../support/duration.ts";
 
 /** Default memory for the requests in progress. Bytes. */
@@ -70,17 +70,16 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
   });
 }
 
-export function retryRulesOf(values: PolicyValues, sources: ConfigSources): RetryRules {
-  const { retryOn, retryNoRetryOn } = retryPolicySettings;
-  return {
-    retryOn: addOriginToErrors("retryOn", retryOn, sources, () => parseCodes(values.retryOn ?? [])),
-    noRetryOn: addOriginToErrors(
-      "retryNoRetryOn",
-      retryNoRetryOn,
-      sources,
-      () => parseCodes(values.retryNoRetryOn ?? []),
-    ),
-  };
+/**
+ * `kinds`: what the codes of this command can stand for. A file may have codes for other commands; an option may not. Throws USAGE or
+ * CONFIG.
+ */
+export function retryRulesOf(values: PolicyValues, sources: ConfigSources, kinds: CodeKinds = anyCodes): RetryRules {
+  const rangesOf = (name: "retryOn" | "retryNoRetryOn") =>
+    addOriginToErrors(name, retryPolicySettings[name], sources, () => {
+      return parseCodes(values[name] ?? [], sources.flags.has(name) ? kinds : anyCodes);
+    });
+  return { retryOn: rangesOf("retryOn"), noRetryOn: rangesOf("retryNoRetryOn") };
 }
 
 export function storeRulesOf(values: PolicyValues & LimitValues, sources: ConfigSources): StoreRules {

@@ -1,9 +1,10 @@
 /** Builds the request to a backend from a received request or a stored message. Pure. */
 import { METHODS } from "node:http";
 import { BatonError } from "../../errors.ts";
+import type { OutgoingRequest } from "../../http/http_exchange.ts";
+import { headerValue, type HttpHeaders } from "../../http/http_headers.ts";
+import { type HttpPlace, joinPaths, placeOf } from "../../http/request_target.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
-
-export type HttpHeaders = readonly (readonly [name: string, value: string])[];
 
 /** The header by which a backend recognizes a message that it has already processed. */
 export const idempotencyHeader = "idempotency-key";
@@ -24,41 +25,29 @@ const hopByHop: ReadonlySet<string> = new Set([
   "upgrade",
 ]);
 
-/** Methods that `fetch` sends without a body, or not at all. */
+/** Methods whose requests have no body, or whose body has no meaning (RFC 9110, 9.3). */
 const bodiless: ReadonlySet<string> = new Set(["CONNECT", "GET", "HEAD", "TRACE"]);
 
-/** Headers of the encoding, which is removed while receiving a response. */
-const encodingHeaders: ReadonlySet<string> = new Set(["content-encoding"]);
-
 /** Removes the headers of the connection, including those that `Connection` names. */
-export function forwardedHeaders(
-  headers: HttpHeaders,
-  { isUnpacked = false }: { isUnpacked?: boolean } = {},
-): HttpHeaders {
+export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
   const named = headers.filter(([name]) => name.toLowerCase() === "connection").flatMap(([, value]) =>
     value.split(",")
   );
   const dropped = new Set([...hopByHop, ...named.map((name) => name.trim().toLowerCase())]);
-  return headers.filter(([name]) => {
-    const lower = name.toLowerCase();
-    return !dropped.has(lower) && !(isUnpacked && encodingHeaders.has(lower));
-  });
-}
-
-export function headerValue(headers: HttpHeaders, wanted: string): string | null {
-  return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? null;
+  return headers.filter(([name]) => !dropped.has(name.toLowerCase()));
 }
 
 /** Throws USAGE for a URL that no message can be sent to. `isWhole`: the URL of one request, which may have a query. */
-export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): URL {
+export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpPlace {
+  const shown = url.replace(/\/\/[^/?#]*@/, "//…@");
   let parsed: URL;
   try {
     parsed = new URL(url);
   } catch {
-    throw new BatonError("USAGE", `"${url}" is not a URL such as http://backend:9000/stock`);
+    throw new BatonError("USAGE", `"${shown}" is not a URL such as http://backend:9000/stock`);
   }
   if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
-    throw new BatonError("USAGE", `"${url}" is not supported: use http: or https:`);
+    throw new BatonError("USAGE", `"${shown}" is not supported: use http: or https:`);
   }
   if (parsed.username !== "" || parsed.password !== "") {
     // The URL is not repeated, as the message may be in a log.
@@ -72,27 +61,7 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
     const what = isWhole ? "a fragment, which is never sent" : "a query or a fragment: queries come from the messages";
     throw new BatonError("USAGE", `"${url}" must not have ${what}`);
   }
-  return parsed;
-}
-
-/** Joins `http://backend/stock` and `/a?b=c` to `http://backend/stock/a?b=c`; null: the path leads out of the backend's path. */
-export function backendUrl(backend: URL, path: string): string | null {
-  if (!path.startsWith("/") || path.startsWith("//")) return null;
-  const base = backend.pathname.replace(/\/$/, "");
-  const rest = path === "/" ? "" : path.startsWith("/?") ? path.slice(1) : path;
-  const joined = `${backend.origin}${base}${rest}`;
-  try {
-    const url = new URL(joined);
-    return url.origin === backend.origin && url.pathname.startsWith(base) ? url.href : null;
-  } catch {
-    return null;
-  }
-}
-
-export interface BackendRequest {
-  readonly url: string;
-  readonly method: string;
-  readonly headers: HttpHeaders;
+  return placeOf(url, parsed);
 }
 
 /** The request for a stored message. `backend` null: that of the message. Null: it cannot be sent there. */
@@ -100,33 +69,35 @@ export function backendRequestOf(
   head: MessageHead,
   id: string,
   { backend, method, headers }: {
-    readonly backend: URL | null;
+    readonly backend: HttpPlace | null;
     readonly method: string;
     readonly headers: HttpHeaders;
   },
-): BackendRequest | null {
+): Omit<OutgoingRequest, "body"> | null {
   const own = head.kind === "http" ? head.headers : [];
   const has = (name: string) => own.some(([one]) => one.toLowerCase() === name.toLowerCase());
   const all = [...own, ...headers.filter(([name]) => !has(name))];
   const isKeyed = headerValue(all, idempotencyHeader) !== null;
-  const url = urlOf(head, backend);
-  if (url === null) return null;
+  const place = placeFor(head, backend);
+  if (place === null) return null;
   return {
-    url,
+    ...place,
     method: head.kind === "http" ? head.method : method,
     headers: isKeyed ? all : [...all, [idempotencyHeader, id]],
   };
 }
 
-function urlOf(head: MessageHead, backend: URL | null): string | null {
-  if (head.kind !== "http") return backend?.href ?? null;
-  const base = backend ?? (head.origin === undefined ? null : new URL(head.origin));
-  return base === null ? null : backendUrl(base, head.path);
+function placeFor(head: MessageHead, backend: HttpPlace | null): HttpPlace | null {
+  if (head.kind !== "http") return backend;
+  const base = backend ?? (head.origin === undefined ? null : { origin: head.origin, path: "/" });
+  const path = base && joinPaths(base.path, head.path);
+  return base === null || path === null ? null : { origin: base.origin, path };
 }
 
 /**
  * Parses `Name: value`. `written` is a list that was divided at its commas: a part that does not begin with a name belongs to the value
- * before it. Throws USAGE, also for headers that could not be sent: otherwise every message would fail.
+ * before it. Throws USAGE, also for headers that could not be sent: otherwise every message would fail. Values may be secrets, so an error
+ * has none.
  */
 export function parseHeaders(written: readonly string[]): HttpHeaders {
   const lines: string[] = [];
@@ -135,27 +106,29 @@ export function parseHeaders(written: readonly string[]): HttpHeaders {
     if (last < 0 || /^[!#$%&'*+.^_`|~\w-]+:/.test(part)) lines.push(part);
     else lines[last] += `, ${part}`;
   }
-  return lines.map((line) => {
-    const match = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line);
-    if (match?.[1] === undefined || match[2] === undefined) {
-      throw new BatonError("USAGE", `"${line}" is not a header: use Name:value`);
+  return lines.map((line, at) => {
+    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line) ?? [];
+    if (name === undefined || value === undefined) {
+      const [begin = ""] = /^[a-z-]{1,40}(?=$|[\s:=])/i.exec(line) ?? [];
+      const what = begin === "" ? `Header ${at + 1}` : begin === line ? `"${begin}"` : `"${begin}…"`;
+      throw new BatonError("USAGE", `${what} is not a header: use Name:value`);
     }
-    const lower = match[1].toLowerCase();
+    const lower = name.toLowerCase();
     // The same key for all messages would make a backend ignore all but the first.
     if (hopByHop.has(lower) || lower === idempotencyHeader) {
-      throw new BatonError("USAGE", `"${line}" is not allowed: ${match[1]} is set for each message`);
+      throw new BatonError("USAGE", `The header ${name} is not allowed: ${name} is set for each message`);
     }
-    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(match[2])) {
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) {
       throw new BatonError(
         "USAGE",
-        `"${line}" cannot be sent: a header may only have printable Latin-1 characters`,
+        `The header ${name} cannot be sent: its value may only have printable Latin-1 characters`,
       );
     }
-    return [match[1], match[2]] as const;
+    return [name, value] as const;
   });
 }
 
-/** Throws USAGE for methods that `fetch` changes to GET or sends without the body. */
+/** Throws USAGE for methods that send no body. */
 export function parseMethod(written: string): string {
   if (METHODS.includes(written) && !bodiless.has(written)) return written;
   const why = bodiless.has(written)

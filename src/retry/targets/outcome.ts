@@ -1,5 +1,6 @@
 /** Maps exit codes and HTTP statuses to outcomes: done, retry or final. Pure. */
 import { BatonError } from "../../errors.ts";
+import { otherRedirections, sameMethodStatuses } from "../../http/redirection.ts";
 import type { TryEnd } from "../queue/message_life.ts";
 
 export interface CodeRange {
@@ -28,11 +29,17 @@ export function outcomeOfExit(code: number, rules: RetryRules): TryEnd["outcome"
   return ruledOutcome(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
 }
 
-/** The outcome of an HTTP status. With 2xx and 3xx the backend has processed the request. */
+/** The outcome of an HTTP status. With 2xx alone the backend has accepted the request. A number that is no status is final. */
 export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outcome"] {
-  if (status >= 200 && status < 400) return "done";
-  const isFinal = status >= 400 && status < 500 && !passingStatuses.has(status);
-  return ruledOutcome(status, rules) ?? (isFinal ? "final" : "retry");
+  if (status >= 200 && status < 300) return "done";
+  const isTemporary = passingStatuses.has(status) || (status >= 500 && status < 600);
+  return ruledOutcome(status, rules) ?? (isTemporary ? "retry" : "final");
+}
+
+/** Whether a redirection is followed. `follow`: --follow. A status that the user has named is not. */
+export function isFollowed(status: number, rules: RetryRules, follow: boolean): boolean {
+  if (!sameMethodStatuses.has(status) && !(follow && otherRedirections.has(status))) return false;
+  return ruledOutcome(status, rules) === null;
 }
 
 function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryEnd["outcome"] | null {
@@ -41,18 +48,35 @@ function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryEnd[
   return isIn(retryOn) ? "retry" : null;
 }
 
-/** Parses `404`, `500-599` and `5xx`. Throws USAGE. */
-export function parseCodes(texts: readonly string[]): CodeRange[] {
+/** Meanings that codes can have: exit codes of commands, or statuses of responses. */
+export interface CodeKinds {
+  readonly exits: boolean;
+  readonly statuses: boolean;
+}
+
+export const anyCodes: CodeKinds = { exits: true, statuses: true };
+
+/** Parses `404`, `500-599` and `5xx`. Throws USAGE, also for codes that decide nothing: success is never retried. */
+export function parseCodes(
+  texts: readonly string[],
+  { exits, statuses }: CodeKinds = anyCodes,
+): CodeRange[] {
   return texts.map((text) => {
     const group = /^([1-5])xx$/.exec(text);
-    if (group?.[1] !== undefined) return { first: Number(group[1]) * 100, last: Number(group[1]) * 100 + 99 };
     const match = /^(\d{1,3})(?:-(\d{1,3}))?$/.exec(text);
-    const first = Number(match?.[1] ?? Number.NaN);
-    const last = Number(match?.[2] ?? match?.[1] ?? Number.NaN);
-    if (first >= 1 && last <= 599 && first <= last) return { first, last };
-    throw new BatonError(
-      "USAGE",
-      `"${text}" is not a code: use exit codes (1 to 255) or HTTP statuses (100 to 599), such as 75, 500-599 or 5xx`,
-    );
+    const first = group === null ? Number(match?.[1] ?? Number.NaN) : Number(group[1]) * 100;
+    const last = group === null ? Number(match?.[2] ?? match?.[1] ?? Number.NaN) : first + 99;
+    if (!(first >= 1 && last <= 599 && first <= last)) {
+      const wanted = "use exit codes (1 to 255) or HTTP statuses (300 to 599), such as 75, 500-599 or 5xx";
+      throw new BatonError("USAGE", `"${text}" is not a code: ${wanted}`);
+    }
+    const mayBeExit = exits && group === null && first <= 255;
+    if (mayBeExit || (statuses && last >= 300)) return { first, last };
+    const possible = [
+      ...(exits ? ["exit codes are 1 to 255"] : []),
+      ...(statuses ? ["failures of HTTP are 300 to 599"] : []),
+    ];
+    const why = possible.length === 0 ? "neither a command is run nor a request is sent" : possible.join(", and ");
+    throw new BatonError("USAGE", `"${text}" can never match: ${why}`);
   });
 }

@@ -2,7 +2,7 @@
 import type { SpanAttributes } from "../../trace/otlp_spans.ts";
 import { formatTraceparent, newSpanIn, parseTraceparent, type TraceContext } from "../../trace/trace_context.ts";
 import type { TraceSource } from "../../trace/trace_source.ts";
-import { headerValue, type HttpHeaders } from "./backend_request.ts";
+import { headerValue, type HttpHeaders } from "../../http/http_headers.ts";
 import type { TryTrace } from "./target.ts";
 
 export interface TrySpanOptions {

@@ -1,5 +1,8 @@
-/** A model of a service that messages are sent to by HTTP, and of `fetch`: one line of JSON there, one back, on a connection of their own. */
+/** A model of a service that messages are sent to by HTTP, and of its client: one line of JSON there, one back, on a connection of their own. */
+import type { HttpExchange } from "../../../src/http/http_exchange.ts";
+import { headerValue, type HttpHeaders } from "../../../src/http/http_headers.ts";
 import type { ConnectionHandlers } from "../../../src/sockets/connection.ts";
+import { onAbort, throwIfAborted } from "../../../src/support/abort.ts";
 import type { SimNetwork } from "../world/sim_network.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import { systemError } from "../world/sim_socket.ts";
@@ -60,40 +63,34 @@ export function backendProgram(network: SimNetwork, act: (request: BackendReques
   };
 }
 
-/** What a process has in place of `fetch`. Rejects as the real one: with the reason of the signal, or an error of the network. */
-export function simulatedFetch(process: SimProcess, network: SimNetwork): typeof fetch {
-  const request = async (url: string, { headers, body, signal }: RequestInit): Promise<Response> => {
-    const { hostname: host, port, pathname } = new URL(url);
-    const pairs = headers as [string, string][];
-    const id = pairs.find(([name]) => name.toLowerCase() === "idempotency-key")?.[1] ?? "";
+/** What the client of a process sends with. Rejects as the real one: with the reason of the signal, or an error of the network. */
+export function simulatedExchange(process: SimProcess, network: SimNetwork): HttpExchange {
+  return async ({ origin, path, headers, body }, { signal }) => {
+    const { hostname: host, port } = new URL(origin);
+    const id = headerValue(headers, "idempotency-key") ?? "";
     const answered = Promise.withResolvers<BackendResponseLine>();
     const handlers: ConnectionHandlers = {
       onData: lineReader((line) => answered.resolve(JSON.parse(line) as BackendResponseLine)),
       onClosed: (error) => answered.reject(error ?? systemError("ECONNRESET", "the connection was closed")),
     };
-    const address = { kind: "tcp", host, port: Number(port) } as const;
-    const connection = await network.dial(process)(
-      address,
-      handlers,
-      signal === null ? {} : { signal: signal as AbortSignal },
-    );
-    const onAbort = () => {
-      answered.reject(signal?.reason);
+    const connection = await network.dial(process)({ kind: "tcp", host, port: Number(port) }, handlers, { signal });
+    const off = onAbort(signal, (reason) => {
+      answered.reject(reason);
       connection.destroy();
-    };
-    signal?.addEventListener("abort", onAbort);
+    });
     try {
-      signal?.throwIfAborted();
-      const text = body === undefined ? pathname.slice(1) : new TextDecoder().decode(body as Uint8Array);
+      throwIfAborted(signal);
+      const text = body.byteLength === 0 ? path.slice(1) : new TextDecoder().decode(body);
       connection.write(encoded({ id, body: text }));
       const { status, retryAfter } = await answered.promise;
-      const responseHeaders = new Headers(retryAfter === null ? {} : { "retry-after": String(retryAfter) });
-      return { status, headers: responseHeaders, body: null } as unknown as Response;
+      const head: HttpHeaders = retryAfter === null ? [] : [["retry-after", String(retryAfter)]];
+      return { status, headers: head, proxy: null, body: emptyBody(), abandon: () => {} };
     } finally {
-      signal?.removeEventListener("abort", onAbort);
+      off();
       answered.promise.catch(() => {});
       connection.end();
     }
   };
-  return request as unknown as typeof fetch;
 }
+
+async function* emptyBody(): AsyncGenerator<Uint8Array> {}

@@ -4,6 +4,7 @@ import { type ConfigSources, resolveSettings } from "../../../src/config/resolve
 import { retrySettings } from "../../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../../src/config/setting.ts";
 import { type BatonError, type ErrorCode, messageOf } from "../../../src/errors.ts";
+import { HttpClient } from "../../../src/http/http_client.ts";
 import { RetryHttpProxy } from "../../../src/retry/http_proxy/retry_http_proxy.ts";
 import type { MachineBoot } from "../../../src/retry/processor/machine_boot.ts";
 import { bodyLimitOf, requestMemoryOf, retryRulesOf } from "../../../src/retry/processor/retry_rules.ts";
@@ -21,7 +22,7 @@ import type { Chance } from "../world/chance.ts";
 import type { SimNetwork } from "../world/sim_network.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import { SimStorageThread } from "../world/sim_thread.ts";
-import { backendHost, backendPort, simulatedFetch } from "./backend_program.ts";
+import { backendHost, backendPort, simulatedExchange } from "./backend_program.ts";
 import { type CommandAct, runCommand } from "./command_model.ts";
 import { electionOf, type ElectionOracle } from "./election_programs.ts";
 import { type Ending, EndingRun } from "./ending_run.ts";
@@ -31,7 +32,7 @@ import type { RetryOracle } from "./retry_oracle.ts";
 import type { ServeOracle } from "./serve_oracle.ts";
 import { simulatedListen } from "./sim_http.ts";
 
-const backendUrl = new URL(`http://${backendHost}:${backendPort}/`);
+const backend = { origin: `http://${backendHost}:${backendPort}`, path: "/" };
 /** The time until a process that has ended is started again, in milliseconds. */
 const restartMs = 1000;
 /** Failures of the store that its processes must expect. */
@@ -108,7 +109,7 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
     : { ...system.sources, flags: new Map([...system.sources.flags, ["servers", servers]]) };
   return async (process) => {
     const { world, clock } = process;
-    process.fetch = simulatedFetch(process, network);
+    const client = new HttpClient({ clock, env: {}, exchange: simulatedExchange(process, network) });
     const values = { ...resolveSettings({ ...retrySettings, ...connectionSettings }, sources), killAfter: 0 };
     const pauseMs = until === "stopped"
       ? restartMs
@@ -130,7 +131,7 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
           );
           return ending === null ? store : ending.watch(store);
         },
-        target: watchedTarget(process, system, { timeoutMs: values.retryAttemptTimeout, began }),
+        target: watchedTarget(process, system, { client, timeoutMs: values.retryAttemptTimeout, began }),
         ...{ values, sources, until, topics: null },
         log: (_, event, sentence) => {
           if (counted.includes(event)) world.count(`mark event ${event}`);
@@ -148,7 +149,9 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
           loadElection: electionOf(process, network),
         },
       });
-      const proxy = options.address === null ? null : serveProxy(process, network, { processor, values, sources });
+      const proxy = options.address === null
+        ? null
+        : serveProxy(process, network, { client, processor, values, sources });
       let isTold = false;
       void options.whenTold(process).then(async () => {
         isTold = true;
@@ -179,14 +182,15 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
 }
 
 /** The HTTP side of `serve`. */
-function serveProxy(process: SimProcess, network: SimNetwork, { processor, values, sources }: {
+function serveProxy(process: SimProcess, network: SimNetwork, { client, processor, values, sources }: {
+  readonly client: HttpClient;
   readonly processor: StoreProcessor;
   readonly values: SettingValues<typeof retrySettings>;
   readonly sources: ConfigSources;
 }): RetryHttpProxy {
   const { clock, world } = process;
   return new RetryHttpProxy({
-    backend: backendUrl,
+    ...{ client, backend, follow: false },
     store: processor.store,
     rules: retryRulesOf(values, sources),
     timeoutMs: values.retryAttemptTimeout,
@@ -203,6 +207,7 @@ function serveProxy(process: SimProcess, network: SimNetwork, { processor, value
       world.log(() => `${process.name} stored ${id}: the first try ${why}`);
     },
     onFailure: (why) => world.log(() => `${process.name}: ${why}`),
+    onCut: (why) => world.fail("response cut", `${process.name}: ${why}`),
     listen: simulatedListen(process, network),
   });
 }
@@ -244,12 +249,15 @@ async function acceptMessages(
 function watchedTarget(
   process: SimProcess,
   { oracle, kind, act, served, isWhole }: RetrySystem,
-  { timeoutMs, began }: { readonly timeoutMs: number; readonly began: (id: string) => void },
+  { client, timeoutMs, began }: {
+    readonly client: HttpClient;
+    readonly timeoutMs: number;
+    readonly began: (id: string) => void;
+  },
 ): Target {
   const http = new HttpTarget({
-    backend: backendUrl,
-    ...{ method: "POST", headers: [], rules: { retryOn: [], noRetryOn: [] } },
-    ...{ timeoutMs, clock: process.clock },
+    ...{ client, backend, method: "POST", headers: [] },
+    ...{ rules: { retryOn: [], noRetryOn: [] }, follow: false, timeoutMs },
   });
   return {
     async deliver(message, lease) {

@@ -4,6 +4,7 @@
  */
 import { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { headerPairs } from "../../../src/http/http_headers.ts";
 import type { HttpListener, HttpListenerOptions } from "../../../src/http/http_listener.ts";
 import type { Address, Connection } from "../../../src/sockets/connection.ts";
 import { onAbort } from "../../../src/support/abort.ts";
@@ -142,9 +143,11 @@ class SimResponse extends EventEmitter {
     this.#headers[name.toLowerCase()] = String(value);
   }
 
-  writeHead(status: number, headers: Readonly<Record<string, string | number>>): void {
+  /** `headers`: by their names, or names and values in turn. */
+  writeHead(status: number, headers: Readonly<Record<string, string | number>> | readonly string[]): void {
     this.statusCode = status;
-    for (const [name, value] of Object.entries(headers)) this.setHeader(name, value);
+    const pairs = Array.isArray(headers) ? headerPairs(headers) : Object.entries(headers);
+    for (const [name, value] of pairs) this.setHeader(name, value);
   }
 
   end(body = ""): void {

@@ -117,8 +117,6 @@ export class SimProcess implements Surroundings {
   #noticedMs = 0;
   /** Called when this life ends: "killed", or "lost" with the machine. */
   #onDeath = new Set<(how: "killed" | "lost") => void>();
-  /** What answers requests by HTTP; a process without it has no network for them. */
-  fetch: typeof fetch = refuseFetch as unknown as typeof fetch;
   /** Called as the first thing of a process that continues after it was stopped. */
   onResume: () => void = () => {};
 
@@ -255,10 +253,6 @@ export class SimProcess implements Surroundings {
   #arm(afterMs: number, callback: () => void): SimEvent {
     return this.schedule("timer", afterMs, callback);
   }
-}
-
-function refuseFetch(): never {
-  throw new Error("fetch was called: real sockets are not part of a simulation");
 }
 
 export function describe(error: unknown): string {

@@ -18,7 +18,6 @@ export interface Surroundings {
   startTimer(delayMs: number, callback: () => void): () => void;
   /** Calls back after the microtasks of the turn. */
   nextTick(callback: () => void): void;
-  readonly fetch: typeof fetch;
   readonly system: ProcessSystem | null;
 }
 
@@ -141,7 +140,7 @@ function replacements(): readonly Place[] {
     [net, "connect", refuse("net.connect")],
     [net, "createConnection", refuse("net.createConnection")],
     [net, "createServer", refuse("net.createServer")],
-    [globalThis, "fetch", (...values: Parameters<typeof fetch>) => inTurn("fetch").fetch(...values)],
+    [globalThis, "fetch", refuse("fetch")],
     ...["connect", "listen", "spawn"].map((name) => [scope["Bun"], name, refuse(`Bun.${name}`)] as const),
     ...["connect", "listen"].map((name) => [scope["Deno"], name, refuse(`Deno.${name}`)] as const),
   ];

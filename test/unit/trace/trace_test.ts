@@ -72,6 +72,7 @@ function exporterTo(collector: TraceCollector, { clock = systemClock() }: { read
     settings,
     version: "1",
     clock,
+    env: {},
     onProblem: (what: string) => void problems.push(what),
   };
   return { problems, exporter: new TraceExporter(options) };

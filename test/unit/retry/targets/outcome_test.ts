@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { outcomeOfExit, outcomeOfStatus, parseCodes } from "../../../../src/retry/targets/outcome.ts";
+import { isFollowed, outcomeOfExit, outcomeOfStatus, parseCodes } from "../../../../src/retry/targets/outcome.ts";
 
 const noRules = { retryOn: [], noRetryOn: [] };
 
@@ -27,12 +27,32 @@ describe("an exit code", () => {
 });
 
 describe("an HTTP status", () => {
-  test("2xx and 3xx are answers; 4xx is final but for 408, 425 and 429; 5xx is worth another try", () => {
-    for (const status of [200, 202, 204, 301, 304]) expect(outcomeOfStatus(status, noRules)).toBe("done");
+  test("2xx is an answer; 3xx is final, and so is 4xx but for 408, 425 and 429; 5xx is worth another try", () => {
+    for (const status of [200, 202, 204, 299]) expect(outcomeOfStatus(status, noRules)).toBe("done");
+    for (const status of [300, 301, 302, 303, 304, 307, 308, 399]) {
+      expect(outcomeOfStatus(status, noRules)).toBe("final");
+    }
     for (const status of [400, 401, 404, 409, 422, 451]) expect(outcomeOfStatus(status, noRules)).toBe("final");
     for (const status of [408, 425, 429, 500, 502, 503, 504, 599]) {
       expect(outcomeOfStatus(status, noRules)).toBe("retry");
     }
+  });
+
+  test("a number that is no status of a response is final: it would be the same for a day", () => {
+    for (const status of [0, 99, 100, 101, 199, 600, 999]) expect(outcomeOfStatus(status, noRules)).toBe("final");
+  });
+
+  test("3xx follows the user's word", () => {
+    const rules = { retryOn: parseCodes(["3xx"]), noRetryOn: parseCodes(["308"]) };
+    expect([301, 307, 308].map((status) => outcomeOfStatus(status, rules))).toEqual(["retry", "retry", "final"]);
+  });
+
+  test("307 and 308 are followed, 301 to 303 on request; a status that the user has named is not", () => {
+    const followed = (rules: Parameters<typeof isFollowed>[1], follow: boolean) =>
+      [200, 300, 301, 302, 303, 304, 305, 307, 308, 503].filter((status) => isFollowed(status, rules, follow));
+    expect(followed(noRules, false)).toEqual([307, 308]);
+    expect(followed(noRules, true)).toEqual([301, 302, 303, 307, 308]);
+    expect(followed({ retryOn: parseCodes(["302"]), noRetryOn: parseCodes(["308"]) }, true)).toEqual([301, 303, 307]);
   });
 
   test("a group may be named", () => {
@@ -50,4 +70,22 @@ test("what is no code is refused with what was wanted", () => {
   for (const text of ["", "abc", "0", "600", "9-3", "1-2-3", "6xx", "-5", "5xxx"]) {
     expect(() => parseCodes([text])).toThrow(`"${text}"`);
   }
+});
+
+test("a code that can never match is refused: success is never retried, and a command has no statuses", () => {
+  const [exits, statuses] = [{ exits: true, statuses: false }, { exits: false, statuses: true }];
+  for (const text of ["1xx", "2xx", "256", "260-299"]) {
+    expect(() => parseCodes([text])).toThrow(`"${text}" can never match`);
+  }
+  for (const text of ["5xx", "3xx", "404", "256-599"]) {
+    expect(() => parseCodes([text], exits)).toThrow(`"${text}" can never match: exit codes are 1 to 255`);
+    expect(parseCodes([text], statuses)).toHaveLength(1);
+  }
+  for (const text of ["65", "100-299", "200", "2xx"]) {
+    expect(() => parseCodes([text], statuses)).toThrow(`"${text}" can never match: failures of HTTP are 300 to 599`);
+  }
+  expect(parseCodes(["65", "1-255", "200", "250-300"], exits)).toHaveLength(4);
+  expect(() => parseCodes(["65"], { exits: false, statuses: false })).toThrow(
+    "neither a command is run nor a request is sent",
+  );
 });

@@ -1,0 +1,19 @@
+/** The variables that outgoing HTTP is configured by. Other programs have defined them; no other variable of this kind has an effect. */
+
+export const proxyVariables = {
+  HTTP_PROXY:
+    "URL of the HTTP proxy for requests to http:// addresses, such as http://USER:PASSWORD@proxy:3128; also http_proxy, " +
+    "which comes first. HTTP_PROXY has no effect where REQUEST_METHOD is set, because a client of a CGI program can set it",
+  HTTPS_PROXY: "the same for https:// addresses, through a tunnel (CONNECT); also https_proxy, which comes first",
+  NO_PROXY:
+    "hosts that are reached without a proxy, with commas between them: names with their subdomains, addresses, networks such as " +
+    "10.0.0.0/8, each also with :PORT, or * for all; also no_proxy, which comes first",
+} as const;
+
+/** Variables of runtimes and TLS libraries that other programs obey. They are named so that a user does not look for their effect. */
+export const unusedTlsVariables = [
+  "NODE_TLS_REJECT_UNAUTHORIZED",
+  "NODE_EXTRA_CA_CERTS",
+  "SSL_CERT_FILE",
+  "SSL_CERT_DIR",
+] as const;

@@ -1,0 +1,130 @@
+/**
+ * The client for all outgoing HTTP: one request with a time limit, the redirections that may be followed, and the words for failures.
+ * Status and headers come first; the body follows, and may fail without changing what they say.
+ */
+import { messageOf } from "../errors.ts";
+import type { TlsOptions } from "../sockets/connection.ts";
+import type { Clock } from "../support/clock.ts";
+import { type Deadline, deadlineAfter } from "../support/deadline.ts";
+import { formatDuration } from "../support/duration.ts";
+import { printable } from "../support/text.ts";
+import { ExchangeError, type HttpExchange, type HttpReply, type OutgoingRequest } from "./http_exchange.ts";
+import type { HttpHeaders } from "./http_headers.ts";
+import type { NodeExchange } from "./node_exchange.ts";
+import type { ProxyEnvironment } from "./proxy_choice.ts";
+import { describeStatus, redirectionOf } from "./redirection.ts";
+
+export interface HttpClientOptions {
+  readonly clock: Clock;
+  /** The variables that name proxies. */
+  readonly env: ProxyEnvironment;
+  /** Called for each new connection; the authorities of the system, and no certificate, when left out. */
+  readonly tls?: (() => TlsOptions) | undefined;
+  /** The real one when left out. */
+  readonly exchange?: HttpExchange | undefined;
+}
+
+export interface SendOptions {
+  /** Time limit of the whole exchange, with its redirections and the body of the response. Milliseconds. */
+  readonly timeoutMs: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Allows an earlier connection: cheaper, but the server may be about to close it. */
+  readonly mayReuse?: boolean;
+  /** Whether a redirection is followed; none is when left out. */
+  readonly mayFollow?: (status: number) => boolean;
+}
+
+export interface BackendResponse {
+  readonly kind: "responded";
+  readonly status: number;
+  readonly headers: HttpHeaders;
+  /** The status and what belongs to it, as the end of a sentence. */
+  readonly how: string;
+  /** The bytes as they were sent. Throws an error with a reason if it is cut off, cannot be read, or is late. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** Ends the time limit, and the connection if the body was not read: called in any case. */
+  done(): void;
+}
+
+export type SendResult =
+  | BackendResponse
+  | { readonly kind: "timed_out"; readonly why: string }
+  /** `isMalformed`: there was a response, and it will not be better next time. */
+  | { readonly kind: "failed"; readonly why: string; readonly isMalformed: boolean };
+
+export class HttpClient implements Disposable {
+  readonly #options: HttpClientOptions;
+  #node: Promise<NodeExchange> | null = null;
+
+  constructor(options: HttpClientOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the status has arrived. Never rejects. */
+  async send(request: OutgoingRequest, options: SendOptions): Promise<SendResult> {
+    const { timeoutMs, signal } = options;
+    const late = new Error(`it did not end within ${formatDuration(timeoutMs)}`);
+    const deadline = deadlineAfter(this.#options.clock, timeoutMs, { signal, reason: () => late });
+    try {
+      return await this.#sendWithin(request, options, deadline);
+    } catch (error) {
+      deadline.cancel();
+      if (deadline.signal.reason === late) {
+        return { kind: "timed_out", why: `got no response within ${formatDuration(timeoutMs)}` };
+      }
+      const isMalformed = error instanceof ExchangeError && error.isMalformed;
+      return {
+        kind: "failed",
+        why: isMalformed ? error.message : `could not be sent: ${messageOf(error)}`,
+        isMalformed,
+      };
+    }
+  }
+
+  /** Closes the connections that are kept for further requests. */
+  [Symbol.dispose](): void {
+    void this.#node?.then((node) => node.close(), () => {});
+  }
+
+  async #sendWithin(first: OutgoingRequest, options: SendOptions, deadline: Deadline): Promise<SendResult> {
+    const { mayReuse = false, mayFollow = () => false } = options;
+    let request = first;
+    let isSameHost = true;
+    for (let count = 0;; count++) {
+      const reply = await this.#exchange(request, { signal: deadline.signal, mayReuse, isSameHost }).catch((error) => {
+        throw count === 0 ? error : redirectedError(error, request);
+      });
+      const next = redirectionOf(reply, request, { count, mayFollow: mayFollow(reply.status) });
+      if (next.kind === "stays") return responded(reply, next.why, deadline);
+      reply.abandon();
+      request = next.request;
+      isSameHost &&= next.isSameHost;
+    }
+  }
+
+  async #exchange(...[request, options]: Parameters<HttpExchange>): Promise<HttpReply> {
+    const { exchange, env, tls = () => ({}) } = this.#options;
+    if (exchange !== undefined) return await exchange(request, options);
+    this.#node ??= import("./node_exchange.ts").then(({ NodeExchange }) => new NodeExchange({ env, tls }));
+    return await (await this.#node).send(request, options);
+  }
+}
+
+/** The user has not written the address where the request went. */
+function redirectedError(error: unknown, { origin, path }: OutgoingRequest): unknown {
+  if (!(error instanceof ExchangeError)) return error;
+  const { message, isMalformed } = error;
+  return new ExchangeError(`redirected to ${printable(origin + path)}: ${message}`, { cause: error, isMalformed });
+}
+
+function responded(reply: HttpReply, why: string | null, deadline: Deadline): BackendResponse {
+  const { status, headers, proxy, body, abandon } = reply;
+  return {
+    ...{ kind: "responded", status, headers, body },
+    how: `${describeStatus({ status, headers, why })}${proxy === null ? "" : ` through ${proxy}`}`,
+    done: () => {
+      deadline.cancel();
+      abandon();
+    },
+  };
+}

@@ -1,0 +1,47 @@
+/** The interface of one HTTP request and its response, below redirections, time limits and the words for failures. */
+import type { HttpHeaders } from "./http_headers.ts";
+import type { HttpPlace } from "./request_target.ts";
+
+export interface OutgoingRequest extends HttpPlace {
+  readonly method: string;
+  readonly headers: HttpHeaders;
+  readonly body: Uint8Array;
+}
+
+/** A response whose status and headers have arrived. */
+export interface HttpReply {
+  /** The number that was sent, also one that HTTP does not define. */
+  readonly status: number;
+  /** The headers as they were sent, also repeated ones. */
+  readonly headers: HttpHeaders;
+  /** Name of the proxy that the request was sent through; null: it was sent directly. */
+  readonly proxy: string | null;
+  /** Gives the body as it was sent, nothing is unpacked, once. Throws if it is cut off or cannot be read. */
+  readonly body: AsyncIterable<Uint8Array>;
+  /** Closes the connection if the body was not read to its end. */
+  abandon(): void;
+}
+
+export interface HttpExchangeOptions {
+  /** Ends the exchange: the promise, or the body, ends with its reason. */
+  readonly signal: AbortSignal;
+  /** Allows an earlier connection, which is cheaper. Such a connection may break; then the request fails as on a new one. */
+  readonly mayReuse: boolean;
+  /** A client certificate is shown only to the host that it is meant for. */
+  readonly isSameHost: boolean;
+}
+
+/** Rejects when there is no response, with an ExchangeError or the reason of the signal. */
+export type HttpExchange = (request: OutgoingRequest, options: HttpExchangeOptions) => Promise<HttpReply>;
+
+/** There is no response that could be understood. */
+export class ExchangeError extends Error {
+  /** The host has responded with something that is not HTTP, or with a status that is no number of three digits. */
+  readonly isMalformed: boolean;
+
+  constructor(message: string, { cause, isMalformed = false }: { cause?: unknown; isMalformed?: boolean } = {}) {
+    super(message, { cause });
+    this.name = "ExchangeError";
+    this.isMalformed = isMalformed;
+  }
+}

@@ -1,0 +1,68 @@
+/** Decides what is done with a response that redirects (RFC 9110, section 15.4). Pure. */
+import { printable } from "../support/text.ts";
+import { headerValue, type HttpHeaders } from "./http_headers.ts";
+import type { OutgoingRequest } from "./http_exchange.ts";
+import { placeOf } from "./request_target.ts";
+
+/** Maximum number of redirections of one request. */
+export const redirectionsMax = 5;
+
+/** Statuses that ask for the same method and body at another place. */
+export const sameMethodStatuses: ReadonlySet<number> = new Set([307, 308]);
+/** Statuses that are followed only on request. After 303 the result is read there by GET; 301 and 302 keep method and body, too. */
+export const otherRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
+
+/** Headers that another host does not get. */
+const credentials: ReadonlySet<string> = new Set([
+  ...["authorization", "cookie", "proxy-authorization", "x-api-key", "api-key", "x-auth-token"],
+]);
+
+export type Redirection =
+  /** The response stays as it is. `why`: what forbids to follow it, as the end of a sentence; null: it asks for nothing. */
+  | { readonly kind: "stays"; readonly why: string | null }
+  | { readonly kind: "followed"; readonly request: OutgoingRequest; readonly isSameHost: boolean };
+
+/** `count`: the number of redirections before. `mayFollow`: whether this status is followed. */
+export function redirectionOf(
+  { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
+  request: OutgoingRequest,
+  { count, mayFollow }: { readonly count: number; readonly mayFollow: boolean },
+): Redirection {
+  const written = headerValue(headers, "location");
+  if (!mayFollow) return { kind: "stays", why: otherRedirections.has(status) ? "that needs --follow" : null };
+  // Headers are read as Latin-1, and addresses are written in UTF-8.
+  const location = written && Buffer.from(written, "latin1").toString();
+  if (location === null) return { kind: "stays", why: "it has no Location" };
+  if (count >= redirectionsMax) return { kind: "stays", why: `it is redirection number ${count + 1}` };
+  const from = new URL(request.origin);
+  const to = URL.parse(location, request.origin + request.path);
+  if (to === null || (to.protocol !== "http:" && to.protocol !== "https:")) {
+    return { kind: "stays", why: "that is not the URL of a request" };
+  }
+  if (from.protocol === "https:" && to.protocol === "http:") {
+    return { kind: "stays", why: "it leads from https to http" };
+  }
+  const isSameHost = to.hostname === from.hostname && to.port === from.port;
+  const isRead = status === 303;
+  const dropped = (name: string) =>
+    (!isSameHost && credentials.has(name.toLowerCase())) || (isRead && /^content-/i.test(name));
+  return {
+    kind: "followed",
+    isSameHost,
+    request: {
+      ...placeOf(to.href, to),
+      method: isRead && request.method !== "HEAD" ? "GET" : request.method,
+      headers: request.headers.filter(([name]) => !dropped(name)),
+      body: isRead ? new Uint8Array() : request.body,
+    },
+  };
+}
+
+/** "got status 301 with Location: https://…": the beginning of a reason. */
+export function describeStatus(
+  { status, headers, why }: { readonly status: number; readonly headers: HttpHeaders; readonly why?: string | null },
+): string {
+  const location = status >= 300 && status < 400 ? headerValue(headers, "location") : null;
+  const where = location === null ? "" : ` with Location: ${printable(location.slice(0, 500))}`;
+  return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
+}
