@@ -29,7 +29,7 @@ export function makeUrlTry(
   // The key is stored, too, so that all tries are one message for the backend.
   const given = [...parseHeaders(values.headers ?? []), ["Idempotency-Key", newGuid()] as const];
   const what = `${method} ${target.origin}${target.path.replace(/\?.*/s, "")}`;
-  const client = openHttpClient(call, [target]);
+  const client = openHttpClient(call, { places: [target] });
   return async (body, trace) => {
     using _client = client;
     const sent = replaceHeaders(given, trace?.headers ?? []);

@@ -2,12 +2,13 @@
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { listType, textType, toggleType } from "../../src/config/value_types.ts";
-import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 import { BatonError } from "../../src/errors.ts";
 import { HttpClient } from "../../src/http/http_client.ts";
 import { proxyFor } from "../../src/http/proxy_choice.ts";
 import type { HttpPlace } from "../../src/http/request_target.ts";
+import { TlsFiles } from "../../src/sockets/tls_files.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import type { Log } from "../../src/support/log.ts";
 import type { Call } from "../command.ts";
 
 /** Options of every command that sends requests. */
@@ -68,21 +69,19 @@ export function checkHttpOptions(
 }
 
 /**
- * The client of a command; its owner closes it. Reads the files once, so that mistakes are reported now. `places`: where requests will go.
- * Throws USAGE for files that cannot be used, CONFIG for variables.
+ * The client of a command; its owner closes it. Reads the files now, so that mistakes are reported now, and again for new connections after a
+ * change. `places`: where requests will go. Throws USAGE for files that cannot be used, CONFIG for variables.
  */
 export function openHttpClient(
   { values, sources, io }: Pick<Call<typeof httpClientSettings>, "values" | "sources" | "io">,
-  places: readonly HttpPlace[],
+  { places, log = () => {} }: { readonly places: readonly HttpPlace[]; readonly log?: Log },
 ): HttpClient {
-  const names = { tlsCa: values.urlCa, tlsCert: values.urlCert, tlsKey: values.urlKey };
-  const settingNames = { tlsCa: "urlCa", tlsCert: "urlCert", tlsKey: "urlKey" } as const;
-  const read = () =>
-    tlsFilesOf(names, (name, act) => {
-      const setting = settingNames[name];
-      return addOriginToErrors(setting, httpClientSettings[setting], sources, act);
-    });
-  read();
+  const settingNames = { ca: "urlCa", cert: "urlCert", key: "urlKey" } as const;
+  const tls = new TlsFiles({ ca: values.urlCa, cert: values.urlCert, key: values.urlKey }, {
+    at: (name, act) =>
+      addOriginToErrors(settingNames[name], httpClientSettings[settingNames[name]], sources, act),
+    warn: (text) => log("warning", "tls", text),
+  });
   for (const { origin } of places) proxyFor(origin, io.env);
-  return new HttpClient({ clock: systemClock(), env: io.env, tls: read });
+  return new HttpClient({ clock: systemClock(), env: io.env, tls: () => tls.current() });
 }

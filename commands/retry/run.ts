@@ -142,7 +142,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       ? null
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
-    using client = openHttpClient(call, backend === null ? [] : [backend]);
+    using client = openHttpClient(call, { places: backend === null ? [] : [backend], log });
     const untraced = putter?.target ?? targetOf(call, { storeName: location.name, guard, log, client, backend, rules });
     const openStore = serviceStoreOpener(location);
     await using traces = await openProcessorTraces(call, log);

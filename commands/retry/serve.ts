@@ -138,7 +138,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     verbose: values.verbose,
   });
   const rules = retryRulesOf(values, sources, { exits: false, statuses: true });
-  using client = openHttpClient(call, [backend]);
+  using client = openHttpClient(call, { places: [backend], log });
   await using traces = await openProcessorTraces(call, log);
   await using service = values.noProcess
     ? await openStoreOnly(call, location)

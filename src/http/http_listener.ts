@@ -37,6 +37,8 @@ export interface HttpListenerOptions {
   readonly clock?: Clock | undefined;
   /** Called when all connections have a request: abandons one that has stopped arriving; false: there is none. */
   readonly makeRoom?: (() => boolean) | undefined;
+  /** Responds to a client that has closed its direction after its request. Such a client is not noticed when it leaves. */
+  readonly halfOpen?: boolean | undefined;
   /** Action for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;
 }
@@ -58,6 +60,8 @@ export async function listenHttp(address: Address, options: HttpListenerOptions)
   });
   http.on("connection", (socket) => connections.add(socket));
   http.on("clientError", refuseRequest);
+  // Node.js has it, Bun and Deno follow, and no page describes it.
+  Object.assign(http, { httpAllowHalfOpen: options.halfOpen === true });
   const server: SocketServer = tls === undefined
     ? http
     : (await import("../sockets/tls_server.ts")).createTlsServer(tls, {

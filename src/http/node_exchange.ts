@@ -174,7 +174,11 @@ function exchange(
     off();
     const status = statusIn(error.rawPacket) ?? statusIn(firstBytes);
     if (typeof status === "number") resolve({ ...emptyReply(status, [], error), proxy: name });
-    else reject(status === null ? error : new ExchangeError(`got the status "${status}"`, { isMalformed: true }));
+    else {reject(
+        status === null
+          ? error
+          : new ExchangeError(`got the status "${status}", which is no number of three digits`, { isMalformed: true }),
+      );}
   });
   sendBody(sent, request);
   return promise;

@@ -5,6 +5,7 @@
  * Results are text: with binary results, pg decodes bytes as UTF-8 and destroys them (ADR 34).
  */
 import pg from "pg";
+import { defaultAuthorities } from "../sockets/client_tls.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
@@ -319,6 +320,7 @@ function tlsConfig(
   const files = tlsFiles.get(key) ?? new TlsFiles(names, { warn });
   tlsFiles.set(key, files);
   return {
+    ...(verification === "require" ? {} : { ca: defaultAuthorities() }),
     ...files.current(),
     rejectUnauthorized: verification !== "require",
     ...(verification === "verify-ca" ? { checkServerIdentity: () => undefined } : {}),

@@ -12,7 +12,7 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
   // Import it only when needed: loading node:tls takes time.
   const socket = tls === undefined
     ? net.connect({ ...target, allowHalfOpen })
-    : (await import("node:tls")).connect({ ...target, ...tlsSettings(tls, address) });
+    : (await import("node:tls")).connect({ ...target, ...await tlsSettings(tls, address) });
   return await new Promise((resolve, reject) => {
     const offAbort = onAbort(signal, (reason) => {
       socket.destroy();
@@ -40,11 +40,12 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
   });
 };
 
-function tlsSettings({ serverName, ...material }: TlsOptions, address: Address) {
+async function tlsSettings({ serverName, ...material }: TlsOptions, address: Address) {
+  const { clientTls } = await import("./client_tls.ts");
   // An IP literal is not a server name (RFC 6066, section 3); the certificate is then checked against the address.
   const host = address.kind === "tcp" ? address.host : "localhost";
   const name = serverName ?? (isIpLiteral(host) ? undefined : host);
-  return { ...material, ...(name === undefined ? {} : { servername: name }), rejectUnauthorized: true };
+  return { ...clientTls(material), ...(name === undefined ? {} : { servername: name }) };
 }
 
 function isIpLiteral(host: string): boolean {

@@ -26,7 +26,8 @@ export async function passResponse(
 ): Promise<string | null> {
   const closed = new AbortController();
   response.once("close", () => closed.abort());
-  response.writeHead(status, [...passedHeaders(status, headers), ...added].flat());
+  const passed = passedHeaders(status, headers);
+  response.writeHead(status, [...passed, ...added].flat());
   const hasBody = method !== "HEAD" && status !== 204 && status !== 304;
   try {
     for await (const chunk of body) {
@@ -35,7 +36,7 @@ export async function passResponse(
     }
   } catch (error) {
     if (hasBody) {
-      cutOff(response, clock);
+      cutOff(response, passed.some(([name]) => name === "Content-Length"), clock);
       return messageOf(error);
     }
   }
@@ -55,14 +56,17 @@ function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
 }
 
 /** Sends what was written, and closes the connection without the end of the body: so the client notices that something is missing. */
-function cutOff(response: ServerResponse, clock: Clock): void {
-  const { socket } = response;
+function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): void {
+  const { socket, req } = response;
   if (socket === null) return void response.destroy();
   const cancel = clock.startTimer(takeMsMax, () => response.destroy());
   response.once("close", cancel);
   // Headers that were not sent yet go out with this.
   response.flushHeaders();
-  socket.end(() => response.destroy());
+  // A client of HTTP/1.0 takes the end of the connection for that of the body, unless it knows the length.
+  const isFramed = req.httpVersion !== "1.0" || hasLength;
+  if (isFramed) socket.end(() => response.destroy());
+  else socket.write("", () => socket.resetAndDestroy());
 }
 
 /** Resolves when the client has taken what was written, or the connection is closed. A client that takes nothing loses it. */

@@ -105,6 +105,7 @@ export class RetryHttpProxy {
       onRequest: (request, response) => this.#serve(request, response),
       limits: { connectionsMax, headMsMax, headBytesMax: headBytesMax / 4 },
       makeRoom: () => this.#budget.refuseSlow(),
+      halfOpen: true,
       clock,
     });
     return this.#listener.address;
@@ -242,7 +243,7 @@ export class RetryHttpProxy {
     if (result.kind !== "responded") {
       this.#budget.endCall(call.reader.share);
       if (isMalformed(result)) {
-        const why = `the response of the backend is not valid: it ${result.why}`;
+        const why = `the response of the backend is not valid: the request ${result.why}`;
         return respondFault(response, call.headers, { kind: "backend_failed", why, stored: null });
       }
       const [kind, why] = this.#ending.signal.aborted

@@ -177,7 +177,7 @@ describe("statuses", () => {
       .up();
     const request = { origin: backend.url, method: "POST", headers: [], body: bytes("x") };
     expect(await client.send({ ...request, path: "/2x0" }, { timeoutMs: 20_000 })).toEqual({
-      ...{ kind: "failed", why: 'got the status "2x0"', isMalformed: true },
+      ...{ kind: "failed", why: 'got the status "2x0", which is no number of three digits', isMalformed: true },
     });
     expect(await client.send({ ...request, path: "/ssh" }, { timeoutMs: 20_000 })).toEqual({
       ...{ kind: "failed", why: "could not be sent: the response is not HTTP", isMalformed: false },
