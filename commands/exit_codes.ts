@@ -16,7 +16,10 @@ export const exitCodeTable = {
   ],
   INTERNAL: [70, "internal error: a bug in baton, or a server violates the protocol"],
   CANNOT_CREATE: [73, "a file or socket could not be created"],
-  IO: [74, "local input or output failed"],
+  IO: [
+    74,
+    "local input or output failed; for retry-processor call --url: the request was accepted, and its response is incomplete",
+  ],
   BUSY: [
     75,
     "busy (-n), or the wait timed out (-w); -E sets another code; for retry-processor call: failed, and stored for a retry",

@@ -15,6 +15,7 @@ import { defaultForm, flagForm, optionEntries } from "../commands/help/option_te
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings, fileSettings } from "../src/config/settings.ts";
+import { proxyVariables, unusedTlsVariables } from "../src/config/http_settings.ts";
 import { traceVariables } from "../src/config/trace_settings.ts";
 import { colorVariables } from "../src/terminal/color.ts";
 import { alertRules, alertRulesFile } from "./docs/alert_rules.ts";
@@ -64,6 +65,18 @@ function environmentPage(): string {
     "The output has colors on terminals only.",
     "",
     ...table(["variable", "meaning"], rows(colorVariables)),
+    "",
+    "## Proxies",
+    "",
+    "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`, and all that send traces. Requests to this " +
+    "machine (`localhost`, 127.0.0.0/8, ::1) use no proxy.",
+    "",
+    ...table(["variable", "meaning"], rows(proxyVariables)),
+    "",
+    `${
+      unusedTlsVariables.map((name) => `\`${name}\``).join(", ")
+    }, which other programs obey, have no effect: each TLS connection checks ` +
+    "certificates by the authorities of its `…-ca` option or setting, else by those of the system and of the runtime.",
     "",
     "## Traces",
     "",

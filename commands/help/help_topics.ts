@@ -3,6 +3,7 @@ import { childVariables, messageVariables } from "../../src/config/child_variabl
 import { isPerName, type Setting, type SettingTable, variableOf } from "../../src/config/setting.ts";
 import { allSettings, fileSettings } from "../../src/config/settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { proxyVariables } from "../../src/config/http_settings.ts";
 import { colorVariables } from "../../src/terminal/color.ts";
 import { exitCodeTable } from "../exit_codes.ts";
 import { lockCommandSettings } from "../lock/lock_options.ts";
@@ -110,6 +111,8 @@ function environmentTopic(): HelpPage {
     blocks: [
       heading("Variables that baton reads; each is also a key of the configuration file (baton help config)"),
       { kind: "entries", entries: read },
+      heading("Variables that name proxies for HTTP"),
+      { kind: "entries", entries: variableEntries(proxyVariables) },
       heading("Variables for the output on terminals"),
       { kind: "entries", entries: variableEntries(colorVariables) },
       heading("Variables that baton sets for commands"),

@@ -29,11 +29,26 @@ export interface NodeExchangeOptions {
   readonly tls: () => TlsOptions;
 }
 
+/** Where the requests to an origin go. */
+interface RequestRoute {
+  readonly isTls: boolean;
+  /** The host name or address, without the brackets of IPv6. */
+  readonly host: string;
+  readonly port: number;
+  /** The header Host. */
+  readonly hostHeader: string;
+  readonly proxy: ProxyChoice | null;
+}
+
+/** Number of routes that are remembered. */
+const routesMax = 1000;
+
 export class NodeExchange {
   readonly #options: NodeExchangeOptions;
   // Deno repeats a request when an earlier connection breaks: one try would become two.
   readonly #mayReuse = !("Deno" in globalThis);
-  #agents = new Map<string, http.Agent>();
+  readonly #agents = new Map<boolean, http.Agent>();
+  readonly #routes = new Map<string, RequestRoute>();
 
   constructor(options: NodeExchangeOptions) {
     this.#options = options;
@@ -41,23 +56,21 @@ export class NodeExchange {
 
   /** See HttpExchange. */
   async send(request: OutgoingRequest, options: HttpExchangeOptions): Promise<HttpReply> {
-    const { protocol, hostname } = new URL(request.origin);
-    const isTls = protocol === "https:";
-    let proxy: ProxyChoice | null = null;
+    let route: RequestRoute | null = null;
     try {
-      proxy = proxyFor(request.origin, this.#options.env);
-      const tls = isTls ? this.#tlsOf(hostname, options) : {};
+      route = this.#routeTo(request.origin);
+      const { isTls, proxy } = route;
+      const tls = isTls ? this.#tlsOf(route, options) : {};
       if (isTls && proxy !== null) {
-        const socket = await openTunnel(proxy, request.origin, options.signal);
-        return await exchange(https, { ...tls, agent: false, socket }, request, options, { proxy });
+        const socket = await openTunnel(proxy, route, options.signal);
+        return await exchange({ ...tls, agent: false, socket }, route, request, options);
       }
-      const isReused = options.mayReuse && options.isSameHost && this.#mayReuse;
-      const agent = isReused ? this.#agentFor(protocol) : false;
-      const renew = () => this.#closeIdle(protocol);
-      return await exchange(isTls ? https : http, { ...tls, agent }, request, options, { proxy, renew });
+      const agent = options.mayReuse && options.isSameHost && this.#mayReuse ? this.#agentFor(isTls) : false;
+      return await exchange({ ...tls, agent }, route, request, options, () => this.#closeIdle(isTls));
     } catch (error) {
       if (options.signal.aborted) throw options.signal.reason;
       const { isMalformed = false } = error instanceof ExchangeError ? error : {};
+      const { isTls = false, proxy = null } = route ?? {};
       const through = proxy === null ? "" : `through ${proxy.name}: `;
       throw new ExchangeError(`${through}${whyFailed(error, isTls)}`, { cause: error, isMalformed });
     }
@@ -68,25 +81,42 @@ export class NodeExchange {
     this.#agents.clear();
   }
 
-  #tlsOf(hostname: string, { isSameHost }: HttpExchangeOptions): https.RequestOptions {
-    const host = hostname.replace(/^\[|\]$/g, "");
-    const { ca, cert, key } = this.#options.tls();
-    const own = isSameHost && cert !== undefined && key !== undefined ? { cert, key } : {};
-    return { ...clientTls({ ...(ca === undefined ? {} : { ca }), ...own }), servername: isIpLiteral(host) ? "" : host };
+  /** Throws CONFIG for a variable that names no proxy. */
+  #routeTo(origin: string): RequestRoute {
+    const known = this.#routes.get(origin);
+    if (known !== undefined) return known;
+    const { protocol, hostname, port, host: hostHeader } = new URL(origin);
+    const isTls = protocol === "https:";
+    const route = {
+      ...{ isTls, hostHeader, host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (isTls ? 443 : 80)) },
+      proxy: proxyFor(origin, this.#options.env),
+    };
+    if (this.#routes.size >= routesMax) this.#routes.clear();
+    this.#routes.set(origin, route);
+    return route;
   }
 
-  #agentFor(protocol: string): http.Agent {
-    const found = this.#agents.get(protocol);
+  #tlsOf({ host }: RequestRoute, { isSameHost }: HttpExchangeOptions): https.RequestOptions {
+    const { ca, cert, key } = this.#options.tls();
+    const own = isSameHost && cert !== undefined && key !== undefined ? { cert, key } : {};
+    return {
+      ...clientTls({ ...(ca === undefined ? {} : { ca }), ...own }),
+      servername: isIpLiteral(host) ? "" : host,
+    };
+  }
+
+  #agentFor(isTls: boolean): http.Agent {
+    const found = this.#agents.get(isTls);
     if (found !== undefined) return found;
-    const { Agent } = protocol === "https:" ? https : http;
+    const { Agent } = isTls ? https : http;
     const agent = new Agent({ keepAlive: true, maxFreeSockets: 256, timeout: idleMsMax });
-    this.#agents.set(protocol, agent);
+    this.#agents.set(isTls, agent);
     return agent;
   }
 
   /** Called when a connection was lost: others may lead to the same address, and the name may have another one now. */
-  #closeIdle(protocol: string): void {
-    for (const sockets of Object.values(this.#agents.get(protocol)?.freeSockets ?? {})) {
+  #closeIdle(isTls: boolean): void {
+    for (const sockets of Object.values(this.#agents.get(isTls)?.freeSockets ?? {})) {
       for (const socket of sockets ?? []) socket.destroy();
     }
   }
@@ -95,9 +125,12 @@ export class NodeExchange {
 type ConnectionSettings = https.RequestOptions & { readonly socket?: IncomingMessage["socket"] };
 
 /** Opens a tunnel for TLS. Its connection is closed with the request that uses it. */
-function openTunnel(proxy: ProxyChoice, origin: string, signal: AbortSignal): Promise<IncomingMessage["socket"]> {
-  const { hostname, port } = new URL(origin);
-  const place = `${hostname}:${port || 443}`;
+function openTunnel(
+  proxy: ProxyChoice,
+  { host, port }: RequestRoute,
+  signal: AbortSignal,
+): Promise<IncomingMessage["socket"]> {
+  const place = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage["socket"]>();
   const login = proxy.authorization === null ? [] : ["Proxy-Authorization", proxy.authorization];
   const asked = http.request({
@@ -127,22 +160,21 @@ function openTunnel(proxy: ProxyChoice, origin: string, signal: AbortSignal): Pr
 
 /** Sends the request, and resolves with the status and the headers. `renew`: called when a connection was lost. */
 function exchange(
-  { request: open }: typeof http | typeof https,
   connection: ConnectionSettings,
+  { isTls, host, port, hostHeader, proxy }: RequestRoute,
   request: OutgoingRequest,
   { signal }: HttpExchangeOptions,
-  { proxy, renew = () => {} }: { readonly proxy: ProxyChoice | null; readonly renew?: () => void },
+  renew: () => void = () => {},
 ): Promise<HttpReply> {
   const { promise, resolve, reject } = Promise.withResolvers<HttpReply>();
-  const { hostname, port, protocol } = new URL(request.origin);
-  const isForwarded = proxy !== null && protocol === "http:";
-  const sent = open({
+  const forwarder = isTls ? null : proxy;
+  const sent = (isTls ? https : http).request({
     ...connection,
-    host: isForwarded ? proxy.host : hostname.replace(/^\[|\]$/g, ""),
-    port: isForwarded ? proxy.port : port || (protocol === "https:" ? 443 : 80),
-    path: isForwarded ? `${request.origin}${request.path}` : request.path,
+    host: forwarder?.host ?? host,
+    port: forwarder?.port ?? port,
+    path: forwarder === null ? request.path : `${request.origin}${request.path}`,
     method: request.method,
-    headers: headersOf(request, { isReused: connection.agent !== false, proxy: isForwarded ? proxy : null }).flat(),
+    headers: headersOf(request, { hostHeader, isReused: connection.agent !== false, proxy: forwarder }),
     maxHeaderSize: headBytesMax,
     // Accepts what other clients accept: line ends without CR, control characters in a header.
     insecureHTTPParser: true,
@@ -189,19 +221,22 @@ function sendBody(sent: ClientRequest, { body }: OutgoingRequest): void {
   else sent.end();
 }
 
+/** Names and values in turn, as node:http takes them. */
 function headersOf(
-  { origin, method, headers, body }: OutgoingRequest,
-  { isReused, proxy }: { readonly isReused: boolean; readonly proxy: ProxyChoice | null },
-): HttpHeaders {
-  const hasLength = body.byteLength > 0 || !bodilessMethods.has(method);
-  return [
-    ["Host", new URL(origin).host],
-    ...headers,
-    ...(headerValue(headers, "user-agent") === null ? [["User-Agent", "baton"] as const] : []),
-    ...(hasLength ? [["Content-Length", String(body.byteLength)] as const] : []),
-    ["Connection", isReused ? "keep-alive" : "close"],
-    ...(proxy?.authorization ? [["Proxy-Authorization", proxy.authorization] as const] : []),
-  ];
+  { method, headers, body }: OutgoingRequest,
+  { hostHeader, isReused, proxy }: {
+    readonly hostHeader: string;
+    readonly isReused: boolean;
+    readonly proxy: ProxyChoice | null;
+  },
+): string[] {
+  const lines = ["Host", hostHeader];
+  for (const [name, value] of headers) lines.push(name, value);
+  if (headerValue(headers, "user-agent") === null) lines.push("User-Agent", "baton");
+  if (body.byteLength > 0 || !bodilessMethods.has(method)) lines.push("Content-Length", String(body.byteLength));
+  lines.push("Connection", isReused ? "keep-alive" : "close");
+  if (proxy?.authorization) lines.push("Proxy-Authorization", proxy.authorization);
+  return lines;
 }
 
 /** A response of which only the status is known. `error`: why its body cannot be read; null: it has none. */
