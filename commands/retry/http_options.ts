@@ -78,8 +78,7 @@ export function openHttpClient(
 ): HttpClient {
   const settingNames = { ca: "urlCa", cert: "urlCert", key: "urlKey" } as const;
   const tls = new TlsFiles({ ca: values.urlCa, cert: values.urlCert, key: values.urlKey }, {
-    at: (name, act) =>
-      addOriginToErrors(settingNames[name], httpClientSettings[settingNames[name]], sources, act),
+    at: (name, act) => addOriginToErrors(settingNames[name], httpClientSettings[settingNames[name]], sources, act),
     warn: (text) => log("warning", "tls", text),
   });
   for (const { origin } of places) proxyFor(origin, io.env);

@@ -265,12 +265,12 @@ export class RetryHttpProxy {
     let stored: StoredId | null = null;
     if (outcomeOfStatus(status, this.#options.rules) === "retry" && !safeMethods.has(call.method)) {
       const tried = { ...temporaryFailure(how), retryAfterMs: retryAfterOf(headers) };
-      const result = await this.#store(call, tried, tried.error);
-      if (result.id === null) {
-        const why = `the backend responded with ${status}; ${result.why}`;
-        return respondFault(response, call.headers, { kind: result.kind, why, stored: null });
+      const kept = await this.#store(call, tried, tried.error);
+      if (kept.id === null) {
+        const why = `the backend responded with ${status}; ${kept.why}`;
+        return respondFault(response, call.headers, { kind: kept.kind, why, stored: null });
       }
-      stored = result;
+      stored = kept;
       if (stored.isWaiting && this.#options.storedStatus !== null) {
         const why = `the backend responded with ${status}`;
         return this.#respondStored(response, call.headers, { kind: "backend_failed", why, stored });

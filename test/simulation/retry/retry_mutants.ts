@@ -348,10 +348,10 @@ export const retryMutants: readonly Mutant[] = [
     world: "retry",
     changes: [{
       file: proxy,
-      from: "        const stored = await this.#store(call, tried, tried.error);\n",
-      to: `        const storing = this.#store(call, tried, tried.error);
-        await sendResponse(response, result.response, null, call.method);
-        const stored = await storing;
+      from: "      const kept = await this.#store(call, tried, tried.error);\n",
+      to: `      const storing = this.#store(call, tried, tried.error);
+      await passResponse(response, result, { method: call.method, added: [], clock: this.#options.clock });
+      const kept = await storing;
 `,
     }],
     kinds: ["not stored"],
