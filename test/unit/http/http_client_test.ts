@@ -1,5 +1,9 @@
 /** The client, over node:http, against a server that answers with bytes. */
 import { afterAll, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import net, { type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
 import { HttpClient, type SendOptions } from "../../../src/http/http_client.ts";
 import type { HttpHeaders } from "../../../src/http/http_headers.ts";
 import type { ProxyEnvironment } from "../../../src/http/proxy_choice.ts";
@@ -10,6 +14,7 @@ import { RawBackend, rawResponse } from "../../support/raw_backend.ts";
 const client = new HttpClient({ clock: systemClock(), env: {} });
 afterAll(() => client[Symbol.dispose]());
 
+const fixture = (name: string) => readFileSync(join(import.meta.dir, `../../fixtures/tls/${name}.pem`), "utf8");
 const bytes = (text: string) => new TextEncoder().encode(text);
 
 interface Sent extends Partial<SendOptions> {
@@ -299,4 +304,69 @@ describe("a proxy", () => {
     });
     expect(proxy.received[0]).toStartWith("CONNECT backend.example:443 HTTP/1.1\r\nHost: backend.example:443\r\n");
   });
+
+  test("is a tunnel for https: the request goes to the server that the certificate names, and the proxy sees none of it", async () => {
+    const [key, cert, ca] = ["server_key", "server", "ca"].map((name) => fixture(name));
+    const server = createTlsServer({ key, cert }, (socket) => {
+      socket.on("error", () => {});
+      socket.once("data", (chunk) => socket.end(rawResponse(200, chunk.toString().split("\r\n\r\n")[1])));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    let heads = "";
+    const proxy = net.createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", (head) => {
+        heads += head.toString();
+        const onwards = net.connect((server.address() as AddressInfo).port, "127.0.0.1");
+        onwards.on("error", () => {});
+        socket.write("HTTP/1.1 200 Connection established\r\n\r\n");
+        socket.pipe(onwards).pipe(socket);
+      });
+    });
+    await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+    try {
+      const env = { https_proxy: `http://me:s3cret@127.0.0.1:${(proxy.address() as AddressInfo).port}` };
+      using by = new HttpClient({ clock: systemClock(), env, tls: () => ({ ca: ca ?? "" }) });
+      expect(await send("https://keeper.example", { by, body: "order" })).toMatchObject({ status: 200, text: "order" });
+      expect(heads).toBe(
+        "CONNECT keeper.example:443 HTTP/1.1\r\nHost: keeper.example:443\r\nUser-Agent: baton\r\n" +
+          `Proxy-Authorization: Basic ${btoa("me:s3cret")}\r\nConnection: close\r\n\r\n`,
+      );
+      const other = await send("https://backend.example", { by });
+      expect(other).toMatchObject({
+        kind: "failed",
+        why: expect.stringMatching(/through the proxy .*: the certificate is refused: /),
+      });
+    } finally {
+      server.close();
+      proxy.close();
+    }
+  });
+});
+
+const noBody: AsyncIterable<Uint8Array> = {
+  [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }),
+};
+
+test("another host to which a redirection leads gets no client certificate, and neither does one after it", async () => {
+  const seen: string[] = [];
+  using by = new HttpClient({
+    ...{ clock: systemClock(), env: {} },
+    exchange: ({ origin }, { isSameHost }) => {
+      seen.push(`${origin} ${isSameHost}`);
+      const location = [["Location", ["http://a:1/x", "https://b/", "https://a:1/"][seen.length - 1] ?? ""]] as const;
+      return Promise.resolve({
+        status: seen.length === 4 ? 200 : 307,
+        headers: location,
+        proxy: null,
+        body: noBody,
+        abandon: () => {},
+      });
+    },
+  });
+  await by.send({ origin: "http://a:1", path: "/", method: "POST", headers: [], body: bytes("x") }, {
+    timeoutMs: 1000,
+    mayFollow: (status) => status === 307,
+  });
+  expect(seen).toEqual(["http://a:1 true", "http://a:1 true", "https://b false", "https://a:1 false"]);
 });
