@@ -188,6 +188,12 @@ function exchange(
   });
   const name = proxy?.name ?? null;
   sent.on("response", (message) => {
+    // A status of the proxy itself: the message is not refused, and the next try may have another login.
+    if (forwarder !== null && message.statusCode === 407) {
+      off();
+      sent.destroy();
+      return reject(new Error("the request was refused: status 407"));
+    }
     const received = new BodyStream(message, off);
     body = received;
     const [status, headers] = [message.statusCode ?? 0, headerPairs(message.rawHeaders)];

@@ -40,6 +40,7 @@ export async function passResponse(
       return messageOf(error);
     }
   }
+  response.once("close", clock.startTimer(takeMsMax, () => response.destroy()));
   response.end();
   return null;
 }

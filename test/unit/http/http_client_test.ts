@@ -275,7 +275,9 @@ describe("a proxy", () => {
   const through = (env: ProxyEnvironment) => new HttpClient({ clock: systemClock(), env });
 
   test("gets the whole address of an http request, and the password; a failure names it and its variable", async () => {
-    await using proxy = await new RawBackend((_, count) => ({ parts: [rawResponse(count === 1 ? 200 : 503, "ok")] }))
+    await using proxy = await new RawBackend((_, count) => ({
+      parts: [rawResponse([200, 503][count - 1] ?? 407, "ok")],
+    }))
       .up();
     using by = through({ http_proxy: proxy.url.replace("//", "//me:s3cret@") });
     expect(await send("http://backend.example:81", { by, path: "/a" })).toMatchObject({ status: 200, text: "ok" });
@@ -283,6 +285,10 @@ describe("a proxy", () => {
     expect(proxy.received[0]).toContain(`\r\nProxy-Authorization: Basic ${btoa("me:s3cret")}\r\n`);
     expect(await send("http://backend.example", { by })).toMatchObject({
       how: `got status 503 through the proxy ${proxy.url} (http_proxy)`,
+    });
+    expect(await send("http://backend.example", { by })).toEqual({
+      kind: "failed",
+      why: `could not be sent: through the proxy ${proxy.url} (http_proxy): the request was refused: status 407`,
     });
     await proxy[Symbol.asyncDispose]();
     expect(await send("http://backend.example", { by })).toEqual({
