@@ -265,6 +265,11 @@ export function checkPlaces(file: SourceFile): Finding[] {
     const message = "Bun and Deno are named in src/sockets and src/process alone: use a node: built-in";
     findings.push(...findInCode(file, /(?<![\w.])(Bun|Deno)\./, message));
   }
+  if (!file.path.startsWith("src/ui/page")) {
+    const message =
+      "requests are sent by src/http/http_client.ts: fetch unpacks, repeats, and obeys variables of its own";
+    findings.push(...findInCode(file, /(?<![\w.#]|async )fetch\(/, message));
+  }
   if (file.path.startsWith("src/postgres/")) {
     const message = "results of PostgreSQL are text: with binary results, pg decodes bytes as UTF-8 and destroys them";
     findings.push(...findInCode(file, /\bbinary\b/, message));

@@ -30,8 +30,9 @@ export function redirectionOf(
 ): Redirection {
   const written = headerValue(headers, "location");
   if (!mayFollow) return { kind: "stays", why: otherRedirections.has(status) ? "that needs --follow" : null };
-  // Headers are read as Latin-1, and addresses are written in UTF-8.
-  const location = written && Buffer.from(written, "latin1").toString();
+  // The bytes of a header are read as Latin-1, whatever their encoding is.
+  const location = written?.replaceAll(/[\x80-\xff]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`) ??
+    null;
   if (location === null) return { kind: "stays", why: "it has no Location" };
   if (count >= redirectionsMax) return { kind: "stays", why: `it is redirection number ${count + 1}` };
   const from = new URL(request.origin);
@@ -50,7 +51,7 @@ export function redirectionOf(
     kind: "followed",
     isSameHost,
     request: {
-      ...placeOf(to.href, to),
+      ...placeOf(wholeUrl(location, request.origin) ?? to.href, to),
       method: isRead && request.method !== "HEAD" ? "GET" : request.method,
       headers: request.headers.filter(([name]) => !dropped(name)),
       body: isRead ? new Uint8Array() : request.body,
@@ -65,4 +66,10 @@ export function describeStatus(
   const location = status >= 300 && status < 400 ? headerValue(headers, "location") : null;
   const where = location === null ? "" : ` with Location: ${printable(location.slice(0, 500))}`;
   return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
+}
+
+/** The URL as it was written, unless it is relative to the path. */
+function wholeUrl(location: string, origin: string): string | null {
+  if (/^https?:\/\//i.test(location)) return location;
+  return /^\/(?![/\\])/.test(location) ? origin + location : null;
 }

@@ -81,6 +81,12 @@ test("the reason has the Location, without control characters, and the option th
   expect(describeStatus({ status: 503, headers })).toBe("got status 503");
 });
 
-test("a Location in UTF-8, which headers show as Latin-1, is the address that was meant", () => {
-  expect(followed(308, Buffer.from("/ü").toString("latin1")).request.path).toBe("/%C3%BC");
+test("a Location keeps its bytes, in whatever encoding, and what a parser of URLs would change", () => {
+  for (
+    const location of [Buffer.from("/ü").toString("latin1"), `https://backend${Buffer.from("/ü").toString("latin1")}`]
+  ) {
+    expect(followed(308, location).request.path).toBe("/%C3%BC");
+  }
+  expect(followed(308, "/a\\b?\xfc#c").request.path).toBe("/a\\b?%FC");
+  expect(followed(308, "/\\backend/x").request).toMatchObject({ origin: "https://backend", path: "/x" });
 });

@@ -129,6 +129,10 @@ describe("places", () => {
     good: `import { join } from "node:path";`,
   });
   catches(checkPlaces, "process.exit", "src/process/spawn/run.ts", { bad: `process.exit(1);`, good: `return;` });
+  catches(checkPlaces, "a request that is not sent by the client", "src/retry/a.ts", {
+    bad: `const response = await fetch(url);`,
+    good: `const got = await subscriber.fetch(); async fetch() {}`,
+  });
   catches(checkPlaces, "a number where a name belongs", "commands/lock.ts", {
     bad: `return 75;`,
     good: `return exitCodes.busy;`,
