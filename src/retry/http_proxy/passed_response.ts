@@ -45,14 +45,13 @@ export async function passResponse(
   return null;
 }
 
-/** The headers of the message, and the length of the body if the backend has sent it. A character that no header may have becomes a "?". */
+/** The headers of the message, and the length of the body if the backend has sent it. What no header may have becomes a "?", or is left out. */
 function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
   const length = headerValue(headers, "content-length");
   const isChunked = headerValue(headers, "transfer-encoding") !== null;
   const keepsLength = length !== null && /^\d+$/.test(length) && !isChunked && status !== 204;
-  const valid = forwardedHeaders(headers).map(([name, value]) =>
-    [name, value.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, "?")] as const
-  );
+  const valid = forwardedHeaders(headers).filter(([name]) => /^[!#$%&'*+.^_`|~\w-]+$/.test(name))
+    .map(([name, value]) => [name, value.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, "?")] as const);
   return [...valid, ...(keepsLength ? [["Content-Length", length] as const] : [])];
 }
 
