@@ -103,7 +103,7 @@ export class HttpClient implements Disposable {
   }
 
   async #exchange(...[request, options]: Parameters<HttpExchange>): Promise<HttpReply> {
-    const { exchange, env, tls = () => ({}) } = this.#options;
+    const { exchange, env, tls = null } = this.#options;
     if (exchange !== undefined) return await exchange(request, options);
     this.#node ??= import("./node_exchange.ts").then(({ NodeExchange }) => new NodeExchange({ env, tls }));
     return await (await this.#node).send(request, options);

@@ -25,8 +25,8 @@ const bodilessMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", 
 
 export interface NodeExchangeOptions {
   readonly env: ProxyEnvironment;
-  /** Called for each new connection. Throws if it cannot be opened. */
-  readonly tls: () => TlsOptions;
+  /** Called for each new connection; throws if it cannot be opened. Null: there are no options for TLS. */
+  readonly tls: (() => TlsOptions) | null;
 }
 
 /** Where the requests to an origin go. */
@@ -72,7 +72,10 @@ export class NodeExchange {
       const { isMalformed = false } = error instanceof ExchangeError ? error : {};
       const { isTls = false, proxy = null } = route ?? {};
       const through = proxy === null ? "" : `through ${proxy.name}: `;
-      throw new ExchangeError(`${through}${whyFailed(error, isTls)}`, { cause: error, isMalformed });
+      throw new ExchangeError(`${through}${whyFailed(error, isTls, this.#options.tls !== null)}`, {
+        cause: error,
+        isMalformed,
+      });
     }
   }
 
@@ -97,7 +100,7 @@ export class NodeExchange {
   }
 
   #tlsOf({ host }: RequestRoute, { isSameHost }: HttpExchangeOptions): https.RequestOptions {
-    const { ca, cert, key } = this.#options.tls();
+    const { ca, cert, key } = this.#options.tls?.() ?? {};
     const own = isSameHost && cert !== undefined && key !== undefined ? { cert, key } : {};
     return {
       ...clientTls({ ...(ca === undefined ? {} : { ca }), ...own }),
@@ -261,11 +264,12 @@ function statusIn(bytes: unknown): number | string | null {
 }
 
 /** The reason without hints for programmers. */
-function whyFailed(error: unknown, isTls: boolean): string {
+function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string {
   const code = String((error as NodeJS.ErrnoException).code ?? "");
   if (code.startsWith("HPE_")) return "the response is not HTTP";
   if (/^(?:ERR_TLS_CERT|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)) {
-    return `the certificate is refused: ${messageOf(error)}; --url-ca FILE names the authorities to trust`;
+    const hint = hasOptions ? "; --url-ca FILE names the authorities to trust" : "";
+    return `the certificate is refused: ${messageOf(error)}${hint}`;
   }
   if (code === "EPROTO" || code.startsWith("ERR_SSL_WRONG_VERSION")) {
     return `${messageOf(error)}; does this port use TLS?`;
