@@ -15,14 +15,14 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
   /** Null: it goes on; "end": it is complete. */
   #end: "end" | { readonly error: unknown } | null = null;
   #wake: () => void = () => {};
-  #why: unknown = new Error("the connection was closed");
+  #why: Error | null = null;
 
   /** `onEnd`: called once, when nothing more will arrive. */
   constructor(message: IncomingMessage, onEnd: () => void) {
     this.#message = message;
     this.#onEnd = onEnd;
     message.on("data", (chunk: Uint8Array) => this.#receive(chunk));
-    const broken = () => this.fail(this.#why);
+    const broken = () => this.fail(this.#why ?? new Error("the connection was closed"));
     message.on("end", () => message.complete ? this.#settle("end") : broken()).on("error", broken).on("close", broken);
   }
 

@@ -63,13 +63,14 @@ export class HttpClient implements Disposable {
   /** Resolves when the status has arrived. Never rejects. */
   async send(request: OutgoingRequest, options: SendOptions): Promise<SendResult> {
     const { timeoutMs, signal } = options;
-    const late = new Error(`it did not end within ${formatDuration(timeoutMs)}`);
-    const deadline = deadlineAfter(this.#options.clock, timeoutMs, { signal, reason: () => late });
+    let late: Error | null = null;
+    const reason = () => late = new Error(`it did not end within ${formatDuration(timeoutMs)}`);
+    const deadline = deadlineAfter(this.#options.clock, timeoutMs, { signal, reason });
     try {
       return await this.#sendWithin(request, options, deadline);
     } catch (error) {
       deadline.cancel();
-      if (deadline.signal.reason === late) {
+      if (late !== null && deadline.signal.reason === late) {
         return { kind: "timed_out", why: `got no response within ${formatDuration(timeoutMs)}` };
       }
       const isMalformed = error instanceof ExchangeError && error.isMalformed;
