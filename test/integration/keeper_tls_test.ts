@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { type AddressInfo, createServer as createPlainServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -67,7 +67,10 @@ test.each(
 /** A keeper and the TLS files of a client, both in `root`, which `renew` replaces by those of another authority. */
 async function renewableService() {
   const place = (from: string, names: readonly string[]) => {
-    for (const name of names) copyFileSync(join(fixtures, from, name), join(root, name));
+    for (const name of names) {
+      copyFileSync(join(fixtures, from, name), join(root, name));
+      chmodSync(join(root, name), 0o600); // a private key must be, and git keeps no such mode
+    }
   };
   const [ofServer, ofClient] = [["server.pem", "server_key.pem"], ["client.pem", "client_key.pem"]] as const;
   place(".", ["ca.pem", ...ofServer, ...ofClient]);

@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { copyFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readFileSync } from "node:fs";
@@ -23,7 +32,10 @@ const names = () => ({
 
 /** Copies files of the fixtures, by default all three. */
 function install(from: string, files = ["ca.pem", "server.pem", "server_key.pem"]): void {
-  for (const file of files) copyFileSync(join(fixtures, from, file), join(folder, file));
+  for (const file of files) {
+    copyFileSync(join(fixtures, from, file), join(folder, file));
+    chmodSync(join(folder, file), 0o600); // a private key must be, and git keeps no such mode
+  }
 }
 
 test("files that were written again are read for the next connection", () => {
