@@ -129,7 +129,6 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
     where: /^src\/wire\/zmtp\/curve_(box|traffic)\.ts$/,
     why: "the cipher is called from two files of CURVE alone",
   },
-  { specifier: /^croner$/, where: /^src\/schedule\/schedule\.ts$/, why: "schedules are read in one file" },
   { specifier: /^smol-toml$/, where: /^src\/config\//, why: "files are read in src/config alone" },
   {
     specifier: /^bun$/,

@@ -5,11 +5,28 @@
 import { BatonError } from "../errors.ts";
 
 const minuteMs = 60_000;
-const hourMs = 60 * minuteMs;
-const dayMs = 24 * hourMs;
+/** A time that has one shift at most: since 1970 two shifts of a zone were a week apart at least. */
+const spanMs = 6 * 1440 * minuteMs;
+/** Number of spans of a zone that are kept. */
+const spansMax = 2000;
 
-/** crontab(5) has rules for shifts below this; a larger one is a correction of the zone, and the new time counts immediately. */
-const shiftMsMax = 3 * hourMs;
+/** A time with one offset of the zone from UTC. */
+export interface Era {
+  readonly fromMs: number;
+  /** The first instant after it. */
+  readonly toMs: number;
+  readonly offset: number;
+  /** The offset before it; null: it begins where the question does. */
+  readonly before: number | null;
+}
+
+interface OffsetSpan {
+  /** The offsets at its begin and at its end. */
+  readonly first: number;
+  readonly last: number;
+  /** Infinity: there is no shift. */
+  readonly shiftMs: number;
+}
 
 /** Returns the name of this process's time zone. */
 export function localZone(): string {
@@ -42,8 +59,8 @@ export function isKnownZone(zone: string): boolean {
 
 export class CivilTimes {
   readonly #format: Intl.DateTimeFormat;
-  /** A time with one offset, around the times that were asked for last: a format takes long, and most schedules share a zone. */
-  #steady: { readonly fromMs: number; readonly toMs: number; readonly offset: number } | null = null;
+  /** A format takes long, and most schedules share a zone. */
+  readonly #spans = new Map<number, OffsetSpan>();
   /** The name as the runtime writes it; a name that the runtime replaces by another one is as it was given. */
   readonly zone: string;
 
@@ -76,50 +93,41 @@ export class CivilTimes {
     return Date.UTC(year, month - 1, day, hour, minute, second);
   }
 
-  /**
-   * Returns the instants of a civil time by the rules of crontab(5). One that comes twice has its first instant, or both with
-   * `follows`. One that is skipped has the end of the gap, or none with `follows`.
-   */
-  instantsOf(civilMs: number, follows: boolean): number[] {
-    // The offsets before and after a shift. Offsets are within 14 hours, and no zone has two shifts in two days.
-    const [before, after] = [this.#offsetAt(civilMs - dayMs), this.#offsetAt(civilMs + dayMs)];
-    if (before === after) return [civilMs - before];
-    const found = [civilMs - before, civilMs - after].filter((instant) => this.at(instant) === civilMs);
-    found.sort((left, right) => left - right);
-    const isLarge = Math.abs(after - before) >= shiftMsMax;
-    if (found.length > 0) return follows || isLarge ? found : found.slice(0, 1);
-    return follows || isLarge ? [] : [this.#shiftBetween(civilMs - dayMs, civilMs + dayMs)];
+  /** The parts of a time that have one offset, in order; the first one begins with `fromMs`, the last one ends after `toMs`. */
+  *eras(fromMs: number, toMs: number): Generator<Era, void, void> {
+    let begin: Pick<Era, "fromMs" | "before"> = { fromMs, before: null };
+    for (let index = Math.floor(fromMs / spanMs);; index++) {
+      const { first, last, shiftMs } = this.#spanAt(index);
+      if (shiftMs > begin.fromMs && shiftMs <= toMs) {
+        yield { ...begin, toMs: shiftMs, offset: first };
+        begin = { fromMs: shiftMs, before: first };
+      }
+      if ((index + 1) * spanMs > toMs) return yield { ...begin, toMs: Infinity, offset: toMs < shiftMs ? first : last };
+    }
   }
 
-  /** Returns the offset if it is the same from two days before `fromMs` to two days after `toMs`; null if it is not, or not known. */
-  steadyOffset(fromMs: number, toMs: number): number | null {
-    if (toMs - fromMs > 8 * dayMs) return null;
-    const [lowMs, highMs] = [fromMs - 2 * dayMs, toMs + 2 * dayMs];
-    const known = this.#steady;
-    if (known !== null && lowMs >= known.fromMs && highMs <= known.toMs) return known.offset;
-    const offset = this.#offsetAt(lowMs);
-    let at = lowMs;
-    while (at < highMs) if (this.#offsetAt(at += dayMs) !== offset) return null;
-    const isNear = known !== null && offset === known.offset && lowMs <= known.toMs && at >= known.fromMs;
-    this.#steady = {
-      offset,
-      fromMs: isNear ? Math.min(lowMs, known.fromMs) : lowMs,
-      toMs: isNear ? Math.max(at, known.toMs) : at,
-    };
-    return offset;
+  #spanAt(index: number): OffsetSpan {
+    const known = this.#spans.get(index);
+    if (known !== undefined) return known;
+    const [lowMs, highMs] = [index * spanMs, (index + 1) * spanMs];
+    const [first, last] = [this.#spans.get(index - 1)?.last ?? this.offsetAt(lowMs), this.offsetAt(highMs)];
+    const span = { first, last, shiftMs: first === last ? Infinity : this.#shiftBetween(lowMs, highMs, first) };
+    if (this.#spans.size >= spansMax) this.#spans.clear();
+    this.#spans.set(index, span);
+    return span;
   }
 
-  #offsetAt(instantMs: number): number {
+  /** Returns the difference from UTC at an instant. */
+  offsetAt(instantMs: number): number {
     return this.at(instantMs) - Math.floor(instantMs / 1000) * 1000;
   }
 
-  /** Returns the first minute with another offset than `lowMs`. */
-  #shiftBetween(lowMs: number, highMs: number): number {
-    const offset = this.#offsetAt(lowMs);
+  /** Returns the first minute with another offset than `offset`, which `lowMs` has. */
+  #shiftBetween(lowMs: number, highMs: number, offset: number): number {
     let [low, high] = [lowMs, highMs];
     while (high - low > 1000) {
       const middle = Math.floor((low + high) / 2);
-      if (this.#offsetAt(middle) === offset) low = middle;
+      if (this.offsetAt(middle) === offset) low = middle;
       else high = middle;
     }
     return Math.floor(high / minuteMs) * minuteMs;

@@ -1,19 +1,27 @@
 /**
- * Times of a schedule, called ticks, by the rules of crontab(5) for daylight saving. croner lists civil times, as if the zone were
- * UTC, and CivilTimes maps them to instants: croner's own times in a zone run twice in autumn or are missing in spring for schedules
- * such as `30 2,3 * * *`. The only import of croner.
+ * Times of a schedule, called ticks, by the rules of crontab(5) for daylight saving. A calendar has the civil times, and CivilTimes the
+ * offsets of the zone: between two shifts one is the other, moved.
  */
-import { Cron } from "croner";
 import { BatonError } from "../errors.ts";
-import { type CivilTimes, civilTimesOf, localZone } from "./civil_time.ts";
+import { Calendar } from "./calendar.ts";
+import { type CivilTimes, civilTimesOf, type Era, localZone } from "./civil_time.ts";
 import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
 
-const minuteMs = 60_000;
-const hourMs = 60 * minuteMs;
-/** More than any shift of a zone: a civil time within a shift is found from its other side. */
-const marginMs = 26 * hourMs;
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+/** crontab(5) has rules for shifts below this; a larger one is a correction of the zone, and the new time counts immediately. */
+const shiftMsMax = 3 * hourMs;
+/** More than any difference between a civil time and its instant. */
+const marginMs = 2 * dayMs;
 /** February 29 is missing for eight years around 2100. */
-const searchMsMax = 10 * 366 * 24 * hourMs;
+const searchMsMax = 10 * 366 * dayMs;
+
+/** The ticks of a time with one offset, or of one instant. */
+interface Part {
+  first(): number | null;
+  last(): number | null;
+  count(): number;
+}
 
 export class Schedule {
   /** See canonicalSchedule. */
@@ -22,7 +30,7 @@ export class Schedule {
   readonly id: string;
   /** IANA name. */
   readonly zone: string;
-  readonly #cron: Cron;
+  readonly #calendar: Calendar;
   readonly #civil: CivilTimes;
   /** True if the schedule follows the local clock as it runs; false if its times are fixed. */
   readonly #follows: boolean;
@@ -31,10 +39,8 @@ export class Schedule {
   constructor(written: string, zone: string = localZone()) {
     this.text = canonicalSchedule(written);
     this.id = scheduleId(this.text);
-    const [minute = "", hour = "", day = "", , weekday = ""] = this.text.split(" ");
-    const starts = (field: string) => field.startsWith("*");
-    this.#follows = starts(minute) || starts(hour);
-    this.#cron = new Cron(this.text, { utcOffset: 0, paused: true, domAndDow: starts(day) || starts(weekday) });
+    this.#follows = this.text.split(" ", 2).some((field) => field.startsWith("*"));
+    this.#calendar = new Calendar(this.text);
     this.#civil = civilTimesOf(zone);
     this.zone = this.#civil.zone;
     if (this.next(Date.now()) === null) {
@@ -44,55 +50,72 @@ export class Schedule {
 
   /** Returns the first tick after `afterMs`, in Unix milliseconds; null: there is none within ten years. */
   next(afterMs: number): number | null {
-    for (let fromMs = afterMs, spanMs = hourMs; fromMs < afterMs + searchMsMax; fromMs += spanMs, spanMs *= 4) {
-      const [first] = this.#ticks(fromMs, fromMs + spanMs, 1);
-      if (first !== undefined) return first;
+    const limitMs = afterMs + searchMsMax;
+    for (let fromMs = afterMs; fromMs < limitMs; fromMs += marginMs) {
+      const civilMs = this.#calendar.first(fromMs - marginMs, limitMs);
+      if (civilMs === null) return null;
+      fromMs = Math.max(fromMs, civilMs - marginMs);
+      for (const part of this.#parts(fromMs, fromMs + marginMs)) {
+        const found = part.first();
+        if (found !== null) return found;
+      }
     }
     return null;
   }
 
   /** Returns the last tick at or before `atMs`, in Unix milliseconds; null: there is none within ten years. */
   last(atMs: number): number | null {
-    // All ticks of a span are read, so that the first spans are short.
-    for (let toMs = atMs, spanMs = 2 * minuteMs; toMs > atMs - searchMsMax; toMs -= spanMs, spanMs *= 4) {
-      const last = this.between(toMs - spanMs, toMs).at(-1);
-      if (last !== undefined) return last;
+    const limitMs = atMs - searchMsMax;
+    for (let toMs = atMs; toMs > limitMs; toMs -= marginMs) {
+      const civilMs = this.#calendar.last(limitMs, toMs + marginMs);
+      if (civilMs === null) return null;
+      toMs = Math.min(toMs, civilMs + marginMs);
+      for (const part of [...this.#parts(toMs - marginMs, toMs)].reverse()) {
+        const found = part.last();
+        if (found !== null) return found;
+      }
     }
     return null;
   }
 
-  /** Returns the ticks after `fromMs`, up to and including `toMs`, in order. Two civil times with one instant are one tick. */
-  between(fromMs: number, toMs: number): number[] {
-    return this.#ticks(fromMs, toMs, Infinity);
+  /**
+   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Shifts of the zone more than ten years before `toMs` are not
+   * looked at: they change it by an hour at most.
+   */
+  count(fromMs: number, toMs: number): number {
+    const exactMs = Math.max(fromMs, toMs - searchMsMax);
+    const offset = this.#civil.offsetAt(exactMs);
+    let count = this.#calendar.count(fromMs + offset, exactMs + offset);
+    for (const part of this.#parts(exactMs, toMs)) count += part.count();
+    return count;
   }
 
-  /** Returns at least the first `max` ticks, or all. */
-  #ticks(fromMs: number, toMs: number, max: number): number[] {
-    const offset = this.#civil.steadyOffset(fromMs, toMs);
-    if (offset !== null) return this.#steadyTicks(fromMs, toMs, { offset, max });
-    const [low, high] = [this.#civil.at(fromMs) - marginMs, this.#civil.at(toMs) + marginMs];
-    const ticks = new Set<number>();
-    for (const civilMs of this.#civilTimes(low, high)) {
-      const instants = this.#civil.instantsOf(civilMs, this.#follows);
-      for (const instant of instants) if (instant > fromMs && instant <= toMs) ticks.add(instant);
+  /** The ticks after `fromMs`, up to and including `toMs`, in order. */
+  *#parts(fromMs: number, toMs: number): Generator<Part, void, void> {
+    for (const era of this.#civil.eras(fromMs - shiftMsMax, toMs)) {
+      const begin = era.fromMs + era.offset;
+      const shiftMs = this.#shiftOf(era);
+      const low = Math.max(fromMs + era.offset, shiftMs > 0 ? begin : begin - shiftMs - 1);
+      // Fixed times that were skipped are one tick, at the end of the gap; its minute may be a time of the schedule, too.
+      if (era.fromMs > fromMs && shiftMs > 0 && this.#calendar.first(begin - shiftMs - 1, begin) !== null) {
+        yield { first: () => era.fromMs, last: () => era.fromMs, count: () => 1 };
+      }
+      yield this.#range(low, Math.min(toMs, era.toMs - 1) + era.offset, era.offset);
     }
-    return [...ticks].sort((left, right) => left - right);
   }
 
-  #steadyTicks(fromMs: number, toMs: number, { offset, max }: { readonly offset: number; readonly max: number }) {
-    const ticks: number[] = [];
-    for (const civilMs of this.#civilTimes(fromMs + offset, toMs + offset)) {
-      if (ticks.push(civilMs - offset) >= max) break;
-    }
-    return ticks;
+  #range(low: number, high: number, offset: number): Part {
+    const instant = (civilMs: number | null) => civilMs === null ? null : civilMs - offset;
+    return {
+      first: () => instant(this.#calendar.first(low, high)),
+      last: () => instant(this.#calendar.last(low, high)),
+      count: () => this.#calendar.count(low, high),
+    };
   }
 
-  /** The civil times after `low`, up to and including `high`. They are whole minutes. */
-  *#civilTimes(low: number, high: number): Generator<number, void, void> {
-    for (let at = this.#cron.nextRun(new Date(low)); at !== null; at = this.#cron.nextRun(at)) {
-      const civilMs = at.getTime();
-      if (civilMs > high) return;
-      if (civilMs > low) yield civilMs;
-    }
+  /** Returns by how much the clock was set at the begin of the era, if fixed times are moved or left out because of that; else 0. */
+  #shiftOf({ before, offset }: Era): number {
+    const shiftMs = before === null || this.#follows ? 0 : offset - before;
+    return Math.abs(shiftMs) < shiftMsMax ? shiftMs : 0;
   }
 }

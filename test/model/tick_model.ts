@@ -17,7 +17,7 @@ import type { Caller, TickMistake, TickModelOptions, TickWorld, Want } from "./t
 const calendar = {
   last: (at: number) => (at >= 1 ? at : null),
   next: (after: number) => after + 1,
-  between: (from: number, to: number) => range(from + 1, to),
+  count: (from: number, to: number) => Math.max(0, to - from),
 };
 
 function range(from: number, to: number): number[] {

@@ -33,8 +33,8 @@ export interface TickCalendar {
   last(atMs: number): number | null;
   /** The first tick after a time. */
   next(afterMs: number): number | null;
-  /** The ticks after `fromMs`, up to and including `toMs`. */
-  between(fromMs: number, toMs: number): readonly number[];
+  /** The number of ticks after `fromMs`, up to and including `toMs`. */
+  count(fromMs: number, toMs: number): number;
 }
 
 export interface TickFacts {
@@ -109,12 +109,12 @@ export function decideTick(facts: TickFacts): TickDecision {
   return settled.length > 0 ? { do: "settle", settled } : { do: "leave", isRunning: false };
 }
 
-/** The ticks between the last settled one and the one that is settled now: no host called in their time. */
+/** The ticks between the last settled one and the one that is settled now: no host called in their time. They may be those of years. */
 function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTicks[] {
-  const between = calendar.between(uptoMs, dueMs - 1);
-  const [first] = between;
-  if (first === undefined) return [];
-  return [{ result: "missed", tickMs: first, untilMs: between.at(-1) ?? first, count: between.length }];
+  const count = calendar.count(uptoMs, dueMs - 1);
+  if (count <= 0) return [];
+  const [first, last] = [calendar.next(uptoMs), calendar.last(dueMs - 1)];
+  return [{ result: "missed", tickMs: first ?? uptoMs, untilMs: last ?? dueMs, count }];
 }
 
 /** How a command ended: its tick is settled with it. */

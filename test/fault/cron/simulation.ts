@@ -15,6 +15,7 @@ import { FakeClock } from "../../support/fake_clock.ts";
 import { FakeTree } from "../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../support/fake_zookeeper.ts";
 import { seededRandom } from "../../support/random.ts";
+import { ticksBetween } from "../../support/short_schedule.ts";
 import { judgeTicks, type TickMark } from "./judge.ts";
 
 export interface SimulationOptions {
@@ -44,11 +45,7 @@ const schedule = {
   ...{ text: "* * * * *", id: scheduleId("* * * * *"), zone: "UTC" },
   last: (atMs: number) => Math.floor(atMs / minuteMs) * minuteMs,
   next: (afterMs: number) => (Math.floor(afterMs / minuteMs) + 1) * minuteMs,
-  between: (fromMs: number, toMs: number) => {
-    const firstMs = schedule.next(fromMs);
-    const count = Math.max(0, Math.floor((toMs - firstMs) / minuteMs) + 1);
-    return Array.from({ length: count }, (_, index) => firstMs + index * minuteMs);
-  },
+  count: (fromMs: number, toMs: number) => (schedule.last(toMs) - schedule.last(fromMs)) / minuteMs,
 };
 
 type OpenMark = { -readonly [Key in keyof TickMark]: TickMark[Key] };
@@ -99,7 +96,7 @@ class Simulation {
       await this.#clock.advance(minuteMs);
     }
     await this.#readHistory();
-    const due = schedule.between(firstMs, startMs + ticks * minuteMs);
+    const due = ticksBetween(schedule, firstMs, startMs + ticks * minuteMs);
     const records = [...this.#records.values()];
     const failures = judgeTicks({ marks: this.#marks, records, due, retriesMax, resets: this.#resets });
     for (const { result, count } of records) this.#count(`recorded ${result}`, count);

@@ -1,8 +1,9 @@
 import { expect, spyOn, test } from "bun:test";
-import { Cron } from "croner";
+import { Calendar } from "../../../src/schedule/calendar.ts";
 import { Schedule } from "../../../src/schedule/schedule.ts";
 import { canonicalSchedule, scheduleId } from "../../../src/schedule/schedule_text.ts";
 import { isFullDose } from "../../support/dose.ts";
+import { ticksBetween } from "../../support/short_schedule.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -77,7 +78,8 @@ test("the next and the last tick", () => {
 
 test("a tick is found with a few steps in the calendar, and the offset of a zone is read once: a service has 1,000 schedules", () => {
   const every = ["Asia/Kolkata", "UTC"].map((zone) => new Schedule("* * * * *", zone));
-  using steps = spyOn(Cron.prototype, "nextRun");
+  using first = spyOn(Calendar.prototype, "first");
+  using last = spyOn(Calendar.prototype, "last");
   using formats = spyOn(Intl.DateTimeFormat.prototype, "formatToParts");
   const from = at("2026-11-20T08:50:30Z");
   const looks = 500;
@@ -88,13 +90,38 @@ test("a tick is found with a few steps in the calendar, and the offset of a zone
       expect(schedule.last(nowMs)).toBe(Math.floor(nowMs / minuteMs) * minuteMs);
     }
   }
-  expect(steps.mock.calls.length).toBeLessThanOrEqual(4 * 2 * looks);
+  expect(first.mock.calls.length + last.mock.calls.length).toBeLessThanOrEqual(4 * 2 * looks);
+  expect(formats.mock.calls.length).toBeLessThan(100);
+});
+
+test("ticks of years are counted by days, and a tick that is months away is found by them: no question takes a second", () => {
+  const [from, to] = [at("2020-01-01T00:00Z"), at("2026-01-01T00:00Z")];
+  const days = 2192;
+  const counts: [string, string, number][] = [
+    ["* * * * *", "UTC", days * 1440],
+    // As many hours are skipped in spring as come twice in autumn.
+    ["* * * * *", "Europe/Berlin", days * 1440],
+    ["30 2 * * *", "Europe/Berlin", days],
+    ["*/30 2 * * *", "Europe/Berlin", days * 2],
+    // Two and three o'clock are one tick in spring.
+    ["0 2,3 * * *", "Europe/Berlin", days * 2 - 6],
+    ["0 0 29 2 *", "UTC", 2],
+  ];
+  for (const [text, zone, count] of counts) {
+    expect([text, zone, new Schedule(text, zone).count(from, to)]).toEqual([text, zone, count]);
+  }
+  const sinceThen = new Schedule("* * * * *", "Europe/Berlin").count(0, to);
+  expect(Math.abs(sinceThen - (to / minuteMs))).toBeLessThanOrEqual(60);
+  using formats = spyOn(Intl.DateTimeFormat.prototype, "formatToParts");
+  const january = new Schedule("* * * 1 *", "America/New_York");
+  expect(iso(january.next(at("2026-02-10T00:00Z")))).toBe("2027-01-01T05:00");
+  expect(iso(january.last(at("2026-12-31T00:00Z")))).toBe("2026-02-01T04:59");
   expect(formats.mock.calls.length).toBeLessThan(100);
 });
 
 test("days of the month and of the week: either of them, unless one begins with *", () => {
   const days = (text: string) =>
-    new Schedule(text, "UTC").between(at("2026-11-01T12:00Z"), at("2026-12-01T00:00Z")).map((ms) =>
+    ticksBetween(new Schedule(text, "UTC"), at("2026-11-01T12:00Z"), at("2026-12-01T00:00Z")).map((ms) =>
       new Date(ms).getUTCDate()
     );
   expect(days("0 0 13 * 5")).toEqual([6, 13, 20, 27]);
@@ -105,7 +132,7 @@ test("days of the month and of the week: either of them, unless one begins with 
 
 test("the shifts of Europe/Berlin in 2026", () => {
   const ticks = (text: string, day: string) =>
-    new Schedule(text, "Europe/Berlin").between(at(`${day}T23:59Z`) - 24 * hourMs, at(`${day}T04:59Z`))
+    ticksBetween(new Schedule(text, "Europe/Berlin"), at(`${day}T23:59Z`) - 24 * hourMs, at(`${day}T04:59Z`))
       .map((ms) => iso(ms)?.slice(11)).join(" ");
   const rows: [string, string, string][] = [
     ["30 2 * * *", "01:00", "00:30"],
@@ -216,7 +243,8 @@ function compare(zone: string, shifts: readonly number[]): number {
       const expected = Oracle.ticks(text, rows).filter((ms) => ms > start);
       const schedule = new Schedule(text, zone);
       const named = (ticks: readonly number[]) => `${text} ${zone}: ${ticks.map(iso).join(" ")}`;
-      expect(named(schedule.between(start, to))).toBe(named(expected));
+      expect(named(ticksBetween(schedule, start, to))).toBe(named(expected));
+      expect(schedule.count(start, to)).toBe(expected.length);
       // Windows around each tick give the same ticks.
       for (const tick of expected.slice(0, isFullDose ? 6 : 3)) {
         expect(schedule.last(tick)).toBe(tick);
@@ -240,7 +268,7 @@ test("ticks are those of cron, minute by minute, around the shifts of ten years"
 test("a day that a zone left out has no ticks: it is a correction, as in cron", () => {
   compare("Pacific/Apia", [at("2011-12-30T00:00Z")]);
   const noon = new Schedule("0 12 * * *", "Pacific/Apia");
-  expect(noon.between(at("2011-12-28T00:00Z"), at("2012-01-01T00:00Z")).map(iso)).toEqual([
+  expect(ticksBetween(noon, at("2011-12-28T00:00Z"), at("2012-01-01T00:00Z")).map(iso)).toEqual([
     "2011-12-28T22:00",
     "2011-12-29T22:00",
     "2011-12-30T22:00",

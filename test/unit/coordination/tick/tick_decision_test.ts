@@ -4,7 +4,7 @@ import { decideTick, type TickProgress } from "../../../../src/coordination/tick
 const calendar = {
   last: (at: number) => Math.floor(at / 60) * 60,
   next: (after: number) => (Math.floor(after / 60) + 1) * 60,
-  between: () => [],
+  count: () => 0,
 };
 const facts = { calendar, holders: [], isFree: true, waits: false, retriesMax: 1, lateMsMax: 100 };
 const open = { tickMs: 600, attempt: 1, guid: "g", host: "db1", pid: 1, beganMs: 600 };

@@ -1,0 +1,92 @@
+/**
+ * The days and minutes that a schedule names, by the rules of crontab(5), in civil time: written as the number of milliseconds that
+ * it would be in UTC. Pure; knows no time zone. A question about years is answered day by day, and never tick by tick.
+ */
+const minuteMs = 60_000;
+const dayMs = 1440 * minuteMs;
+
+export class Calendar {
+  /** Minutes of a day, in order. */
+  readonly #minutes: readonly number[];
+  readonly #isDay: (date: Date) => boolean;
+
+  /** `text` is canonical: see canonicalSchedule. */
+  constructor(text: string) {
+    const [minute = "", hour = "", day = "", month = "", weekday = ""] = text.split(" ");
+    const minutes = valuesOf(minute, 0, 59);
+    this.#minutes = valuesOf(hour, 0, 23).flatMap((hours) => minutes.map((minute) => hours * 60 + minute));
+    const [months, days] = [new Set(valuesOf(month, 1, 12)), new Set(valuesOf(day, 1, 31))];
+    const weekdays = new Set(valuesOf(weekday, 0, 7).map((value) => value % 7));
+    // A field that begins with * narrows the other one; two others are alternatives.
+    const isNarrow = day.startsWith("*") || weekday.startsWith("*");
+    this.#isDay = (date) => {
+      if (!months.has(date.getUTCMonth() + 1)) return false;
+      const [isOfMonth, isOfWeek] = [days.has(date.getUTCDate()), weekdays.has(date.getUTCDay())];
+      return isNarrow ? isOfMonth && isOfWeek : isOfMonth || isOfWeek;
+    };
+  }
+
+  /** Returns the first time after `low`, up to and including `high`; null: there is none. */
+  first(low: number, high: number): number | null {
+    for (let day = dayOf(low); day <= high; day += dayMs) {
+      if (!this.#has(day)) continue;
+      const time = timeAt(day, this.#minutes[day <= low ? this.#minutesUntil(low - day) : 0]);
+      if (time !== null) return time <= high ? time : null;
+    }
+    return null;
+  }
+
+  /** Returns the last time after `low`, up to and including `high`; null: there is none. */
+  last(low: number, high: number): number | null {
+    for (let day = dayOf(high); day > low - dayMs; day -= dayMs) {
+      if (!this.#has(day)) continue;
+      const time = timeAt(day, this.#minutes[this.#minutesUntil(high - day) - 1]);
+      if (time !== null) return time > low ? time : null;
+    }
+    return null;
+  }
+
+  /** Returns the number of times after `low`, up to and including `high`. */
+  count(low: number, high: number): number {
+    let count = 0;
+    for (let day = dayOf(low); day <= high; day += dayMs) {
+      if (this.#has(day)) count += this.#minutesUntil(high - day) - this.#minutesUntil(low - day);
+    }
+    return Math.max(0, count);
+  }
+
+  #has(day: number): boolean {
+    return this.#isDay(new Date(day));
+  }
+
+  /** Returns the number of times of a day up to and including `ms` after its begin. */
+  #minutesUntil(ms: number): number {
+    const minute = Math.floor(ms / minuteMs);
+    let [from, to] = [0, this.#minutes.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.#minutes[middle] ?? 0) <= minute) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+}
+
+function dayOf(ms: number): number {
+  return Math.floor(ms / dayMs) * dayMs;
+}
+
+function timeAt(day: number, minute: number | undefined): number | null {
+  return minute === undefined ? null : day + minute * minuteMs;
+}
+
+/** The values of a field, in order. */
+function valuesOf(field: string, min: number, max: number): number[] {
+  const values = new Set<number>();
+  for (const item of field.split(",")) {
+    const [range = "", step = "1"] = item.split("/");
+    const [start, end = start] = range === "*" ? [min, max] : range.split("-").map(Number);
+    for (let value = start ?? min; value <= (end ?? min); value += Number(step)) values.add(value);
+  }
+  return [...values].sort((left, right) => left - right);
+}
