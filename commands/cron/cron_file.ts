@@ -32,8 +32,11 @@ export function readCrontab(file: string, env: Io["env"], timezone?: string): Cr
   }
   const zone = scheduleZone(timezone, env);
   const users = usersOfMachine();
-  const isUser = (word: string, path = cronPath) => users.has(word) && resolveCommand(word, path).kind !== "found";
-  return parseCrontab(decodeUtf8(bytes, file), { group: groupOf(file), zone, isUser });
+  return parseCrontab(decodeUtf8(bytes, file), {
+    ...{ group: groupOf(file), zone },
+    isUser: (word) => users.has(word),
+    isProgram: (word, path = cronPath) => resolveCommand(word, path).kind === "found",
+  });
 }
 
 /** Returns the file's base name without its extension. Throws USAGE for one that cannot begin a name. */

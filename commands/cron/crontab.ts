@@ -2,11 +2,13 @@
  * A crontab file in the form of crontab(5): jobs, variables for the lines below them, and the options of a job in a comment before it,
  * which begins with #baton. Pure.
  */
+import { createHash } from "node:crypto";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { durationType, integerType } from "../../src/config/value_types.ts";
 import { historySettings } from "../../src/config/coordination_settings.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
+import { isTimeField, noSeconds } from "../../src/schedule/schedule_text.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 
 /** The options of a job, as `baton lock --tick` has them. Times in milliseconds. */
@@ -56,8 +58,10 @@ export interface CrontabContext {
   readonly group: string;
   /** Time zone of lines that have no CRON_TZ. */
   readonly zone: string;
-  /** True if the first word of a command is certainly the name of a user. `path`: PATH of the command; undefined: the one of cron. */
-  isUser(word: string, path: string | undefined): boolean;
+  /** True if the word is the name of a user. */
+  isUser(word: string): boolean;
+  /** True if the word is a program. `path`: PATH of the command; undefined: the one of cron. */
+  isProgram(word: string, path: string | undefined): boolean;
 }
 
 /** Maximum number of jobs of a file. */
@@ -70,14 +74,19 @@ export function parseCrontab(text: string, context: CrontabContext): Crontab {
 }
 
 const utf8 = new TextEncoder();
+
+/** A job whose name may follow from other lines. */
+type ReadJob = Omit<CronJob, "name"> & { readonly givenName: string | undefined };
 const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
 const jobLine = /^(@\S+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)(?:\s+(.*))?$/;
 
 class CrontabReader {
   readonly #context: CrontabContext;
-  readonly #jobs: CronJob[] = [];
+  readonly #jobs: ReadJob[] = [];
   readonly #mistakes: CrontabProblem[] = [];
   readonly #warnings: CrontabProblem[] = [];
+  /** The first job beyond the maximum, and the number of them: they are not read. */
+  #excess: { readonly line: number; readonly count: number } | null = null;
   #variables: ReadonlyMap<string, string> = new Map();
   #zone: string;
   /** The options for the next job, and their line. */
@@ -99,12 +108,13 @@ class CrontabReader {
       }
     });
     this.#refuseUnusedOptions();
-    if (this.#jobs.length > jobsMax) {
-      const line = this.#jobs[jobsMax]?.line ?? 1;
-      this.#mistakes.push({ line, what: `the file has ${this.#jobs.length} jobs; the maximum is ${jobsMax}` });
+    if (this.#excess !== null) {
+      const { line, count } = this.#excess;
+      this.#mistakes.push({ line, what: `the file has ${jobsMax + count} jobs; the maximum is ${jobsMax}` });
     }
+    const jobs = this.#named();
     const inOrder = (problems: CrontabProblem[]) => problems.sort((left, right) => left.line - right.line);
-    return { jobs: this.#jobs, mistakes: inOrder(this.#mistakes), warnings: inOrder(this.#warnings) };
+    return { jobs, mistakes: inOrder(this.#mistakes), warnings: inOrder(this.#warnings) };
   }
 
   #readLine(text: string, written: string, line: number): void {
@@ -171,31 +181,76 @@ class CrontabReader {
           "or a macro such as @daily, and a command",
       );
     }
-    const schedule = new Schedule(fields, this.#zone);
+    if (this.#jobs.length >= jobsMax) {
+      this.#excess = { line: this.#excess?.line ?? line, count: (this.#excess?.count ?? 0) + 1 };
+      return;
+    }
     const [command, ...input] = splitAtPercent(rest);
+    this.#refuseWords(command?.trim() ?? "");
+    const schedule = new Schedule(fields, this.#zone);
     if (command === undefined || command.trim() === "") throw wrong("the line has no command after the schedule");
-    const [first = "", ...more] = command.trim().split(/\s+/);
-    if (more.length > 0 && this.#context.isUser(first, this.#variables.get("PATH"))) {
-      throw wrong(
-        `${JSON.stringify(first)} is a user of this machine, and no command; expected a command after the schedule: ` +
-          "all jobs of a file run as the user of the service",
-      );
-    }
-    const name = given.get("name") ?? `${this.#context.group}/${schedule.id}`;
-    const twin = this.#jobs.find((job) => job.name === name && job.schedule.id === schedule.id);
-    if (twin !== undefined) {
-      throw wrong(
-        given.has("name")
-          ? `line ${twin.line} has the same name and schedule, and so the same ticks; expected another name`
-          : `line ${twin.line} has the same schedule and also no name, and so the same ticks; expected a line ` +
-            "#baton name=NAME before it",
-      );
-    }
     this.#jobs.push({
-      ...{ line, name, schedule, command: command.trim(), variables: this.#variables },
+      ...{ line, givenName: given.get("name"), schedule, command: command.trim(), variables: this.#variables },
       input: input.length === 0 ? null : input.join("\n").replace(/(?<=[^\n])$/, "\n"),
       options: jobOptionsOf(given),
     });
+  }
+
+  /** The first word of a command is that of a file for another program: a further field of the schedule, or a user. */
+  #refuseWords(command: string): void {
+    const [first = "", ...more] = command.split(/\s+/);
+    const { isUser, isProgram } = this.#context;
+    const isRefused = isTimeField(first) || (more.length > 0 && isUser(first));
+    if (!isRefused || isProgram(first, this.#variables.get("PATH"))) return;
+    if (isTimeField(first)) {
+      const words = "minute, hour, day of the month, month, day of the week";
+      throw wrong(
+        `${
+          JSON.stringify(first)
+        } is one more field of a schedule; expected five (${words}) or a macro, and a command: ${noSeconds}`,
+      );
+    }
+    throw wrong(
+      `${JSON.stringify(first)} is a user of this machine, and no command; expected a command after the schedule: ` +
+        "all jobs of a file run as the user of the service",
+    );
+  }
+
+  /**
+   * The jobs with their names. One without a name has that of its schedule, and also that of its command where several have the same
+   * schedule: cron runs each of them. Of two jobs with the same name and schedule the second one is a mistake.
+   */
+  #named(): CronJob[] {
+    const unnamed = Map.groupBy(
+      this.#jobs.filter(({ givenName }) => givenName === undefined),
+      ({ schedule }) => schedule.id,
+    );
+    const copies = new Map<string, ReadJob[]>();
+    const jobs = new Map<string, CronJob>();
+    for (const job of this.#jobs) {
+      const { givenName, line, schedule } = job;
+      let name = givenName ?? `${this.#context.group}/${schedule.id}`;
+      if (givenName === undefined && (unnamed.get(schedule.id)?.length ?? 0) > 1) {
+        name += `-${commandId(job)}`;
+        const same = copies.get(name) ?? [];
+        copies.set(name, [...same, job]);
+        if (same[0] !== undefined) {
+          this.#warnings.push({
+            line,
+            what: `line ${same[0].line} is the same; the command runs once for each of them, as with cron`,
+          });
+          name += `-${same.length + 1}`;
+        }
+      }
+      const key = JSON.stringify([name, schedule.id]);
+      const twin = jobs.get(key);
+      if (twin === undefined) jobs.set(key, { ...job, name });
+      else {
+        const what = `line ${twin.line} has the same name and schedule, and so the same ticks; expected another name`;
+        this.#mistakes.push({ line, what });
+      }
+    }
+    return [...jobs.values()];
   }
 }
 
@@ -243,6 +298,12 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
     historyKeep: read("history-keep", historySettings.historyKeep.type.parse),
     historyMaxAge: read("history-max-age", historySettings.historyMaxAge.type.parse),
   };
+}
+
+/** Identifies the command of a job among those with its schedule. A time zone of the file is a part of it, but not that of a host. */
+function commandId({ command, input, variables }: Pick<CronJob, "command" | "input" | "variables">): string {
+  const written = JSON.stringify([command, input, variables.get("CRON_TZ") ?? ""]);
+  return createHash("sha256").update(written).digest("hex").slice(0, 12);
 }
 
 /** Splits at each % that has no backslash before it; `\%` is a %. */

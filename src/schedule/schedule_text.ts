@@ -37,6 +37,18 @@ const refusedMacros: Readonly<Record<string, string>> = {
   "@every": "@every has no fixed times; use a step, such as */10 in the field of the minute",
 };
 
+/** Why a schedule of other programs, with more than five fields, is refused. */
+export const noSeconds = "seconds and years have no field";
+
+const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
+const timeItem = `([*?]|${timeValue}(-${timeValue})?)(/\\d{1,4})?`;
+const timeField = new RegExp(`^${timeItem}(,${timeItem})*$`, "i");
+
+/** Whether a word is written as a field of a schedule, by this program or by others. */
+export function isTimeField(word: string): boolean {
+  return timeField.test(word);
+}
+
 /**
  * Returns the one text of all spellings of a schedule: macros are expanded, names are numbers, Sunday is 0, and one space is between
  * two fields. Throws USAGE.
@@ -54,7 +66,10 @@ export function canonicalSchedule(written: string): string {
     if (macro !== undefined) return macro;
     throw refuse(refusedMacros[first] ?? `${JSON.stringify(first)} is unknown`);
   }
-  if (words.length !== fields.length) throw refuse(`it has ${words.length} fields`);
+  if (words.length !== fields.length) {
+    const more = words.length > fields.length && words.every(isTimeField) ? `, and ${noSeconds}` : "";
+    throw refuse(`it has ${words.length} fields${more}`);
+  }
   return fields.map((field, index) => canonicalField(words[index] ?? "", field, refuse)).join(" ");
 }
 

@@ -33,7 +33,9 @@ test("an invalid schedule is refused with the wrong field and what was expected"
   const wrong: [string, string][] = [
     ["", "it has 0 fields"],
     ["* * *", "it has 3 fields"],
-    ["0 0 3 * * *", "it has 6 fields"],
+    ["0 0 3 * * *", "it has 6 fields, and seconds and years have no field"],
+    ["0 0 3 ? * MON-FRI 2027", "it has 7 fields, and seconds and years have no field"],
+    ["0 3 * * * root", "it has 6 fields; use five"],
     ["61 * * * *", 'the minute "61" contains "61", expected a number from 0 to 59'],
     ["0 24 * * *", 'the hour "24"'],
     ["0 0 0 * *", 'the day of the month "0" contains "0", expected a number from 1 to 31'],

@@ -3,7 +3,11 @@ import { type Crontab, parseCrontab } from "../../../../commands/cron/crontab.ts
 import { scheduleId } from "../../../../src/schedule/schedule_text.ts";
 
 const read = (text: string): Crontab =>
-  parseCrontab(text, { group: "fleet", zone: "UTC", isUser: (word, path) => word === "root" && path !== "/srv/bin" });
+  parseCrontab(text, {
+    ...{ group: "fleet", zone: "UTC" },
+    isUser: (word) => word === "root",
+    isProgram: (word, path) => path === "/srv/bin" && ["root", "sun", "7"].includes(word),
+  });
 
 /** The only mistake of a text, with its line. */
 function mistakeOf(text: string): string {
@@ -78,8 +82,40 @@ test("the standard input ends with a line feed, as in cron: one is added only wh
   expect(["", "%", "%%", "%a", "%a%", "%a%%"].map(inputOf)).toEqual([null, "", "\n", "a\n", "a\n", "a\n\n"]);
 });
 
-test("a command with the name of a user is found on the PATH of its line", () => {
-  expect(read("PATH=/srv/bin\n0 3 * * * root --now").mistakes).toEqual([]);
+test("a command with the name of a user, or that is written as a field of a schedule, is found on the PATH of its line", () => {
+  for (const command of ["root --now", "sun", "7 up"]) {
+    expect(read(`PATH=/srv/bin\n0 3 * * * ${command}`).mistakes).toEqual([]);
+  }
+  expect(read("0 3 * * * ./7 x\n0 4 * * * 7z a\n0 5 * * * [ -e x ]\n0 6 * * * monday").mistakes).toEqual([]);
+});
+
+test("lines with the same schedule and no name are jobs of their own, named by their command, which other lines do not change", () => {
+  const namesOf = (text: string) => read(text).jobs.map(({ name }) => name);
+  const id = scheduleId("0 0 * * *");
+  const [a = "", b = "", ...none] = namesOf("@daily /usr/bin/a\n0 0 * * * /usr/bin/b --all\n");
+  expect(none).toEqual([]);
+  for (const name of [a, b]) expect(name).toMatch(new RegExp(`^fleet/${id}-[0-9a-f]{12}$`));
+  expect(a).not.toBe(b);
+  expect(namesOf("@hourly x\n@daily /usr/bin/c\n@daily /usr/bin/b --all\n@daily /usr/bin/a").slice(2)).toEqual([b, a]);
+  // A variable and options are no part of the name; the standard input and the time zone are.
+  expect(namesOf("X=1\n#baton overlap=wait\n@daily /usr/bin/a\n@daily x")[0]).toBe(a);
+  const apart = namesOf("@daily /usr/bin/a\n@daily /usr/bin/a%x\nCRON_TZ=Asia/Kolkata\n@daily /usr/bin/a");
+  expect([apart[0], new Set(apart).size]).toEqual([a, 3]);
+  // The only line of its schedule without a name keeps the name of the schedule.
+  expect(namesOf("@daily /usr/bin/a\n#baton name=b\n@daily /usr/bin/b\n@hourly x")).toEqual([
+    ...[`fleet/${id}`, "b", `fleet/${scheduleId("0 * * * *")}`],
+  ]);
+});
+
+test("lines that are the same are as many jobs, as with cron, and are warned of", () => {
+  const { jobs, mistakes, warnings } = read("@daily x\n@daily x\n0 0 * * *   x\n");
+  const [first = ""] = jobs.map(({ name }) => name);
+  expect(jobs.map(({ name }) => name)).toEqual([first, `${first}-2`, `${first}-3`]);
+  expect(mistakes).toEqual([]);
+  expect(warnings.map(({ line, what }) => `${line}: ${what}`)).toEqual([
+    "2: line 1 is the same; the command runs once for each of them, as with cron",
+    "3: line 1 is the same; the command runs once for each of them, as with cron",
+  ]);
 });
 
 test("each mistake has its line and what was expected", () => {
@@ -113,7 +149,18 @@ test("each mistake has its line and what was expected", () => {
     ["# baton name=a\n@daily x", "1: options of a job begin with #baton in small letters"],
     ["#baton name=a\n#baton name=b\n@daily x", "1: no job follows these options"],
     ["@daily x\n#baton name=a\n", "2: no job follows these options"],
-    ["@daily x\n0 0 * * * y", "2: line 1 has the same schedule and also no name, and so the same ticks"],
+    [
+      "0 0 3 * * * x",
+      '1: "*" is one more field of a schedule; expected five (minute, hour, day of the month, month, day of the week)',
+    ],
+    ["0 0 3 * * *", "and a command: seconds and years have no field"],
+    ["0 30 14 * * * x", '"*" is one more field'],
+    ["0 0 3 ? * MON-FRI x", '"MON-FRI" is one more field'],
+    ["0 0 3 1 1 ? 2027 x", '"?" is one more field'],
+    ["*/10 * * * * */2 x", '"*/2" is one more field'],
+    ["0 0 3 1 * 1,3-5 x", '"1,3-5" is one more field'],
+    ["0 0 12 1 * sun", '"sun" is one more field'],
+    ["@daily * x", '"*" is one more field'],
     ["#baton name=a\n@daily x\n#baton name=a\n@daily y", "4: line 2 has the same name and schedule"],
     ["@daily x\r", "1: the line ends with a carriage return; save the file with Unix line ends"],
     ["@daily x\0y", "1: the line contains a NUL character"],
