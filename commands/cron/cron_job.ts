@@ -117,7 +117,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
       took_ms: tookMs,
     });
     logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, { sentence: `${name}: ${tickText}`, fields });
-    return outcome.kind === "breach";
+    return outcome.kind === "breach" && !outcome.isDead;
   } finally {
     reader.abort();
     if (input !== null) closeSync(input);

@@ -93,7 +93,7 @@ class ElectionRun {
           signals: stop.receivedSignals,
           shortTerms,
         });
-        if (outcome.kind === "breach") this.#candidate.abandon(); // a process that could not be killed may still run
+        if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
         if (next.do === "end") return ending;
         shortTerms = next.shortTerms;
         const listening = new TermSignals(signals); // before the old one is disposed, so that no signal is missed

@@ -4,7 +4,7 @@ import type { RestartMode } from "./elect_options.ts";
 
 export interface EndedTerm {
   readonly restart: RestartMode;
-  readonly outcome: Pick<ChildOutcome, "kind" | "heldMs">;
+  readonly outcome: Pick<ChildOutcome, "kind" | "heldMs"> & { readonly isDead?: boolean };
   /** Signals that baton received in this term. */
   readonly signals: ReadonlySet<string>;
   /** True if the --health check ended the term. */
@@ -33,7 +33,8 @@ export function decideNextStep({ restart, outcome, signals, isUnhealthy, shortTe
   const short = heldMs < longTermMs ? shortTerms + 1 : 0;
   // The pause doubles from one short term to the next; a long term resets it.
   const backoffMs = Math.min(pauseMsMax, pauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
-  switch (kind) {
+  // The machine stood still, so that the processes ended too late; they are dead, as after any other loss.
+  switch (kind === "breach" && outcome.isDead ? "lost" : kind) {
     case "lost":
       // A term that was lost immediately may be lost again for the same reason.
       return heldMs < pauseMsMin ? again(backoffMs, short) : again(0);

@@ -51,7 +51,7 @@ export async function runTerm(
     outcome,
     lost: lease.lost,
     isUnhealthy: lease.hasResigned,
-    hasBreach: last.kind === "breach",
+    hasBreach: last.kind === "breach" && !last.isDead,
   });
 
   if (onElected !== undefined) {

@@ -66,6 +66,13 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
       );
     }
     case "breach": {
+      const late = "was stopped after the end of its lease, because the machine or baton stood still";
+      if (outcome.isDead) {
+        return failureEnding(
+          "FENCE_BREACH",
+          `The ${jobNoun(facts)} under ${what} ${late}; another process may have got the lock while it ran`,
+        );
+      }
       const pids = outcome.survivors.length === 0 ? "" : ` (pids ${outcome.survivors.join(", ")})`;
       const danger = "another process may get the lock while it runs";
       return failureEnding(

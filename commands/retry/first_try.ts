@@ -62,7 +62,7 @@ export async function tryCommand(
     outcome: outcomeOfExit(code, rules),
     retryAfterMs: null,
     code,
-    mayStillRun: end.kind === "breach",
+    mayStillRun: end.kind === "breach" && !end.isDead,
   };
 }
 

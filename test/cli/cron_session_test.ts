@@ -1,6 +1,6 @@
 /** `baton cron`: what it says about crontab files, and what it runs. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { BackendSession } from "../support/backend_session.ts";
 import { backends, describeBackend } from "../support/backends.ts";
@@ -379,6 +379,27 @@ for (const kind of backends) {
       twice.child.kill("SIGINT");
       expect((await twice.ended).code).toBe(0);
       expect(await results("twice")).toEqual(["stopped SIGINT came a second time"]);
+    });
+
+    test("a host that stands still for longer than the session, during a job: the job is stopped, and the service goes on", async () => {
+      const lines = ["#baton name=still catch-up=1h", `${await due("still")} echo >${session.path("began")}; sleep 60`];
+      const service = serve("still.cron", lines, "--session-timeout 2s");
+      await session.made("began");
+      const tree = `tree() { echo $1; for child in $(pgrep -P $1); do tree $child; done; }; tree ${service.child.pid}`;
+      const pids = (await session.run(tree)).stdout.trim().split("\n").map(Number);
+      expect(pids.length).toBeGreaterThan(2); // the service, its guard, the job
+      for (const pid of pids) process.kill(pid, "SIGSTOP");
+      await eventually(async () => (await session.run('"$baton" who still')).code === 1, { withinMs: 20_000 });
+      writeFileSync(session.path("still.cron"), `#baton name=later catch-up=1h\n${await due("later")} true\n`);
+      for (const pid of pids) process.kill(pid, "SIGCONT");
+      await eventually(() => service.stderr().includes("connecting again"), { withinMs: 20_000 });
+      service.child.kill("SIGHUP");
+      await eventually(async () => (await results("later")).length > 0, { withinMs: 20_000 });
+      expect(await results("later")).toEqual(["done "]);
+      for (const pid of pids.slice(1)) await eventually(() => !existsSync(`/proc/${pid}`));
+      service.child.kill("SIGTERM");
+      expect((await service.ended).code).toBe(0);
+      expect(service.stderr()).toMatch(/warning: still: tick \S+Z: The command under "still" was stopped (after|by)/);
     });
 
     test("a new job begins with its next tick, and misses nothing", async () => {

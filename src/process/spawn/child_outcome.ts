@@ -13,8 +13,16 @@ export type ChildEnding =
   | ChildEnd
   /** The command was stopped: the lock was about to be lost or lost, was revoked, or the time limit was over. `child`: how it then ended. */
   | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildEnd | null }
-  /** Some processes could not be confirmed dead in time. The lock must not be released: its session has to expire. */
-  | { readonly kind: "breach"; readonly child: ChildEnd | null; readonly survivors: readonly number[] }
+  /**
+   * Some processes could not be confirmed dead in time. `isDead`: all of them are dead now, as after a suspend of the machine; else the
+   * lock must not be released, and its session has to expire.
+   */
+  | {
+    readonly kind: "breach";
+    readonly child: ChildEnd | null;
+    readonly survivors: readonly number[];
+    readonly isDead: boolean;
+  }
   /** No process was started. */
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string }
   /** `signal` was aborted before the start; no process was started. */

@@ -192,7 +192,9 @@ export class ChildRun {
         this.#sendKill(plan.reason, nowMs);
         return this.#actAt(nowMs + checkIntervalMs);
       case "give_up":
-        return this.#close({ kind: "breach", child: this.#end, survivors: this.#options.processes.alive() });
+        return this.#close({
+          ...{ kind: "breach", child: this.#end, survivors: this.#options.processes.alive(), isDead: false },
+        });
     }
   }
 
@@ -245,7 +247,7 @@ export class ChildRun {
       this.#options.onEvent?.({ kind: "leftovers_stopped", processes: this.#leftovers });
     }
     if (inTime) return this.#close(ending);
-    const breach: ChildEnding = { kind: "breach", child: this.#end, survivors: [] };
+    const breach: ChildEnding = { kind: "breach", child: this.#end, survivors: [], isDead: true };
     if (this.#aliveTooLate) return this.#close(breach);
     const limit = new AbortController();
     const cancel = clock.startTimer(guardReportMs, () => limit.abort());

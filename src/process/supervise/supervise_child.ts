@@ -161,14 +161,14 @@ export function reportEndToGuard(
   guard: Pick<Guard, "setSession" | "forget" | "end">,
   cookie: string,
   { ending, isBesideOthers = false, keepsGuard = false }: {
-    readonly ending: Pick<ChildEnding, "kind">;
+    readonly ending: Pick<ChildEnding, "kind"> & { readonly isDead?: boolean };
     readonly isBesideOthers?: boolean | undefined;
     readonly keepsGuard?: boolean | undefined;
   },
 ): void {
   // The guard kills the survivors of a breach when its pipe ends. It may not find them all, so that it must not end the
   // session, which has to expire.
-  if (ending.kind === "breach") guard.setSession(null);
+  if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) guard.setSession(null);
   else if (isBesideOthers) guard.forget(cookie);
   // Deferred: the caller sends the release in this turn, and the next holder waits for it. Not deferred for a command among
   // others: it may run again under the same lease, and the next order to watch must follow this one.

@@ -60,7 +60,8 @@ export class CommandTarget implements Target {
     });
     if (ended.kind === "not_started") return { kind: "not_begun", why: ended.error.message, error: ended.error };
     const { outcome: end, code, how } = ended;
-    if (end.kind === "lost" || end.kind === "cancelled") return { kind: "lost" };
+    const isStoppedLate = end.kind === "breach" && end.isDead; // its lease is over
+    if (end.kind === "lost" || end.kind === "cancelled" || isStoppedLate) return { kind: "lost" };
     if (end.kind === "breach") {
       const pids = end.survivors.join(", ");
       return {

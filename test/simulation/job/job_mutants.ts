@@ -252,8 +252,8 @@ export const jobMutants: readonly Mutant[] = [
     changes: [{
       file: childRun,
       from:
-        '        return this.#close({ kind: "breach", child: this.#end, survivors: this.#options.processes.alive() });',
-      to: "        return this.#close(this.#ending());",
+        '          ...{ kind: "breach", child: this.#end, survivors: this.#options.processes.alive(), isDead: false },',
+      to: "          ...this.#ending(),",
     }],
     kinds: ["process outlived its lock", "wrong ending"],
     seeds: 200,

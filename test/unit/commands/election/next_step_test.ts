@@ -56,6 +56,13 @@ describe("after a term", () => {
     expect(decideNextStep(facts("exited", { ...always, signals: new Set(["SIGUSR1"]) })).do).toBe("campaign");
   });
 
+  test("processes that died too late, because the machine stood still, are a loss like any other", () => {
+    const dead = facts("breach");
+    expect(decideNextStep({ ...dead, outcome: { ...dead.outcome, isDead: true } })).toEqual(
+      decideNextStep(facts("lost")),
+    );
+  });
+
   test("what another term would not mend ends it", () => {
     for (const kind of ["breach", "not_found", "not_executable", "start_failed", "unreadable"] as const) {
       expect(decideNextStep(facts(kind, always))).toEqual({ do: "end" });

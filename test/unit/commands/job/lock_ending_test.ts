@@ -33,7 +33,13 @@ describe("how a command ended, as an exit code", () => {
       /; the command was stopped and exited with 0$/,
     ],
     [{ kind: "time_limit", child: killed }, 124, "time_limit", /longer than 1.5 s \(--max-hold\)/],
-    [{ kind: "breach", child: null, survivors: [12, 13] }, 83, "fence_breach", /\(pids 12, 13\)/],
+    [{ kind: "breach", child: null, survivors: [12, 13], isDead: false }, 83, "fence_breach", /\(pids 12, 13\)/],
+    [
+      { kind: "breach", child: null, survivors: [], isDead: true },
+      83,
+      "fence_breach",
+      /was stopped after the end of its lease/,
+    ],
     [{ kind: "not_found", message: "no" }, 127, "command_not_found", /^no$/],
     [{ kind: "not_executable", message: "no" }, 126, "not_executable", /^no$/],
     [{ kind: "start_failed", message: "no" }, 125, "start_failed", /^no$/],
@@ -52,7 +58,7 @@ describe("how a command ended, as an exit code", () => {
       lockEndingOf({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;
     expect(messageOf({ kind: "lost", child: { kind: "exited", code: 0 } })).toMatch(/; the script was stopped$/);
     expect(messageOf({ kind: "revoked", child: null })).toMatch(/; the script was not notified of the lock$/);
-    expect(messageOf({ kind: "breach", child: null, survivors: [12] })).toMatch(
+    expect(messageOf({ kind: "breach", child: null, survivors: [12], isDead: false })).toMatch(
       /^The script under "a" may still be running/,
     );
   });

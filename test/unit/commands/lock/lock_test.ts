@@ -101,7 +101,7 @@ describe("the order of things", () => {
 
   test("after a breach the session is not ended: others get the lock only when its time is over", async () => {
     const bench = new Bench();
-    bench.ending = { kind: "breach", child: null, survivors: [42] };
+    bench.ending = { kind: "breach", child: null, survivors: [42], isDead: false };
     expect(await bench.run([])).toBe(83);
     expect(bench.log).toEqual(["connect", "guard is told", "take", "supervise"]);
     expect(bench.io.stderr()).toContain("(pids 42)");

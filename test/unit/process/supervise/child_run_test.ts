@@ -75,7 +75,7 @@ test("processes that SIGKILL does not end by the time the server gives the lock 
   job.living = [2];
   await job.end();
   await job.clock.advance(10_600 - 9_500);
-  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [2] });
+  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [2], isDead: false });
 });
 
 test("after a long pause the clock is looked at first: no signal is sent on before the job is killed", async () => {
@@ -95,7 +95,7 @@ test("a pause past the deadline is a breach if something was alive after it", as
   job.continued();
   job.living = [];
   await job.end();
-  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [] });
+  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [], isDead: true });
 });
 
 test("a pause past the deadline is a loss in time if the guard says so, and a breach if nobody does", async () => {
@@ -219,5 +219,5 @@ test("a look that found nothing, and ended after the deadline, proves nothing of
   await job.clock.advance(9_500);
   await job.end();
   await job.clock.advance(2_000);
-  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [] });
+  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [], isDead: true });
 });

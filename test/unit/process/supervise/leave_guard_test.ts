@@ -23,6 +23,12 @@ test("after a breach it goes on watching and leaves the session to expire, whate
   }
 });
 
+test("after a breach whose processes are dead it forgets a job beside others, and goes on with those", async () => {
+  const ending = { kind: "breach", isDead: true } as const;
+  expect(await heard({ ending, isBesideOthers: true })).toEqual(["forget a"]);
+  expect(await heard({ ending })).toEqual(["session null"]);
+});
+
 test("after any other end it is done, forgets this job, or hears of it from the caller", async () => {
   const ending = { kind: "exited" } as const;
   expect(await heard({ ending })).toEqual(["done"]);
