@@ -94,8 +94,9 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
       onStarted({ pid, output }) {
         log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
         if (output === null) return;
-        const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt, format: values.log };
-        const writing = folder?.write(of, output) ?? printOutput(stderr, of, output, reader.signal);
+        const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
+        const printed = { ...of, format: values.log, isTerminal: io.stderrIsTerminal };
+        const writing = folder?.write(of, output) ?? printOutput(stderr, printed, output, reader.signal);
         reading = writing.catch((thrown: unknown) =>
           log("error", "output_lost", `${name}: the output of ${tickText} is incomplete: ${messageOf(thrown)}`, fields)
         );

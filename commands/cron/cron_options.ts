@@ -47,11 +47,11 @@ const serviceSettings = {
   }),
   outputDir: flag("--output-dir", textType("folder"), {
     group: "output",
-    help: "write the output of each run to a file of its own in this folder, instead of to stderr",
+    help: "write the output of each run to files of its own in this folder, of 10 MiB each, instead of to stderr",
   }),
   outputKeep: flag("--output-keep", integerType("count", { min: 1, max: 100_000 }), {
     group: "output",
-    help: "with --output-dir: number of files of a job that are kept",
+    help: "with --output-dir: number of files of a job that are kept, the newest ones",
     default: 30,
   }),
   ...logSettings,

@@ -31,18 +31,18 @@ import { runCronJob } from "./cron_job.ts";
 import type { cronSettings } from "./cron_options.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
 import { followSchedule } from "./follow_schedule.ts";
-import { type LogSink, logSinkOf } from "../../src/terminal/service_stderr.ts";
+import { LineSink, type LogSink } from "../../src/terminal/service_stderr.ts";
 import { OutputFolder } from "./job_output.ts";
 import { JobSlots } from "./job_slots.ts";
 
 /** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
 export async function runCronService(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
-  const stderr = logSinkOf(io, { libc: await loadLibc(), clock: systemClock() });
+  const stderr = new LineSink(io, { libc: await loadLibc(), clock: systemClock() });
   const crontab = readCrontab(file, io.env, values.timezone);
   demandValid(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;
-  const log = processLog(io, { who: "baton cron", format, quiet, verbose });
+  const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
   const logged = { ...call, io: loggedIo(io, { log, quiet }) };
   const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
   const place = announceCoordination({ ...logged, quiet, verbose }, logged.io, {

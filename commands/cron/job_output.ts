@@ -1,5 +1,5 @@
-/** The output of jobs: each line with the job's name on stderr, or one file for each run. */
-import { closeSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs";
+/** The output of jobs: each line with the job's name on stderr, or files of each run. */
+import { closeSync, fstatSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
@@ -7,8 +7,12 @@ import { printable } from "../../src/support/text.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
 import { type LogSink, pieceBytesMax } from "../../src/terminal/service_stderr.ts";
 
-/** A longer line is divided, because it is kept in memory until its end. UTF-16 units, of which each may be three bytes. */
-const lineLengthMax = 1200;
+/** A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16 units. */
+export const lineLengthMax = 16 * 1024 * 1024;
+/** Shorter lines are written together; a short one fits into a piece with its name. UTF-16 units. */
+const shortLengthMax = 1000;
+/** A run whose output is longer has several files. */
+export const fileBytesMax = 10 * 1024 * 1024;
 
 export interface OutputRun {
   readonly name: string;
@@ -17,57 +21,95 @@ export interface OutputRun {
   readonly pid: number;
 }
 
+export interface PrintedRun extends OutputRun {
+  readonly format: "text" | "json";
+  /** Control characters are replaced. */
+  readonly isTerminal: boolean;
+}
+
 /**
- * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Lines are written in pieces, and other work
- * of the process goes first: the session of the locks must not wait for a command that prints without end, or for a reader of the log.
+ * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Other work of the process goes first: the
+ * session of the locks must not wait for a command that prints without end, or for a reader of the log.
  */
 export async function printOutput(
-  sink: LogSink,
-  { name, pid, format }: OutputRun & { readonly format: "text" | "json" },
+  sink: Pick<LogSink, "write">,
+  run: PrintedRun,
   output: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  const decoder = new TextDecoder();
-  const label = `${printable(name)}[${pid}]: `;
-  let rest = "";
-  let piece = { text: "", bytes: 0 };
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** Short lines that are written together. */
+  let short = { text: "", bytes: 0 };
+  /** The line that has no end yet, in parts. */
+  let open = { parts: [] as string[], length: 0 };
   const flush = async () => {
-    if (piece.bytes === 0) return;
-    await sink.ready(signal);
-    sink.err(piece.text);
-    piece = { text: "", bytes: 0 };
+    if (short.bytes > 0) await sink.write([short.text], signal);
+    short = { text: "", bytes: 0 };
   };
-  const formatted = (message: string) => {
-    if (format === "text") return `${label}${message}\n`;
-    return `${
-      JSON.stringify({ time: new Date().toISOString(), level: "info", event: "output", message, name, pid })
-    }\n`;
+  const endLine = async () => {
+    const { parts, length } = open;
+    open = { parts: [], length: 0 };
+    const text = length <= shortLengthMax ? [...lineOf(run, parts)].join("") : null;
+    const bytes = text === null ? Infinity : Buffer.byteLength(text);
+    if (short.bytes + bytes > pieceBytesMax) await flush();
+    if (text === null) await sink.write(lineOf(run, parts), signal);
+    else short = { text: short.text + text, bytes: short.bytes + bytes };
   };
-  const print = async (lines: readonly string[]) => {
-    for (const line of lines) {
-      const text = formatted(line);
-      const bytes = Buffer.byteLength(text);
-      if (piece.bytes + bytes > pieceBytesMax) await flush();
-      piece = { text: piece.text + text, bytes: piece.bytes + bytes };
-    }
-    await flush();
+  const add = (text: string) => {
+    const last = open.parts.pop() ?? "";
+    // Parts are neither many nor long.
+    open.parts.push(...last.length < pieceBytesMax ? [last + text] : [last, text]);
+    open.length += text.length;
   };
   for await (const chunk of output) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n").flatMap(dividedLine);
-    rest = lines.pop() ?? "";
-    await print(lines);
+    const [first = "", ...more] = decoder.decode(chunk, { stream: true }).split("\n");
+    add(first);
+    for (const part of more) {
+      await endLine();
+      add(part);
+    }
+    if (open.length > lineLengthMax) await endLine();
+    await flush();
   }
-  rest += decoder.decode();
-  if (rest !== "") await print([rest]);
+  add(decoder.decode());
+  if (open.length > 0) await endLine();
+  await flush();
 }
 
-function dividedLine(line: string): string[] {
-  const parts: string[] = [];
-  for (; line.length > lineLengthMax; line = line.slice(lineLengthMax)) parts.push(line.slice(0, lineLengthMax));
-  return [...parts, line];
+/** One line as it is printed, in parts that hold whole characters. */
+function* lineOf(
+  { name, pid, format, isTerminal }: PrintedRun,
+  parts: readonly string[],
+): Generator<string, void, void> {
+  if (format === "text") {
+    yield `${printable(name)}[${pid}]: `;
+    for (const [index, part] of parts.entries()) {
+      yield isTerminal ? shown(index < parts.length - 1 ? part : part.replace(/\r$/, "")) : part;
+    }
+    return yield "\n";
+  }
+  const time = new Date().toISOString();
+  const object = JSON.stringify({ time, level: "info", event: "output", message: "", name, pid });
+  const at = object.indexOf('"message":"') + '"message":"'.length;
+  yield object.slice(0, at);
+  for (const part of parts) yield escaped(part);
+  yield `${object.slice(at)}\n`;
 }
 
-/** A folder with a folder for each name, which has a file for each run: `2026-11-24T0300Z-1.log`. */
+/** A terminal would obey control characters. */
+function shown(text: string): string {
+  return text.split("\t").map(printable).join("\t");
+}
+
+/** The text inside a JSON string. JSON allows control characters above ASCII, and terminals obey them. */
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1).replace(
+    /[\x7f-\x9f]/g,
+    (character) => `\\u00${character.charCodeAt(0).toString(16)}`,
+  );
+}
+
+/** A folder with a folder for each name, which has the files of each run: `2026-11-24T0300Z-1.log`, `2026-11-24T0300Z-1.2.log`. */
 export class OutputFolder {
   readonly #folder: string;
   readonly #filesMax: number;
@@ -83,29 +125,73 @@ export class OutputFolder {
     }
   }
 
-  /** Copies the output to the run's file. Reads it to its end in any case: a command must not wait for a full disk. Rejects with the first failure. */
+  /** Copies the output to the run's files. Reads it to its end in any case: a command must not wait for a full disk. Rejects with the first failure. */
   async write({ name, tickMs, attempt }: OutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
     const folder = join(this.#folder, encodeLockName(name));
-    const time = new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "");
-    let [fd, failure]: [number | null, unknown] = [null, null];
-    try {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-      fd = openSync(join(folder, `${time}Z-${attempt}.log`), "a", 0o600);
-    } catch (thrown) {
-      failure = thrown;
-    }
-    for await (const chunk of output) {
-      if (fd === null || failure !== null) continue;
+    const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;
+    let failure: unknown = null;
+    using files = new RunFiles(join(folder, run), () => this.#removeOld(folder));
+    const attemptTo = (work: () => void) => {
       try {
-        writeWhole(fd, chunk);
+        if (failure === null) work();
       } catch (thrown) {
         failure = thrown;
       }
-    }
-    if (fd !== null) closeSync(fd);
+    };
+    attemptTo(() => {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      files.open();
+    });
+    for await (const chunk of output) attemptTo(() => files.write(chunk));
     if (failure !== null) throw failure;
-    // The names are times, so that the first ones are the oldest.
-    const files = readdirSync(folder).filter((file) => file.endsWith(".log")).sort();
-    for (const file of files.slice(0, Math.max(0, files.length - this.#filesMax))) unlinkSync(join(folder, file));
+  }
+
+  #removeOld(folder: string): void {
+    const files = readdirSync(folder).flatMap((file) => {
+      const [, time, attempt, number = "1"] = /^(\S+Z)-(\d+)(?:\.(\d+))?\.log$/.exec(file) ?? [];
+      return time === undefined ? [] : [{ file, time, attempt: Number(attempt), number: Number(number) }];
+    });
+    files.sort((left, right) =>
+      Number(left.time > right.time) - Number(left.time < right.time) || left.attempt - right.attempt ||
+      left.number - right.number
+    );
+    for (const { file } of files.slice(0, Math.max(0, files.length - this.#filesMax))) unlinkSync(join(folder, file));
+  }
+}
+
+/** The files of one run. */
+class RunFiles implements Disposable {
+  readonly #path: string;
+  readonly #onOpened: () => void;
+  #number = 0;
+  #fd: number | null = null;
+  #bytes = 0;
+
+  /** `path`: that of the files without its number and extension. */
+  constructor(path: string, onOpened: () => void) {
+    this.#path = path;
+    this.#onOpened = onOpened;
+  }
+
+  /** Opens the first file that is not full. */
+  open(): void {
+    do {
+      this[Symbol.dispose]();
+      this.#number++;
+      this.#fd = openSync(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "a", 0o600);
+      this.#bytes = fstatSync(this.#fd).size;
+    } while (this.#bytes >= fileBytesMax);
+    this.#onOpened();
+  }
+
+  write(chunk: Uint8Array): void {
+    if (this.#bytes >= fileBytesMax) this.open();
+    if (this.#fd !== null) writeWhole(this.#fd, chunk);
+    this.#bytes += chunk.length;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
   }
 }

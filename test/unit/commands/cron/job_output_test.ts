@@ -2,38 +2,56 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { OutputFolder, printOutput } from "../../../../commands/cron/job_output.ts";
-import { logSinkOf } from "../../../../src/terminal/service_stderr.ts";
+import { fileBytesMax, lineLengthMax, OutputFolder, printOutput } from "../../../../commands/cron/job_output.ts";
+import { LineSink } from "../../../../src/terminal/service_stderr.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 
 let folder = "";
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-output-")));
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const run = { name: "backup", pid: 7, tickMs: Date.UTC(2026, 0, 2, 3, 4), attempt: 2 };
+const run = { name: "backup", pid: 7, tickMs: Date.UTC(2026, 0, 2, 3, 4), attempt: 2, isTerminal: false };
 async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8Array> {
   for (const part of parts) {
     yield await Promise.resolve(typeof part === "string" ? new TextEncoder().encode(part) : part);
   }
 }
-async function printed(format: "text" | "json", ...parts: (string | Uint8Array)[]): Promise<string> {
+type Printed = Partial<Parameters<typeof printOutput>[1]>;
+async function printed(options: Printed, ...parts: (string | Uint8Array)[]): Promise<string> {
   let text = "";
-  const sink = { err: (line: string) => void (text += line), ready: () => Promise.resolve() };
-  await printOutput(sink, { ...run, format }, chunks(...parts), new AbortController().signal);
+  const sink = { write: (parts: Iterable<string>) => Promise.resolve(void (text += [...parts].join(""))) };
+  await printOutput(sink, { ...run, format: "text", ...options }, chunks(...parts), new AbortController().signal);
   return text;
 }
 
 test("each line has the name and the process, however it was divided; a last line needs no line feed", async () => {
   const euro = new TextEncoder().encode("€");
-  expect(await printed("text", "a", "b\n\nc", euro.subarray(0, 1), euro.subarray(1), "\nd")).toBe(
+  expect(await printed({}, "a", "b\n\nc", euro.subarray(0, 1), euro.subarray(1), "\nd")).toBe(
     "backup[7]: ab\nbackup[7]: \nbackup[7]: c€\nbackup[7]: d\n",
   );
-  expect(await printed("text")).toBe("");
+  expect(await printed({})).toBe("");
 });
 
-test("a long line is divided, because it is kept in memory", async () => {
-  const lines = (await printed("text", "x".repeat(10_000), "x".repeat(10_000))).split("\n");
-  expect(lines.map((line) => line.length - "backup[7]: ".length)).toEqual([...Array(16).fill(1200), 800, -11]);
+test("a line is whole, however long it is, also in a JSON log; one that may have no end is divided at 16 MiB", async () => {
+  const long = `${"x€\u{1f600}".repeat(100_000)}"\\`;
+  const bytes = new TextEncoder().encode(`${long}\n`);
+  const parts = Array.from({ length: 9 }, (_, index) => bytes.subarray(index * 100_001, (index + 1) * 100_001));
+  expect(await printed({}, "a\n", ...parts, "b")).toBe(`backup[7]: a\nbackup[7]: ${long}\nbackup[7]: b\n`);
+  const lines = (await printed({ format: "json" }, ...parts)).trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line).message)).toEqual([long]);
+  const mebibyte = "x".repeat(1024 * 1024);
+  const endless = (await printed({}, ...Array<string>(20).fill(mebibyte))).trimEnd().split("\n");
+  const lengths = endless.map((line) => line.length - "backup[7]: ".length);
+  expect(lengths).toEqual([lineLengthMax + mebibyte.length, 3 * mebibyte.length]);
+});
+
+test("control characters are replaced on a terminal, but for tabs; elsewhere a line is what the command wrote", async () => {
+  const line = "\ufeffa\tb\x1b[31mc\x9b2J\u202ed\r";
+  expect(await printed({}, `${line}\n`)).toBe(`backup[7]: ${line}\n`);
+  expect(await printed({ isTerminal: true }, `${line}\n`)).toBe("backup[7]: �a\tb�[31mc�2J�d\n");
+  const json = (await printed({ format: "json" }, `${line}\x7f\n`)).trimEnd();
+  expect(json).not.toMatch(/[\x00-\x1f\x7f-\x9f]/);
+  expect(JSON.parse(json).message).toBe(`${line}\x7f`);
 });
 
 test("output without end is written in pieces that a pipe takes whole, and other work goes on between them", async () => {
@@ -42,7 +60,7 @@ test("output without end is written in pieces that a pipe takes whole, and other
   }
   const reader = new AbortController();
   const pieces: string[] = [];
-  const sink = logSinkOf({ err: (text) => void pieces.push(text) }, { libc: null, clock: systemClock() });
+  const sink = new LineSink({ err: (text) => void pieces.push(text) }, { libc: null, clock: systemClock() });
   setTimeout(() => reader.abort(new Error("enough")), 1);
   await expect(printOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
   expect(pieces.length).toBeGreaterThan(0);
@@ -55,14 +73,14 @@ test("a stderr that nobody reads delays the output of commands", async () => {
   const written: string[] = [];
   let waits = 0;
   const libc = { waitWritable: () => ++waits > 3 };
-  const sink = logSinkOf({ err: (text) => void written.push(text) }, { libc, clock: systemClock() });
+  const sink = new LineSink({ err: (text) => void written.push(text) }, { libc, clock: systemClock() });
   await printOutput(sink, { ...run, format: "text" }, chunks("x\n"), new AbortController().signal);
   expect(written).toEqual(["backup[7]: x\n"]);
   expect(waits).toBeGreaterThan(3);
 });
 
 test("in a JSON log each line is an object", async () => {
-  const [first = "", rest] = (await printed("json", '"a"\n')).split("\n");
+  const [first = "", rest] = (await printed({ format: "json" }, '"a"\n')).split("\n");
   expect([JSON.parse(first), rest]).toEqual([
     { time: expect.any(String), level: "info", event: "output", message: '"a"', name: "backup", pid: 7 },
     "",
@@ -78,6 +96,21 @@ test("each run has a file, and the oldest ones of the name are removed", async (
   const files = readdirSync(join(folder, "logs/a%2Fb")).sort();
   expect(files).toEqual(["2026-01-02T0306Z-2.log", "2026-01-02T0307Z-2.log"]);
   expect(readFileSync(join(folder, "logs/a%2Fb", files[1] ?? ""), "utf8")).toBe("run 3");
+});
+
+test("a run with much output has several files, of which the newest are kept, in the order in which they were written", async () => {
+  const output = new OutputFolder(join(folder, "logs"), 3);
+  const mebibyte = (index: number) => new Uint8Array(1024 * 1024).fill(97 + index % 26);
+  await output.write({ ...run, attempt: 9 }, chunks("before"));
+  await output.write({ ...run, attempt: 10 }, chunks(...Array.from({ length: 115 }, (_, index) => mebibyte(index))));
+  const names = [10, 11, 12].map((number) => `2026-01-02T0304Z-10.${number}.log`);
+  expect(readdirSync(join(folder, "logs/backup")).sort()).toEqual(names);
+  const [first, second, last] = names.map((name) => readFileSync(join(folder, "logs/backup", name)));
+  expect([first?.length, second?.length, last?.length]).toEqual([fileBytesMax, fileBytesMax, 5 * 1024 * 1024]);
+  expect([first?.[0], last?.at(-1)]).toEqual([mebibyte(90)[0], mebibyte(114)[0]]);
+  // A tick that was given back goes on in the last file.
+  await output.write({ ...run, attempt: 10 }, chunks("more"));
+  expect(readdirSync(join(folder, "logs/backup")).sort()).toContain("2026-01-02T0304Z-10.12.log");
 });
 
 test("output that cannot be written is read to its end, and the failure is reported", async () => {
