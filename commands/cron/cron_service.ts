@@ -3,6 +3,7 @@ import process from "node:process";
 import { type Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
+import { ServersClock } from "../../src/coordination/tick/servers_clock.ts";
 import { openSession, warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -71,6 +72,7 @@ class CronService {
   readonly #traces: TraceSource | null;
   readonly #deps: JobDependencies = jobDependencies();
   readonly #slots: JobSlots;
+  readonly #serversClock = new ServersClock(this.#deps.clock, Date.now);
   readonly #reloaded = new ListenerSet();
   /** Aborts when no further tick is to be taken. */
   readonly #stop = new AbortController();
@@ -189,6 +191,7 @@ class CronService {
         beside: new JobTable(),
       },
       ...{ hangUpIgnored: signals.hangUpIgnored, folder: this.#folder, traces: this.#traces, slots: this.#slots },
+      serversClock: this.#serversClock,
       stopJobs: this.#stopJobs.signal,
       describe: (command: string) => holderInfo({ command: [command], values: this.#call.values }),
       runJob: runCronJob,

@@ -17,6 +17,8 @@ export interface CronJobOptions {
   readonly catchUpMs: number | undefined;
   /** Number of further tries of a tick. */
   readonly retriesMax: number;
+  /** A further try waits for this time. */
+  readonly retryDelayMs: number;
   /** Behaviour of a tick that finds the lock busy. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
@@ -261,13 +263,15 @@ const ignoredVariables: ReadonlyMap<string, string> = new Map([
   ["RANDOM_DELAY", "RANDOM_DELAY has no effect; --splay spreads the hosts"],
 ]);
 
-const [catchUpType, retryType, maxHoldType] = [
+const retryDelayMsDefault = 60_000;
+const [catchUpType, retryDelayType, retryType, maxHoldType] = [
   durationType({ minMs: 1000, maxMs: 30 * 24 * 3_600_000 }),
+  durationType({ maxMs: 30 * 24 * 3_600_000 }),
   integerType("count", { min: 1, max: 100 }),
   durationType({ minMs: 1 }),
 ];
 const optionKeys: readonly string[] = [
-  ...["name", "catch-up", "retry", "overlap", "max-hold", "history-keep", "history-max-age"],
+  ...["name", "catch-up", "retry", "retry-delay", "overlap", "max-hold", "history-keep", "history-max-age"],
 ];
 
 function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
@@ -286,6 +290,11 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   if (retriesMax > 0 && catchUpMs === undefined) {
     throw wrong("the option retry needs catch-up, which limits how long after its time a tick may be tried again");
   }
+  const delayMs = read("retry-delay", retryDelayType.parse);
+  if (delayMs !== undefined && retriesMax === 0) throw wrong("the option retry-delay needs retry");
+  if (delayMs !== undefined && delayMs >= (catchUpMs ?? Infinity)) {
+    throw wrong("the option retry-delay is not shorter than catch-up, so that no tick would be tried again");
+  }
   const overlap = read("overlap", (word) => {
     if (word === "skip" || word === "wait") return word;
     throw wrong(`${JSON.stringify(word)} is not one of skip, wait`);
@@ -293,6 +302,7 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   return {
     catchUpMs,
     retriesMax,
+    retryDelayMs: delayMs ?? retryDelayMsDefault,
     overlap,
     maxHoldMs: read("max-hold", maxHoldType.parse),
     historyKeep: read("history-keep", historySettings.historyKeep.type.parse),

@@ -1,7 +1,8 @@
 /** Follows the schedule of one job on this host, in one session: wakes up for each tick, takes it or leaves it to others, runs it. */
 import { createHash } from "node:crypto";
 import { acquireTick, type TickLease } from "../../src/coordination/tick/acquire_tick.ts";
-import { TickSettled } from "../../src/coordination/tick/tick_errors.ts";
+import type { ServersClock } from "../../src/coordination/tick/servers_clock.ts";
+import { TickIsNear, TickSettled } from "../../src/coordination/tick/tick_errors.ts";
 import { readTickState } from "../../src/coordination/tick/tick_report.ts";
 import type { HolderInfo } from "../../src/coordination/holder_info.ts";
 import { isTransient } from "../../src/coordination/request_errors.ts";
@@ -17,6 +18,7 @@ import type { JobSlot, JobSlots } from "./job_slots.ts";
 export interface FollowContext extends CronJobContext {
   readonly zk: ZooKeeper;
   readonly slots: JobSlots;
+  readonly serversClock: ServersClock;
   /** Describes this host and its user to others, with the first word of a command, or all of it. */
   readonly describe: (command: string) => HolderInfo;
   /** Runs the command of a tick. Returns true if a process could not be killed. */
@@ -34,8 +36,10 @@ const sleepMsMax = 30_000;
 const failedMs = 2000;
 
 type Step =
-  /** `isOpen`: a try of it runs, or failed, and may have to be taken over. */
-  | { readonly kind: "started" | "settled"; readonly isOpen: boolean }
+  /** `isOpen`: a try of it runs, or failed, and may have to be taken over; from `againMs` on, if that is known. */
+  | { readonly kind: "started" | "settled"; readonly isOpen: boolean; readonly againMs?: number | null }
+  /** Nothing is due yet: the clock of this host is ahead, as it knows now, or the next tick is near. */
+  | { readonly kind: "early" }
   /** No server responded: try again soon. */
   | { readonly kind: "failed" }
   /** Something has to be corrected first. */
@@ -60,7 +64,7 @@ class ScheduleFollower {
   readonly #host: string;
   /** Every tick up to this one no longer needs a call of this host. */
   #settledMs = -Infinity;
-  /** The last tick and the next one by the clock of this host. They are kept: a calendar takes milliseconds to read. */
+  /** The last tick and the next one by the servers' clock. */
   #due = -Infinity;
   #next = -Infinity;
   /** The sentence that was logged last: it is not repeated every 30 s. */
@@ -100,10 +104,13 @@ class ScheduleFollower {
         const due = this.#due;
         const step = await this.#try(isDue);
         if (step.kind === "failed") pauseMs = failedMs;
-        else if (step.kind !== "refused") {
-          this.#settledMs = Math.max(this.#settledMs, due);
+        const hasLooked = step.kind !== "failed" && step.kind !== "refused";
+        // The clock of this host may have been ahead until the servers were asked.
+        if (hasLooked && due <= this.#context.serversClock.nowMs()) this.#settledMs = Math.max(this.#settledMs, due);
+        if (step.kind === "started" || step.kind === "settled") {
           runsElsewhere = step.isOpen && step.kind === "settled";
           isOpen = step.isOpen && retriesMax > 0;
+          pauseMs = this.#pauseUntil(step.againMs ?? null);
         }
       }
       await this.#pause(pauseMs);
@@ -113,7 +120,7 @@ class ScheduleFollower {
   /** Reads the clock, and the calendar if it has to. Returns true if it is time to look at a tick. */
   #isDue(): boolean {
     const { schedule } = this.#job;
-    const nowMs = Date.now();
+    const nowMs = this.#context.serversClock.nowMs();
     if (nowMs >= this.#next || nowMs < this.#due) { // also when the clock was set back
       this.#due = schedule.last(nowMs) ?? -Infinity;
       this.#next = schedule.next(nowMs) ?? Infinity;
@@ -121,11 +128,17 @@ class ScheduleFollower {
     return this.#due > this.#settledMs && nowMs >= this.#startOf(this.#due);
   }
 
+  /** Returns the pause until a further try may begin; hosts look at it one after the other. */
+  #pauseUntil(againMs: number | null): number {
+    const waitMs = againMs === null ? 0 : this.#startOf(againMs) - this.#context.serversClock.nowMs();
+    return waitMs > 0 ? Math.min(waitMs, sleepMsMax) : sleepMsMax;
+  }
+
   /** Waits until the next tick or the end of the job, at most for `pauseMs`. */
   async #pause(pauseMs: number): Promise<void> {
     const { clock } = this.#context;
     const nextMs = this.#due > this.#settledMs ? this.#startOf(this.#due) : this.#startOf(this.#next);
-    const untilNextMs = nextMs - Date.now();
+    const untilNextMs = nextMs - this.#context.serversClock.nowMs();
     const waitMs = Math.max(10, untilNextMs > 0 ? Math.min(pauseMs, untilNextMs) : pauseMs);
     if (this.#running === null) await sleep(clock, waitMs, this.#signal);
     else await resultWithin(clock, waitMs, this.#running);
@@ -143,7 +156,7 @@ class ScheduleFollower {
     return tickMs + Math.floor(digest.readUInt32BE(0) / 2 ** 32 * splay);
   }
 
-  /** `isDue`: a tick has come by the clock of this host; it waits for one that is a little behind. */
+  /** `isDue`: a tick has come, as far as this host knows the servers' clock. */
   async #try(isDue: boolean): Promise<Step> {
     const { zk, log } = this.#context;
     const { name, line } = this.#job;
@@ -151,7 +164,7 @@ class ScheduleFollower {
     try {
       const registers = !this.#isRegistered && await this.#readState() === null;
       slot = await this.#takeSlot({ registers });
-      const tick = await this.#acquire(isDue && !registers, slot); // it must not wait for a tick without a slot
+      const tick = await this.#acquire(isDue, slot);
       this.#refusal = "";
       this.#isRegistered = true;
       await this.#running; // its lock is free, so that it has ended
@@ -160,6 +173,7 @@ class ScheduleFollower {
       return { kind: "started", isOpen: true };
     } catch (thrown) {
       this.#signal.throwIfAborted();
+      if (thrown instanceof TickIsNear) return { kind: "early" };
       if (!(thrown instanceof BatonError)) throw thrown;
       const { code, message } = thrown;
       const fields = { name, line, code };
@@ -170,7 +184,8 @@ class ScheduleFollower {
         else log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);
         this.#refusal = "";
         this.#isRegistered = true;
-        return { kind: "settled", isOpen: isSkipped || thrown.isOpen };
+        if (isSkipped) return { kind: "settled", isOpen: true };
+        return { kind: "settled", isOpen: thrown.isOpen, againMs: thrown.againMs };
       }
       if (isTransient(thrown) || zk.session.ended.aborted) return { kind: "failed" };
       if (this.#refusal !== code) log("error", "tick_refused", message, fields);
@@ -229,21 +244,19 @@ class ScheduleFollower {
 
   /** A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing else. */
   async #acquire(isDue: boolean, slot: JobSlot) {
-    const { zk, clock, values, place } = this.#context;
+    const { zk, clock, values, place, serversClock } = this.#context;
     const { name, schedule, command, options } = this.#job;
-    const { catchUpMs, retriesMax, overlap } = options;
+    const { catchUpMs, retriesMax, retryDelayMs, overlap } = options;
     const { acl = zk.acl } = place.connect;
     const { publishCommand, skew: skewMs, root } = values;
     const [program = ""] = publishCommand ? [command] : command.split(/\s/, 1);
     const info = this.#context.describe(program);
     return await acquireTick(zk, name, {
-      ...{ clock, signal: this.#signal, info, root, acl },
+      ...{ clock, signal: this.#signal, info, root, acl, leavesEarly: true },
       ...(overlap === "wait" ? { onQueued: () => slot.leave() } : {}),
       tick: {
         ...{
-          schedule,
-          retriesMax,
-          skewMs,
+          ...{ schedule, serversClock, retriesMax, retryDelayMs, skewMs },
           earlyMs: isDue ? skewMs : 0,
           lateMsMax: catchUpMs ?? skewMs + lateMsDefault,
         },
@@ -252,7 +265,7 @@ class ScheduleFollower {
           historyKeep: options.historyKeep ?? values.historyKeep,
           historyMaxAge: options.historyMaxAge ?? values.historyMaxAge,
         }),
-        ...{ info, root, acl, clock, wallMs: Date.now, random: Math.random },
+        ...{ info, root, acl, clock, wallMs: serversClock.wallMs, random: Math.random },
       },
     });
   }

@@ -178,7 +178,7 @@ export class TickModel implements Model<TickWorld> {
           const { guid } = me(s);
           if (s.tick !== null && s.tick.open?.guid === guid && s.lock.holder === guid) {
             const { tickMs, attempt } = s.tick.open;
-            s.tick = { ...s.tick, v: s.tick.v + 1, open: null, retry: { tickMs, attempt } };
+            s.tick = { ...s.tick, v: s.tick.v + 1, open: null, retry: { tickMs, attempt, fromMs: 0 } };
           }
           if (s.lock.holder === guid) s.lock = { ...s.lock, holder: null };
           this.#goIdle(me(s));
@@ -279,8 +279,7 @@ export class TickModel implements Model<TickWorld> {
       holders: x.lock.holder === null ? [] : [x.lock.holder],
       isFree: x.lock.holder === null && !isBehind,
       waits: waits && !isAuditor,
-      retriesMax,
-      lateMsMax: lateMax,
+      ...{ retriesMax, retryDelayMs: 0, lateMsMax: lateMax },
     });
     if (decision.do === "skip" && x.lock.holder === null) {
       s.wrong = `tick ${decision.uptoMs} is skipped, and no command runs`;
@@ -368,7 +367,9 @@ export class TickModel implements Model<TickWorld> {
     if (s.tick === null) return true;
     const { uptoMs } = x.want as Extract<Want, { do: "claim" }>;
     const before = this.#has("endOverSkip") ? { ...s.tick, uptoMs } : s.tick;
-    s.tick = { v: s.tick.v + 1, ...progressAfterEnd(before, { run, guid: x.guid, result: x.result, retriesMax }) };
+    const rules = { calendar, retriesMax, retryDelayMs: 0, lateMsMax: Infinity };
+    const end = { run, guid: x.guid, result: x.result, nowMs: s.now, rules };
+    s.tick = { v: s.tick.v + 1, ...progressAfterEnd(before, end) };
     return true;
   }
 
@@ -380,7 +381,9 @@ export class TickModel implements Model<TickWorld> {
     addRecords(s, want.settled);
     const v = (s.tick?.v ?? 0) + 1;
     const before = (isBlind ? x.tick : s.tick) ?? { uptoMs: 0, open: null, retry: null };
-    s.tick = want.do === "skip" ? { ...before, v, uptoMs: want.uptoMs } : { ...before, v, open: null, retry: null };
+    s.tick = want.do === "skip"
+      ? { ...before, v, uptoMs: want.uptoMs }
+      : { ...before, v, open: null, retry: want.do === "settle" ? want.retry : null };
     return true;
   }
 

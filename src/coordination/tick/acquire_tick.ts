@@ -27,6 +27,8 @@ export interface TickLease {
 const marginMs = 5;
 /** Maximum number of waits for the same tick: one is enough, unless the clock of the servers is set back. */
 const earlyTriesMax = 3;
+/** Time between two looks at a try that may fail while a call waits for the next tick, in milliseconds. */
+const lookMs = 1000;
 
 /**
  * Rejects as acquireLock does; with TICK_DONE_ELSEWHERE, TICK_NOT_DUE or TICK_SKIPPED if another call has the tick, none is due, or
@@ -36,10 +38,14 @@ const earlyTriesMax = 3;
 export async function acquireTick(
   zk: ZooKeeper,
   name: string,
-  { tick, ...options }: Omit<AcquireOptions, "claim" | "mode" | "limit"> & { readonly tick: TickOptions },
+  { tick, leavesEarly = false, ...options }: Omit<AcquireOptions, "claim" | "mode" | "limit"> & {
+    readonly tick: TickOptions;
+    /** True: reject with TickIsNear instead of waiting for a tick that is near. */
+    readonly leavesEarly?: boolean;
+  },
 ): Promise<TickLease> {
   const { signal } = options;
-  for (let tries = 0;; tries++) {
+  for (let [tries, waits] = [0, 0];; tries++) {
     const claim = new TickClaim(zk, name, tick);
     try {
       await abortable(claim.checkDue(), signal); // it only reads
@@ -54,10 +60,27 @@ export async function acquireTick(
       return { lease, run, end: (end) => claim.end(lease, end), unrecorded: () => claim.unrecorded };
     } catch (thrown) {
       if (thrown instanceof TickFoundBusy) throw await busyError(zk, name, thrown, options.root);
-      if (!(thrown instanceof TickIsNear)) throw thrown;
-      if (tries >= earlyTriesMax) throw new BatonError("TICK_NOT_DUE", `Lock "${name}" has no tick: ${thrown.message}`);
-      await sleep(tick.clock, thrown.waitMs + marginMs, signal);
+      if (!(thrown instanceof TickIsNear) || leavesEarly) throw thrown;
+      if (waits >= earlyTriesMax) throw new BatonError("TICK_NOT_DUE", `Lock "${name}" has no tick: ${thrown.message}`);
+      if (await waitForTick(claim, thrown, tick, signal)) waits++;
     }
+  }
+}
+
+/** Returns true at the time of the tick; false if a further try of an earlier one can begin before it. */
+async function waitForTick(
+  claim: TickClaim,
+  { waitMs }: TickIsNear,
+  { clock }: TickOptions,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const untilMs = clock.now() + waitMs + marginMs;
+  for (;;) {
+    const leftMs = untilMs - clock.now();
+    await sleep(clock, Math.min(leftMs, lookMs), signal);
+    if (leftMs <= lookMs) return true;
+    // Without a server nothing is known; the call finds out at its tick.
+    if (await abortable(claim.mayRetry(), signal).catch(() => false)) return false;
   }
 }
 

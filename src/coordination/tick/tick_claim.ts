@@ -14,6 +14,7 @@ import type { HolderInfo } from "../holder_info.ts";
 import type { ClaimedLock, GrantClaim } from "../lock/grant_claim.ts";
 import { containerRequest, createParents } from "../lock/create_nodes.ts";
 import {
+  childNames,
   isRefusal,
   isTransient,
   nullIfNoNode,
@@ -21,13 +22,15 @@ import {
   readAfterOwnWrites,
   retryOnConnectionLoss,
 } from "../request_errors.ts";
-import { folderOf } from "../lock/lock_path.ts";
+import { parseHolder } from "../lock/lock_nodes.ts";
+import { folderOf, lockPath } from "../lock/lock_path.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 import { clearSometimes } from "../history/clear_history.ts";
 import { schedulesCleaner } from "./clear_old_ticks.ts";
 import {
   decideTick,
   progressAfterEnd,
+  type RetryRules,
   type SettledTicks,
   type TickAttempt,
   type TickCalendar,
@@ -46,6 +49,7 @@ import {
   readHead,
 } from "../history/history_log.ts";
 import { emptyRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
+import type { ServersClock } from "./servers_clock.ts";
 import { TickFoundBusy, TickIsNear, TickSettled } from "./tick_errors.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
@@ -64,6 +68,8 @@ export interface TickOptions {
   readonly lateMsMax: number;
   /** Number of further tries of a tick that failed or whose host died. */
   readonly retriesMax: number;
+  /** A further try waits for this time, in milliseconds; it waits for the next call only when left out. */
+  readonly retryDelayMs?: number;
   /** Maximum difference between the clocks of this host and of the servers, in milliseconds. */
   readonly skewMs: number;
   /** A call that is this early waits for its tick; `skewMs` when left out. */
@@ -82,6 +88,8 @@ export interface TickOptions {
   readonly clock: Clock;
   /** The wall clock of this host, in Unix milliseconds. */
   readonly wallMs: () => number;
+  /** What this host knows of the servers' clock; each call that asks them updates it. */
+  readonly serversClock?: ServersClock;
   /** Returns a number below 1. */
   readonly random: () => number;
 }
@@ -139,15 +147,17 @@ export class TickClaim implements GrantClaim {
 
   /** Throws TICK_DONE_ELSEWHERE if the schedule shows, without a place in the queue, that nothing is due. */
   async checkDue(): Promise<void> {
-    const { schedule, wallMs, skewMs } = this.#options;
+    const { schedule, wallMs, skewMs, serversClock } = this.#options;
     await retryOnConnectionLoss(this.#zk, () => this.read(), { clock: this.#options.clock });
     const state = this.#read?.state;
-    if (!state || state.open !== null || state.retry !== null || this.#options.replaces) return;
+    if (!state || state.open !== null || this.#options.replaces) return;
     this.#checkZone(state);
+    const isWaiting = state.retry !== null && state.retry.fromMs > wallMs() + skewMs;
+    if ((state.retry !== null && !isWaiting) || serversClock?.takeQuestion() === true) return;
     // One of the clocks was wrong, or this one is: only the servers' clock can tell which.
     if (state.uptoMs > wallMs() + skewMs) return;
     const next = schedule.next(state.uptoMs);
-    if (next === null || next > wallMs() + skewMs) throw this.#settledError(state.uptoMs, false);
+    if (next === null || next > wallMs() + skewMs) throw this.#settledError(state.uptoMs, {});
   }
 
   queue(): void {
@@ -177,7 +187,7 @@ export class TickClaim implements GrantClaim {
     const nowMs = await this.#serverNow(lock);
     if (nowMs === null || this.#read === null) return "again";
     const { state } = this.#read;
-    const { schedule, skewMs, waits, retriesMax, lateMsMax } = this.#options;
+    const { skewMs, waits, schedule } = this.#options;
     const isFuture = state !== null && state.uptoMs > nowMs + skewMs;
     if (state !== null && this.#options.replaces && (isFuture || !isSameZone(state.zone, schedule.zone))) {
       await this.#write(this.#stateWith({ ...state, uptoMs: Math.min(state.uptoMs, nowMs) }), []);
@@ -190,17 +200,17 @@ export class TickClaim implements GrantClaim {
     if (state !== null) this.#checkZone(state);
     if (isFuture) throw this.#futureError(state.uptoMs, nowMs);
     const facts = { progress: state, nowMs, holders: lock.holders, isFree: lock.isFree };
-    const decision = decideTick({ ...facts, calendar: schedule, waits, retriesMax, lateMsMax });
+    const decision = decideTick({ ...facts, ...this.#retryRules, waits });
     switch (decision.do) {
       case "wait":
         return "wait";
       case "leave":
-        throw this.#leaving(decision.isRunning, nowMs);
+        throw this.#leaving(decision, nowMs);
       case "claim":
         return await this.#claimRequests(decision, lock, nowMs);
       case "settle":
         await this.#write(
-          { ...(state as TickState), open: null, retry: null },
+          { ...(state as TickState), open: null, retry: decision.retry },
           this.#recordsOf(decision.settled, nowMs),
         );
         return "again";
@@ -224,7 +234,7 @@ export class TickClaim implements GrantClaim {
       const state = this.#read?.state;
       if (!state || state.open?.guid !== guid) return;
       const { tickMs, attempt } = state.open;
-      const requests = this.#requests({ ...state, open: null, retry: { tickMs, attempt } }, []);
+      const requests = this.#requests({ ...state, open: null, retry: { tickMs, attempt, fromMs: 0 } }, []);
       const writing = this.#zk.multi([{ type: "delete", path: holderPath, version: -1 }, ...requests]);
       if (await nullIfRefused(writing, "BADVERSION", "NONODE")) return;
     }
@@ -288,11 +298,12 @@ export class TickClaim implements GrantClaim {
     const claimed = this.#claimed;
     const state = this.#read?.state ?? null;
     if (claimed === null || state === null || state.open?.guid !== lease.holderId) return null;
-    if (end === null) return this.#requests({ ...state, open: null, retry: claimed.run }, []);
-    const { info, retriesMax } = this.#options;
+    const { run } = claimed;
+    if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);
     const result = end.result === "done" ? "done" : "failed";
-    const progress = progressAfterEnd(state, { run: claimed.run, guid: lease.holderId, result, retriesMax });
-    const { host, pid, user } = info;
+    const nowMs = this.#nowMs() ?? claimed.beganMs;
+    const progress = progressAfterEnd(state, { run, guid: lease.holderId, result, nowMs, rules: this.#retryRules });
+    const { host, pid, user } = this.#options.info;
     const record: HistoryRecord = {
       ...emptyRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
       ...{ attempt: claimed.run.attempt, host, pid, user, token: lease.fencingToken.toString() },
@@ -411,6 +422,7 @@ export class TickClaim implements GrantClaim {
       const ms = Number(stat.ctime);
       clock.noticeSuspend(); // later it would count as time that has passed since
       this.#serverTime = { guid, ms, atMs: clock.now() };
+      if (Math.abs(ms - wallMs()) <= skewMs) this.#options.serversClock?.learn(ms);
       // The node was created between the request and now, so that the difference is between these two.
       const [low, high] = [ms - wallMs(), ms - this.#queuedAtWallMs];
       const difference = low > 0 ? low : high < 0 ? high : 0;
@@ -447,37 +459,57 @@ export class TickClaim implements GrantClaim {
     );
   }
 
-  #leaving(isRunning: boolean, nowMs: number): Error {
+  get #retryRules(): RetryRules {
+    const { schedule, retriesMax, retryDelayMs = 0, lateMsMax } = this.#options;
+    return { calendar: schedule, retriesMax, retryDelayMs, lateMsMax };
+  }
+
+  /** Whether, before the tick that the call waits for, a further try of an earlier one can be claimed. */
+  async mayRetry(): Promise<boolean> {
+    const { retriesMax, root } = this.#options;
+    if (retriesMax === 0) return false;
+    await this.read();
+    const { open = null, retry = null } = this.#read?.state ?? {};
+    if (open === null) return retry !== null && retry.fromMs <= (this.#nowMs() ?? 0);
+    const grants = await childNames(this.#zk, lockPath(this.#name, root).holders);
+    return !grants.some((grant) => parseHolder(grant)?.guid === open.guid);
+  }
+
+  #leaving({ isRunning, againMs }: Extract<TickDecision, { readonly do: "leave" }>, nowMs: number): Error {
     const { schedule, skewMs, earlyMs = skewMs } = this.#options;
     const next = schedule.next(nowMs);
     const last = schedule.last(nowMs);
     const nearMs = last === null || next === null ? earlyMs : Math.min(earlyMs, (next - last) / 2);
-    if (next !== null && next - nowMs <= nearMs) return new TickIsNear(next - nowMs);
-    return this.#settledError(nowMs, isRunning);
+    if (next !== null && next - nowMs <= nearMs) return new TickIsNear(Math.min(next, againMs ?? next) - nowMs);
+    return this.#settledError(nowMs, { isRunning, againMs });
   }
 
-  #settledError(nowMs: number, isRunning: boolean): TickSettled {
+  #settledError(
+    nowMs: number,
+    { isRunning = false, againMs }: { readonly isRunning?: boolean; readonly againMs?: number | null },
+  ): TickSettled {
     const { schedule } = this.#options;
     const state = this.#read?.state ?? null;
     const last = schedule.last(nowMs);
     const next = schedule.next(nowMs);
     const isOpen = state !== null && (state.open !== null || state.retry !== null);
+    const when = { isOpen, againMs: againMs ?? state?.retry?.fromMs ?? null };
     const then = next === null ? "" : `; the next tick is ${this.#timeOf(next)}`;
     if (state === null || (last !== null && last > state.uptoMs)) {
       const which = last === null ? "there was no tick yet" : `the last tick, ${this.#timeOf(last)}, is over`;
-      return new TickSettled("TICK_NOT_DUE", `${this.#subject} is not due: ${which}${then}`, isOpen);
+      return new TickSettled("TICK_NOT_DUE", `${this.#subject} is not due: ${which}${then}`, when);
     }
     const upto = this.#timeOf(state.uptoMs);
     if (isRunning && state.open !== null) {
       const { host, pid } = state.open;
       const message = `${this.#subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`;
-      return new TickSettled("TICK_DONE_ELSEWHERE", message, isOpen);
+      return new TickSettled("TICK_DONE_ELSEWHERE", message, when);
     }
     const record = this.#read?.head.records.findLast(({ tickMs, untilMs }) =>
       tickMs !== null && untilMs !== null && tickMs <= state.uptoMs && state.uptoMs <= untilMs
     );
     const how = record === undefined ? "settled" : `${record.result}${record.host === "" ? "" : ` on ${record.host}`}`;
-    return new TickSettled("TICK_DONE_ELSEWHERE", `${this.#subject}: the tick ${upto} is ${how}${then}`, isOpen);
+    return new TickSettled("TICK_DONE_ELSEWHERE", `${this.#subject}: the tick ${upto} is ${how}${then}`, when);
   }
 
   #futureError(uptoMs: number, nowMs: number): BatonError {

@@ -10,6 +10,12 @@ export interface TickAttempt {
   readonly attempt: number;
 }
 
+/** A try that has not begun. */
+export interface NextAttempt extends TickAttempt {
+  /** It begins at this time at the earliest; 0: any call takes it. */
+  readonly fromMs: number;
+}
+
 /** A try that was claimed and whose end is not recorded. */
 export interface OpenAttempt extends TickAttempt {
   /** Id of its holder: its command may run as long as the lock has a grant with this id. */
@@ -24,7 +30,7 @@ export interface TickProgress {
   readonly uptoMs: number;
   readonly open: OpenAttempt | null;
   /** The next try of a tick that failed; its first try, if the call that had claimed it ended before it began. */
-  readonly retry: TickAttempt | null;
+  readonly retry: NextAttempt | null;
 }
 
 /** The times of a schedule; `Schedule` is one. */
@@ -37,8 +43,18 @@ export interface TickCalendar {
   count(fromMs: number, toMs: number): number;
 }
 
-export interface TickFacts {
+/** When a tick is tried again. */
+export interface RetryRules {
   readonly calendar: TickCalendar;
+  /** Maximum number of further tries of a tick. */
+  readonly retriesMax: number;
+  /** A further try waits for this time, in milliseconds. */
+  readonly retryDelayMs: number;
+  /** A tick may begin this long after its time, in milliseconds. */
+  readonly lateMsMax: number;
+}
+
+export interface TickFacts extends RetryRules {
   /** Null: the schedule was never used, or its node was cleared. Read before the lock. */
   readonly progress: TickProgress | null;
   readonly nowMs: number;
@@ -48,10 +64,6 @@ export interface TickFacts {
   readonly isFree: boolean;
   /** True: wait for a busy lock. False: a tick that finds it busy is skipped. */
   readonly waits: boolean;
-  /** Maximum number of further tries of a tick. */
-  readonly retriesMax: number;
-  /** A tick may begin this long after its time, in milliseconds. */
-  readonly lateMsMax: number;
 }
 
 /** Ticks that are settled together with a decision. */
@@ -61,8 +73,11 @@ export type SettledTicks =
   | { readonly result: "lost"; readonly run: OpenAttempt };
 
 export type TickDecision =
-  /** Nothing is due: every tick up to now is settled, or too late. `isRunning`: one of them still runs. */
-  | { readonly do: "leave"; readonly isRunning: boolean }
+  /**
+   * Nothing is due: every tick up to now is settled, or too late. `isRunning`: one of them still runs. `againMs`: one of them is tried
+   * again from this time on.
+   */
+  | { readonly do: "leave"; readonly isRunning: boolean; readonly againMs: number | null }
   | { readonly do: "wait" }
   /** Record that the tick is left out, because the lock is busy. */
   | { readonly do: "skip"; readonly uptoMs: number; readonly settled: readonly SettledTicks[] }
@@ -73,8 +88,8 @@ export type TickDecision =
     readonly uptoMs: number;
     readonly settled: readonly SettledTicks[];
   }
-  /** Record that a claimed try has ended without a record, or that a tick was given back and not run in time. */
-  | { readonly do: "settle"; readonly settled: readonly SettledTicks[] };
+  /** Record that a claimed try has ended without a record, or that a tick was given back and not run in time. `retry`: the next try. */
+  | { readonly do: "settle"; readonly settled: readonly SettledTicks[]; readonly retry: NextAttempt | null };
 
 export function decideTick(facts: TickFacts): TickDecision {
   const { progress, calendar, nowMs, isFree, waits, retriesMax, lateMsMax } = facts;
@@ -85,7 +100,8 @@ export function decideTick(facts: TickFacts): TickDecision {
   const missed = due === null || progress === null ? [] : missedTicks(calendar, uptoMs, due);
   if (!isFree) {
     if (due === null && facts.holders.length === 0 && (open ?? retry) !== null && retriesMax > 0) return { do: "wait" };
-    if (due === null) return { do: "leave", isRunning: open !== null && facts.holders.includes(open.guid) };
+    const isRunning = open !== null && facts.holders.includes(open.guid);
+    if (due === null) return { do: "leave", isRunning, againMs: null };
     // No grant, only contenders ahead: one of them takes the lock, or it becomes free. A skip would leave the tick out.
     if (waits || facts.holders.length === 0) return { do: "wait" };
     return { do: "skip", uptoMs: due, settled: [...missed, { result: "skipped", tickMs: due }] };
@@ -99,14 +115,34 @@ export function decideTick(facts: TickFacts): TickDecision {
   if (due !== null) {
     return { do: "claim", run: { tickMs: due, attempt: 1 }, uptoMs: due, settled: [...lost, ...unused, ...missed] };
   }
-  const again = open === null ? retry : { tickMs: open.tickMs, attempt: open.attempt + 1 };
+  const again = open === null ? retry : attemptAfter(open, nowMs, facts);
   // The servers' clock was set back since: neither another try nor the settlement may come before the tick.
-  if (again !== null && again.tickMs > nowMs) return { do: "leave", isRunning: false };
+  const isEarly = (open ?? retry ?? { tickMs: nowMs }).tickMs > nowMs;
+  if (isEarly) return { do: "leave", isRunning: false, againMs: null };
   if (again !== null && again.attempt <= retriesMax + 1 && isInTime(again.tickMs)) {
-    return { do: "claim", run: again, uptoMs: Math.max(uptoMs, again.tickMs), settled: lost };
+    const { fromMs, ...run } = again;
+    if (fromMs <= nowMs) return { do: "claim", run, uptoMs: Math.max(uptoMs, run.tickMs), settled: lost };
+    if (open === null) return { do: "leave", isRunning: false, againMs: fromMs };
+    return { do: "settle", settled: lost, retry: again };
   }
   const settled = [...lost, ...unused];
-  return settled.length > 0 ? { do: "settle", settled } : { do: "leave", isRunning: false };
+  if (settled.length > 0) return { do: "settle", settled, retry: null };
+  return { do: "leave", isRunning: false, againMs: null };
+}
+
+/**
+ * Returns the try after one that has ended without success; null: there is none. It waits, but begins before it would be too late, and
+ * so long before the next tick, which goes before it, that it may end by then.
+ */
+function attemptAfter(
+  { tickMs, attempt }: TickAttempt,
+  nowMs: number,
+  { calendar, retriesMax, retryDelayMs, lateMsMax }: RetryRules,
+): NextAttempt | null {
+  if (attempt > retriesMax) return null;
+  const toNextMs = (calendar.next(nowMs) ?? Infinity) - nowMs;
+  const waitMs = Math.min(retryDelayMs, 0.9 * (tickMs + lateMsMax - nowMs), 2 / 3 * toNextMs);
+  return { tickMs, attempt: attempt + 1, fromMs: waitMs > 0 ? nowMs + Math.floor(waitMs) : 0 };
 }
 
 /** The ticks between the last settled one and the one that is settled now: no host called in their time. They may be those of years. */
@@ -123,18 +159,18 @@ export type RunResult = "done" | "failed";
 /** Returns the progress after the record of an end. A skip may have moved `progress` since the claim, and stays. */
 export function progressAfterEnd(
   progress: TickProgress,
-  { run, guid, result, retriesMax }: {
+  { run, guid, result, nowMs, rules }: {
     readonly run: TickAttempt;
     readonly guid: string;
     readonly result: RunResult;
-    readonly retriesMax: number;
+    readonly nowMs: number;
+    readonly rules: RetryRules;
   },
 ): TickProgress {
   if (progress.open?.guid !== guid) return progress; // another call took it for lost
-  const mayRetry = result === "failed" && run.attempt <= retriesMax;
   return {
     uptoMs: progress.uptoMs,
     open: null,
-    retry: mayRetry ? { tickMs: run.tickMs, attempt: run.attempt + 1 } : null,
+    retry: result === "failed" ? attemptAfter(run, nowMs, rules) : null,
   };
 }

@@ -1,7 +1,7 @@
 /** The reasons why a call gets no tick, for the code that called. */
 import { BatonError } from "../../errors.ts";
 
-/** Thrown by a call that is a little early: the next tick begins after this time. */
+/** Thrown by a call that is a little early: the next tick, or a further try of the last one, begins after this time. */
 export class TickIsNear extends Error {
   readonly waitMs: number;
 
@@ -15,10 +15,17 @@ export class TickIsNear extends Error {
 export class TickSettled extends BatonError {
   /** A try runs, or failed and may be tried again: a later call may have to take it. */
   readonly isOpen: boolean;
+  /** The time of the servers from which on a try may begin; null: it is not known. */
+  readonly againMs: number | null;
 
-  constructor(code: "TICK_DONE_ELSEWHERE" | "TICK_NOT_DUE", message: string, isOpen: boolean) {
+  constructor(
+    code: "TICK_DONE_ELSEWHERE" | "TICK_NOT_DUE",
+    message: string,
+    { isOpen, againMs }: Pick<TickSettled, "isOpen" | "againMs">,
+  ) {
     super(code, message);
     this.isOpen = isOpen;
+    this.againMs = againMs;
   }
 }
 

@@ -3,7 +3,7 @@ import { BatonError } from "../../errors.ts";
 import { isInstant } from "../../support/instant.ts";
 import { demandFields, isJsonObject, type JsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
 import { encodeLockName, folderOf } from "../lock/lock_path.ts";
-import type { OpenAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
+import type { NextAttempt, OpenAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
 
 export interface TickState extends TickProgress {
   /** Canonical text. */
@@ -45,7 +45,7 @@ export function parseTickState(data: Uint8Array, path: string): TickState {
     zonePrint: stringOrEmpty(fields["zonePrint"]),
     uptoMs,
     open: open === null ? null : openOf(open) ?? throwing(refuse(`its open try is ${JSON.stringify(open)}`)),
-    retry: retry === null ? null : attemptOf(retry) ?? throwing(refuse(`its next try is ${JSON.stringify(retry)}`)),
+    retry: retry === null ? null : nextOf(retry) ?? throwing(refuse(`its next try is ${JSON.stringify(retry)}`)),
   };
 }
 
@@ -55,6 +55,13 @@ function attemptOf(value: unknown): TickAttempt | null {
   return isInstant(tickMs) && typeof attempt === "number" && Number.isSafeInteger(attempt) && attempt >= 1
     ? { tickMs, attempt }
     : null;
+}
+
+function nextOf(value: unknown): NextAttempt | null {
+  const run = attemptOf(value);
+  if (run === null || !isJsonObject(value)) return null;
+  const { fromMs } = value;
+  return { ...run, fromMs: isInstant(fromMs) ? fromMs : 0 };
 }
 
 function openOf(value: unknown): OpenAttempt | null {

@@ -15,6 +15,7 @@ export interface CronJobFacts {
   readonly scheduleId: string;
   readonly periodMs: number;
   readonly retriesMax: number;
+  readonly retryDelayMs: number;
   readonly overlap: "skip" | "wait";
   /** A tick, and a further try of it, may begin this long after its time. */
   readonly catchUpMs: number;

@@ -2,6 +2,7 @@
 import type { CronJob } from "../../../commands/cron/crontab.ts";
 import { type FollowContext, followSchedule } from "../../../commands/cron/follow_schedule.ts";
 import { JobSlots } from "../../../commands/cron/job_slots.ts";
+import { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
 import { unknownHolder } from "../../../src/coordination/holder_info.ts";
 import { historyLimitsDefault, historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
 import type { TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
@@ -57,10 +58,12 @@ interface Following {
 
 class SimCronHost extends RecipeClient {
   readonly #shared: CronWorld;
+  readonly #serversClock: ServersClock;
 
   constructor(process: SimProcess, shared: CronWorld) {
     super(process, shared);
     this.#shared = shared;
+    this.#serversClock = new ServersClock(process.clock, Date.now);
   }
 
   protected override get pausesMs(): readonly number[] {
@@ -133,6 +136,7 @@ class SimCronHost extends RecipeClient {
     const { settings } = this.#shared;
     const context = {
       ...{ zk, clock, onBreach() {}, place: { connect: {} }, slots: new JobSlots(settings.slots) },
+      serversClock: this.#serversClock,
       describe: () => ({ ...unknownHolder, host: name }),
       log: (_level: string, event: string, sentence: string) => {
         world.count(`mark service: ${event}`);
@@ -186,11 +190,11 @@ class SimCronHost extends RecipeClient {
 /** Two lines may have the same name. */
 const namesIn = ({ lines }: CronSettings): Set<string> => new Set(lines.map(({ name }) => name));
 
-function jobOf({ name, periodMs, written, overlap, catchUpMs, retriesMax }: CronLine): CronJob {
+function jobOf({ name, periodMs, written, overlap, catchUpMs, retriesMax, retryDelayMs }: CronLine): CronJob {
   return {
     ...{ line: 1, name, schedule: every(periodMs, written), command: "true", input: null, variables: new Map() },
     options: {
-      ...{ catchUpMs, retriesMax, overlap },
+      ...{ catchUpMs, retriesMax, retryDelayMs, overlap },
       ...{ maxHoldMs: undefined, historyKeep: undefined, historyMaxAge: undefined },
     },
   };

@@ -26,6 +26,7 @@ function drawOptions(chance: Chance): CronWorldOptions {
     written: writtenSchedules[index === 2 ? 1 : 0] ?? "",
     periodMs: index === 2 ? 2 * periodMs : periodMs,
     retriesMax: chance.oneOf([0, 0, 1, 2]),
+    retryDelayMs: periodMs * chance.oneOf([0, 0, 0.2, 20]),
     overlap: chance.oneOf(["skip", "skip", "wait"] as const),
     catchUpMs: chance.oneOf([periodMs, 4 * periodMs, 60_000]),
   }));

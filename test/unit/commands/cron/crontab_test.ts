@@ -50,6 +50,7 @@ CRON_TZ=
   expect(jobs[1]?.options).toEqual({
     catchUpMs: 21_600_000,
     retriesMax: 2,
+    retryDelayMs: 60_000,
     overlap: "wait",
     maxHoldMs: 5_400_000,
     ...noLimits,
@@ -57,10 +58,17 @@ CRON_TZ=
   expect(jobs[2]?.options).toEqual({
     catchUpMs: undefined,
     retriesMax: 0,
+    retryDelayMs: 60_000,
     overlap: "skip",
     maxHoldMs: undefined,
     ...noLimits,
   });
+});
+
+test("a further try waits for a minute, or for the time that is given", () => {
+  const delayOf = (options: string) =>
+    read(`#baton retry=1 catch-up=1h ${options}\n* * * * * x\n`).jobs[0]?.options.retryDelayMs;
+  expect(["", "retry-delay=10s", "retry-delay=0"].map(delayOf)).toEqual([60_000, 10_000, 0]);
 });
 
 test("limits of the history of a job are read; a limit that the history cannot have is a mistake", () => {
@@ -142,6 +150,9 @@ test("each mistake has its line and what was expected", () => {
     ["#baton hosts=db*\n@daily x", "1: the option hosts is unknown; expected one of name, catch-up"],
     ["#baton name=a name=b\n@daily x", "1: the option name is given twice"],
     ["#baton retry=1\n@daily x", "1: the option retry needs catch-up"],
+    ["#baton retry-delay=5m\n@daily x", "1: the option retry-delay needs retry"],
+    ["#baton retry=1 catch-up=5m retry-delay=5m\n@daily x", "1: the option retry-delay is not shorter than catch-up"],
+    ["#baton retry=1 catch-up=1h retry-delay=x\n@daily x", '1: the option retry-delay: "x" is not a duration'],
     ["#baton retry=0 catch-up=1h\n@daily x", '1: the option retry: "0" is not a whole number from 1 to 100'],
     ["#baton catch-up=40d\n@daily x", '1: the option catch-up: "40d" is not a duration of at most 720h'],
     ["#baton overlap=stop\n@daily x", '1: the option overlap: "stop" is not one of skip, wait'],

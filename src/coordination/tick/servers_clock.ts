@@ -1,0 +1,48 @@
+/** What a host knows of the servers' clock, so that it looks at ticks by that clock, however much its own one differs. */
+import type { Clock } from "../../support/clock.ts";
+
+/** The own clock was set, or has drifted by this much, since it was compared: what was known is forgotten. Milliseconds. */
+const setMsMin = 500;
+/** The servers are asked again after this time, because the clocks drift. Milliseconds. */
+const keptMs = 3_600_000;
+/** One of the schedules of a host asks, and the others wait this long for the answer. Milliseconds. */
+const askedMs = 10_000;
+
+export class ServersClock {
+  readonly #clock: Clock;
+  /** The wall clock of this host, in Unix milliseconds. */
+  readonly wallMs: () => number;
+  #known: { readonly aheadMs: number; readonly gapMs: number; readonly atMs: number } | null = null;
+  #askedAtMs = -Infinity;
+
+  constructor(clock: Clock, wallMs: () => number) {
+    this.#clock = clock;
+    this.wallMs = wallMs;
+  }
+
+  /** Returns the time of the servers in Unix milliseconds; that of this host while theirs is not known. */
+  nowMs(): number {
+    return this.wallMs() + (this.#current()?.aheadMs ?? 0);
+  }
+
+  /** The servers have told their time, which was `serversMs` a moment ago. */
+  learn(serversMs: number): void {
+    const [wallMs, atMs] = [this.wallMs(), this.#clock.now()];
+    this.#known = { aheadMs: serversMs - wallMs, gapMs: wallMs - atMs, atMs };
+  }
+
+  /** Returns true if the servers are to be asked, and the caller has to do it. */
+  takeQuestion(): boolean {
+    const [known, nowMs] = [this.#current(), this.#clock.now()];
+    if (known !== null && nowMs < known.atMs + keptMs) return false;
+    if (nowMs < this.#askedAtMs + askedMs) return false;
+    this.#askedAtMs = nowMs;
+    return true;
+  }
+
+  #current() {
+    const gapMs = this.wallMs() - this.#clock.now();
+    if (this.#known !== null && Math.abs(gapMs - this.#known.gapMs) > setMsMin) this.#known = null;
+    return this.#known;
+  }
+}
