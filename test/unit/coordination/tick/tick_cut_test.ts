@@ -25,6 +25,11 @@ const neverStopped = new AbortController().signal;
 
 class TickBench extends LockBench {
   async tick(zk: FakeZooKeeper, more: Partial<TickOptions> = {}, signal = neverStopped): Promise<TickLease> {
+    return await this.within(this.call(zk, more, signal), 70_000);
+  }
+
+  /** A call that goes on while the test turns the clock. */
+  async call(zk: FakeZooKeeper, more: Partial<TickOptions>, signal = neverStopped): Promise<TickLease> {
     const tick = {
       ...{
         schedule,
@@ -38,10 +43,7 @@ class TickBench extends LockBench {
       ...{ acl: openAcl, clock: this.clock, wallMs: () => 0, random: () => 0.5 },
       ...more,
     };
-    return await this.within(
-      acquireTick(zk, "demo", { clock: this.clock, tick, signal }),
-      70_000,
-    );
+    return await acquireTick(zk, "demo", { clock: this.clock, tick, signal });
   }
 
   async code(zk: FakeZooKeeper, more: Partial<TickOptions> = {}): Promise<string> {
@@ -117,6 +119,29 @@ test("that finds the lock held, and leaves the tick out", async () => {
     await bench.expectHistory("skipped 0");
     return zk.sent.length;
   });
+});
+
+test("that waits for the next tick runs a further try of the last one, which fails or whose host dies meanwhile", async () => {
+  for (const isKilled of [false, true]) {
+    const bench = new TickBench();
+    bench.tree.wallMs = () => bench.clock.now();
+    const more = { skewMs: 60_000, retriesMax: 1, wallMs: () => bench.clock.now() };
+    const [running, waiting, third] = [bench.client(), bench.client(), bench.client()];
+    const held = await bench.tick(running, more);
+    for (const { session } of [running, waiting, third]) session.renew(2 * dayMs);
+    await bench.clock.advance(dayMs - 40_000 - bench.clock.now());
+    const again = bench.call(waiting, more);
+    const other = bench.call(third, { ...more, retriesMax: 0 });
+    await bench.clock.advance(5000);
+    if (isKilled) running.expire();
+    else await bench.end(held, failed);
+    const { run, end } = await bench.within(again);
+    expect(run).toEqual({ tickMs: 0, attempt: 2 });
+    expect(bench.clock.now()).toBeLessThan(dayMs - 30_000);
+    expect(await bench.within(end(done))).toBeNull();
+    expect((await bench.within(other, 60_000)).run).toEqual({ tickMs: dayMs, attempt: 1 });
+    expect(bench.clock.now()).toBeWithin(dayMs, dayMs + 200);
+  }
 });
 
 test("that is a little early waits for its tick; servers whose clock stands still are not waited for without end", async () => {
