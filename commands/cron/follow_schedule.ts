@@ -57,6 +57,15 @@ export async function followSchedule(job: CronJob, context: FollowContext, signa
   }
 }
 
+/** Returns how long after a tick it is the turn of a host to look at it, in milliseconds. */
+export function turnOf(
+  host: string,
+  { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
+): number {
+  const digest = createHash("sha256").update(`${host} ${name} ${tickMs}`).digest();
+  return Math.floor(digest.readUInt32BE(0) / 2 ** 32 * splayMs);
+}
+
 class ScheduleFollower {
   readonly #job: CronJob;
   readonly #context: FollowContext;
@@ -152,8 +161,7 @@ class ScheduleFollower {
   /** Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others only read. */
   #startOf(tickMs: number): number {
     const { splay } = this.#context.values;
-    const digest = createHash("sha256").update(`${this.#host} ${this.#job.name} ${tickMs}`).digest();
-    return tickMs + Math.floor(digest.readUInt32BE(0) / 2 ** 32 * splay);
+    return tickMs + turnOf(this.#host, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
   /** `isDue`: a tick has come, as far as this host knows the servers' clock. */

@@ -67,7 +67,7 @@ export const cronMutants: readonly Mutant[] = [
     world: "cron",
     changes: [{
       file: claim,
-      from: "if (end === null) return this.#requests({ ...state, open: null, retry: claimed.run }, []);",
+      from: "if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);",
       to: "if (end === null) return this.#requests({ ...state, open: null, retry: null }, []);",
     }],
     kinds: ["ticks"],
@@ -79,11 +79,36 @@ export const cronMutants: readonly Mutant[] = [
     world: "cron",
     changes: [{
       file: decision,
-      from: "    retry: mayRetry ? { tickMs: run.tickMs, attempt: run.attempt + 1 } : null,",
-      to: "    retry: mayRetry && run.attempt > retriesMax ? { tickMs: run.tickMs, attempt: run.attempt + 1 } : null,",
+      from: '    retry: result === "failed" ? attemptAfter(run, nowMs, rules) : null,',
+      to: "    retry: null,",
     }],
     kinds: ["not tried again"],
     from: 33,
+    seeds: 60,
+  },
+  {
+    name: "a further try does not wait",
+    world: "cron",
+    changes: [{
+      file: decision,
+      from: "fromMs: waitMs > 0 ? nowMs + Math.floor(waitMs) : 0 };",
+      to: "fromMs: 0 };",
+    }],
+    kinds: ["tried again too early"],
+    seeds: 60,
+  },
+  {
+    name: "a host looks at ticks by its own clock, and waits for the servers' with its request",
+    world: "cron",
+    changes: [
+      {
+        file: "src/coordination/tick/servers_clock.ts",
+        from: "return this.wallMs() + (this.#current()?.aheadMs ?? 0);",
+        to: "return this.wallMs();",
+      },
+      { file: follow, from: "leavesEarly: true", to: "leavesEarly: false" },
+    ],
+    kinds: ["before its turn", "ticks"],
     seeds: 60,
   },
   {

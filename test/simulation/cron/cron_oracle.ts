@@ -24,7 +24,23 @@ export interface CronJobFacts {
 /** The longest time from the end of a try that failed to the next one, when there are no faults, in milliseconds. */
 const againMsMax = 2000;
 
-type OpenMark = { -readonly [Key in keyof TickMark]: TickMark[Key] };
+/** How much before its turn a host may seem to look. */
+const turnEarlyMs = 20;
+/** How much earlier than its time a further try may seem to begin. */
+const againEarlyMs = 200;
+
+type OpenMark = { -readonly [Key in keyof TickMark]: TickMark[Key] } & {
+  /** The servers' clock, as its host knew it when it claimed the tick. */
+  readonly claimedMs: number;
+  /** The begin of the session of its host. */
+  readonly sessionFromMs: number;
+};
+
+interface CalmTime {
+  readonly fromMs: number;
+  readonly untilMs: number;
+  readonly clockSpread: number;
+}
 
 /** A job that runs. */
 export interface RunningJob {
@@ -39,6 +55,8 @@ interface Seen {
   readonly resets: { readonly fromMs: number; readonly toMs: number }[];
   /** The mark of the schedule when it was registered; null: it is not yet. */
   registeredMs: number | null;
+  /** The servers' clock of the last claim. */
+  claimedMs: number;
 }
 
 export class CronOracle implements TreeObserver {
@@ -50,7 +68,14 @@ export class CronOracle implements TreeObserver {
   constructor(world: SimWorld, tree: StoredTree, jobs: readonly CronJobFacts[], sessionTimeoutMs: number) {
     this.#world = world;
     this.#locks = new LockOracle(world, tree, { isEager: false, sessionTimeoutMs });
-    this.#jobs = jobs.map((facts) => ({ facts, marks: [], records: new Map(), resets: [], registeredMs: null }));
+    this.#jobs = jobs.map((facts) => ({
+      facts,
+      marks: [],
+      records: new Map(),
+      resets: [],
+      registeredMs: null,
+      claimedMs: 0,
+    }));
     tree.observers.push(this);
   }
 
@@ -59,7 +84,10 @@ export class CronOracle implements TreeObserver {
     return this.#locks.holder;
   }
 
-  /** `serversMs`: the servers' clock at the latest that a host can take it for; null: it was set a short time ago. */
+  /**
+   * `latestMs`: the servers' clock at the latest that a host can take it for; null: it was set a short time ago. `sessionFromMs`: the
+   * begin of the session of this host.
+   */
   began(
     process: SimProcess,
     { name, schedule }: { readonly name: string; readonly schedule: { readonly id: string } },
@@ -67,20 +95,22 @@ export class CronOracle implements TreeObserver {
       lease,
       run,
     }: TickLease,
-    serversMs: number | null,
+    { latestMs, sessionFromMs }: { readonly latestMs: number | null; readonly sessionFromMs: number },
   ): RunningJob {
     const { nowMs } = this.#world;
-    if (serversMs !== null && serversMs < run.tickMs) {
-      this.#world.fail("too early", `${process.name}: ${name}, ${run.tickMs} at ${serversMs}`);
+    if (latestMs !== null && latestMs < run.tickMs) {
+      this.#world.fail("too early", `${process.name}: ${name}, ${run.tickMs} at ${latestMs}`);
     }
     // The command of a process that stands still is dead at the end of its lease: its guard has killed it.
     for (const { mark, used } of this.#running) {
       if (used.lease.path === lease.path && mark.endedMs === null && !used.lease.isHeld()) mark.endedMs = nowMs;
     }
+    const job = this.#jobOf(name, schedule.id);
     const mark: OpenMark = {
       ...{ tickMs: run.tickMs, attempt: run.attempt, host: process.name, beganMs: nowMs, endedMs: null, result: null },
+      ...{ claimedMs: job.claimedMs, sessionFromMs },
     };
-    this.#jobOf(name, schedule.id).marks.push(mark);
+    job.marks.push(mark);
     const running = { mark, used: this.#locks.began(process, lease) };
     this.#running.add(running);
     return running;
@@ -126,6 +156,7 @@ export class CronOracle implements TreeObserver {
     const { uptoMs, open } = parseTickState(after.data ?? new Uint8Array(), nameOf(after.path));
     if (before === undefined) job.registeredMs ??= uptoMs;
     if (open === null) return;
+    job.claimedMs = open.beganMs;
     const lateMs = open.beganMs - open.tickMs;
     if (lateMs <= job.facts.catchUpMs) return;
     this.#world.fail(
@@ -138,9 +169,14 @@ export class CronOracle implements TreeObserver {
 
   /**
    * Every tick up to this time of the servers must be accounted for. `calm`: the time, in true time, in which there were no faults, and
-   * hosts that followed the schedules; null: jobs had to wait for each other's slots.
+   * hosts that followed the schedules; null: jobs had to wait for each other's slots. `clockSpread`: the difference of clock rates.
+   * `turnOf`: how long after a tick it is the turn of a host.
    */
-  judge(untilMs: number, calm: { readonly fromMs: number; readonly untilMs: number } | null): void {
+  judge(
+    untilMs: number,
+    calm: CalmTime | null,
+    turnOf: (host: string, tick: { readonly name: string; readonly tickMs: number }) => number,
+  ): void {
     for (const { facts, marks, records, resets, registeredMs } of this.#jobs) {
       const { name, periodMs, retriesMax } = facts;
       if (registeredMs === null) {
@@ -154,24 +190,52 @@ export class CronOracle implements TreeObserver {
       if (failure !== undefined) this.#world.fail("ticks", `${name}: ${failure}`);
       // A further try finds the lock busy while another schedule of the same name has it, and is looked at again later.
       const isAlone = this.#jobs.filter(({ facts: other }) => other.name === name).length === 1;
+      if (calm !== null && calm.clockSpread === 0 && retriesMax === 0) {
+        this.#judgeTurns(marks.filter(({ beganMs }) => beganMs >= calm.fromMs), facts, turnOf);
+      }
       if (isAlone && calm !== null) {
-        this.#judgeFurtherTries(marks.filter(({ beganMs }) => beganMs >= calm.fromMs), facts, calm.untilMs);
+        this.#judgeFurtherTries(marks.filter(({ beganMs }) => beganMs >= calm.fromMs), facts, calm);
       }
     }
   }
 
-  /** A try that fails is followed by another one, unless it was the last one, or too late, or the next tick came before it. */
+  /** Hosts take ticks one after the other, by the servers' clock; but the first look of a session takes what is due. */
+  #judgeTurns(
+    marks: readonly OpenMark[],
+    { name, periodMs }: CronJobFacts,
+    turnOf: (host: string, tick: { readonly name: string; readonly tickMs: number }) => number,
+  ): void {
+    for (const { host, tickMs, beganMs, claimedMs, sessionFromMs } of marks) {
+      if (beganMs < sessionFromMs + 2 * periodMs) continue;
+      this.#world.count("mark tick taken in its turn");
+      const earlyMs = tickMs + turnOf(host, { name, tickMs }) - claimedMs;
+      if (earlyMs > turnEarlyMs) {
+        this.#world.fail("before its turn", `${host}: ${name}, tick ${tickMs}, ${earlyMs} ms before`);
+      }
+    }
+  }
+
+  /** A try that fails is followed by another one after its delay, unless it was the last one, or too late, or the next tick came before it. */
   #judgeFurtherTries(
     marks: readonly OpenMark[],
-    { name, retriesMax, catchUpMs }: CronJobFacts,
-    untilMs: number,
+    { name, periodMs, retriesMax, retryDelayMs, catchUpMs }: CronJobFacts,
+    { untilMs, clockSpread }: CalmTime,
   ): void {
     if (catchUpMs < 60_000) return; // a tick may be too late by then
-    for (const [at, { result, attempt, tickMs, endedMs }] of marks.entries()) {
+    for (const [at, { result, attempt, tickMs, claimedMs, beganMs, endedMs }] of marks.entries()) {
       if (result !== "failed" || attempt > retriesMax || endedMs === null) continue;
+      const endedServersMs = claimedMs + endedMs - beganMs;
+      const toNextMs = periodMs - endedServersMs % periodMs;
+      const delayMs = Math.min(retryDelayMs, toNextMs * 2 / 3, 0.9 * (tickMs + catchUpMs - endedServersMs));
       const next = marks[at + 1];
-      if (next?.tickMs === tickMs) this.#world.count("mark tick tried again in time");
-      else if (Math.min(next?.beganMs ?? Infinity, untilMs) - endedMs > againMsMax) {
+      if (next?.tickMs === tickMs) {
+        this.#world.count("mark tick tried again in time");
+        const afterMs = next.beganMs - endedMs;
+        // The host that ends a try extrapolates the servers' clock from its claim.
+        if (afterMs >= delayMs - againEarlyMs - 4 * clockSpread * periodMs) continue;
+        const what = `${name}, tick ${tickMs}: ${afterMs} ms after try ${attempt}, not ${delayMs}`;
+        this.#world.fail("tried again too early", what);
+      } else if (Math.min(next?.beganMs ?? Infinity, untilMs) - endedMs > againMsMax + delayMs) {
         this.#world.fail("not tried again", `${name}, tick ${tickMs}, whose try ${attempt} failed at ${endedMs}`);
       }
     }

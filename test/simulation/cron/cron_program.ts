@@ -59,6 +59,7 @@ interface Following {
 class SimCronHost extends RecipeClient {
   readonly #shared: CronWorld;
   readonly #serversClock: ServersClock;
+  #sessionFromMs = 0;
 
   constructor(process: SimProcess, shared: CronWorld) {
     super(process, shared);
@@ -75,6 +76,7 @@ class SimCronHost extends RecipeClient {
     const { chance, process: { clock, world, name } } = this;
     const { settings, isQuiet } = this.#shared;
     await this.#setBack(zk);
+    this.#sessionFromMs = world.nowMs;
     const wasQuiet = isQuiet();
     const stop = new AbortController();
     const stopJobs = new AbortController();
@@ -157,7 +159,8 @@ class SimCronHost extends RecipeClient {
     const { chance, process } = this;
     const { clock, world } = process;
     if (!tick.lease.isHeld()) return false;
-    const running = oracle.began(process, job, tick, latestServersMs());
+    const times = { latestMs: latestServersMs(), sessionFromMs: this.#sessionFromMs };
+    const running = oracle.began(process, job, tick, times);
     world.count("runs of ticks");
     world.log(() => `${process.name} runs ${job.name}, tick ${tick.run.tickMs}, try ${tick.run.attempt}`);
     const endMs = clock.now() + (isQuiet() ? 50 : settings.jobMsMax) * chance.next();

@@ -1,4 +1,5 @@
 /** Hosts with `baton cron` and one crontab, at one keeper, under faults and with clocks that are wrong; and a quiet end with right clocks. */
+import { turnOf } from "../../../commands/cron/follow_schedule.ts";
 import { scheduleId } from "../../../src/schedule/schedule_text.ts";
 import type { Fault } from "../fault_plan.ts";
 import { atCommits, drawPlan, recipeMarks, RecipeWorld, type RecipeWorldOptions } from "../recipe_world.ts";
@@ -91,9 +92,12 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
     holder: () => oracle.holder,
     servedWithinMs: followMs - options.quietMs + 3 * options.sessionTimeoutMs + 20_000,
     atServed: () => {
-      const calm = { fromMs: options.quietMs + 2 * options.sessionTimeoutMs + pauseMsMax, untilMs: followMs };
+      const fromMs = options.quietMs + 2 * options.sessionTimeoutMs + pauseMsMax;
+      const calm = { fromMs, untilMs: followMs, clockSpread: options.clockSpread };
       const servedMs = (servers()?.wallMs() ?? 0) - (world.nowMs - options.quietMs) + longestMs;
-      oracle.judge(servedMs, options.slots < lines.length ? null : calm);
+      const turn = (host: string, tick: { readonly name: string; readonly tickMs: number }) =>
+        turnOf(host, { ...tick, splayMs: options.splayMs });
+      oracle.judge(servedMs, options.slots < lines.length ? null : calm, turn);
     },
     untilMs,
   });
