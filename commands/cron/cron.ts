@@ -22,8 +22,9 @@ export const cronCommand = defineCommand({
     "FILE is a crontab as in crontab(5): five fields or a macro such as @daily, and a command for the shell; NAME=value lines, of which " +
     "CRON_TZ is the time zone of the lines below it; % as there. It has no user column: all jobs run as the user of the service. A comment " +
     "that begins with #baton has the options of the job after it: name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, " +
-    "max-hold=DURATION, with the meanings that they have for baton lock. Each job is a lock of its name, or of the name of the file, the " +
-    "schedule's id, and an id of the command where several lines have that schedule. Jobs with the same name never run at the same time. docs/schedules.md has more.",
+    "max-hold=DURATION, with the meanings that they have for baton lock, and retry-delay=DURATION (1m), for which a further try waits. Each " +
+    "job is a lock of its name, or of the name of the file, the schedule's id, and an id of the command where several lines have that " +
+    "schedule. Jobs with the same name never run at the same time. docs/schedules.md has more.",
     "The service writes one line for each start and end on stderr, and the output of a job as NAME[PID]: LINE. HUP reads the file again; " +
     "if it has mistakes, the jobs stay as they are. The first TERM or INT takes no further ticks and waits for running jobs up to --drain.",
     "check prints all mistakes with their lines, and exits with 78 if there are any. next prints the next ticks, by the rules of cron(8) for " +

@@ -26,10 +26,11 @@ function printOfYear(zone: string, year: number): string {
   const key = `${year} ${zone}`;
   const before = known.get(key);
   if (before !== undefined) return before;
-  const civil = civilTimesOf(zone);
   const hash = createHash("sha256");
-  for (let at = Date.UTC(year, 0, 1); at < Date.UTC(year + years, 0, 1); at += dayMs) {
-    hash.update(`${civil.at(at) - at} `);
+  const toMs = Date.UTC(year + years, 0, 1);
+  let at = Date.UTC(year, 0, 1);
+  for (const era of civilTimesOf(zone).eras(at, toMs)) {
+    for (; at < Math.min(era.toMs, toMs); at += dayMs) hash.update(`${era.offset} `);
   }
   const print = `${year}:${hash.digest("hex").slice(0, 12)}`;
   known.set(key, print);
