@@ -235,6 +235,32 @@ for (const kind of backends) {
       expect(await crew.history(zk)).toEqual(["done 0 x1 #1", "missed -4 x4 #0", "done 0 x1 #1"]);
     }, 20_000);
 
+    test(
+      "a tick of each minute whose schedule was used last six years ago is run, and the others are counted",
+      async () => {
+        await using crew = new TickCrew(backend.servers);
+        const zk = await crew.client();
+        const schedule = new Schedule("* * * * *", "Europe/Berlin");
+        await (await crew.tick(zk, { schedule })).end(done);
+        const state = parseTickState((await zk.getData(crew.path(schedule))).data, "");
+        const uptoMs = schedule.last(Date.now() - 6 * 365 * dayMs) ?? 0;
+        await zk.setData(crew.path(schedule), formatTickState({ ...state, uptoMs }), -1);
+        const { run, end } = await crew.tick(zk, { schedule });
+        expect(Date.now() - run.tickMs).toBeWithin(0, 2 * 60_000);
+        await end(done);
+        const records = await readHistory(zk, historyPath("backup", { root: crew.root }));
+        const missed = records.find(({ result }) => result === "missed");
+        const tickBefore = run.tickMs - 60_000;
+        expect(missed).toMatchObject({
+          tickMs: uptoMs + 60_000,
+          untilMs: tickBefore,
+          count: schedule.count(uptoMs, tickBefore),
+        });
+        expect(missed?.count).toBeWithin(6 * 365 * 1440 - 61, 6 * 365 * 1440 + 61);
+      },
+      20_000,
+    );
+
     test("what is not due is not run: before the first tick, and after the limit", async () => {
       await using crew = new TickCrew(backend.servers);
       const zk = await crew.client();

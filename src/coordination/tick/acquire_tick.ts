@@ -79,7 +79,7 @@ async function waitForTick(
     const leftMs = untilMs - clock.now();
     await sleep(clock, Math.min(leftMs, lookMs), signal);
     if (leftMs <= lookMs) return true;
-    // Without a server nothing is known; the call finds out at its tick.
+    // While no server responds the call only waits for its tick.
     if (await abortable(claim.mayRetry(), signal).catch(() => false)) return false;
   }
 }

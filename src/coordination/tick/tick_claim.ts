@@ -29,9 +29,8 @@ import { clearSometimes } from "../history/clear_history.ts";
 import { schedulesCleaner } from "./clear_old_ticks.ts";
 import {
   decideTick,
+  type FurtherTries,
   progressAfterEnd,
-  type RetryRules,
-  type SettledTicks,
   type TickAttempt,
   type TickCalendar,
   type TickDecision,
@@ -48,9 +47,10 @@ import {
   noHistory,
   readHead,
 } from "../history/history_log.ts";
-import { emptyRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
+import { emptyRecord, type HistoryRecord, type RecordedEnd } from "../history/history_record.ts";
 import type { ServersClock } from "./servers_clock.ts";
-import { TickFoundBusy, TickIsNear, TickSettled } from "./tick_errors.ts";
+import { settledError, TickFoundBusy, TickIsNear, type TickSettled, timeOf } from "./tick_errors.ts";
+import { settledRecords } from "./tick_records.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
 /** `Schedule` is one. */
@@ -88,7 +88,7 @@ export interface TickOptions {
   readonly clock: Clock;
   /** The wall clock of this host, in Unix milliseconds. */
   readonly wallMs: () => number;
-  /** What this host knows of the servers' clock; each call that asks them updates it. */
+  /** The servers' clock as this host knows it; each call that asks them updates it. */
   readonly serversClock?: ServersClock;
   /** Returns a number below 1. */
   readonly random: () => number;
@@ -200,7 +200,7 @@ export class TickClaim implements GrantClaim {
     if (state !== null) this.#checkZone(state);
     if (isFuture) throw this.#futureError(state.uptoMs, nowMs);
     const facts = { progress: state, nowMs, holders: lock.holders, isFree: lock.isFree };
-    const decision = decideTick({ ...facts, ...this.#retryRules, waits });
+    const decision = decideTick({ ...facts, ...this.#furtherTries, waits });
     switch (decision.do) {
       case "wait":
         return "wait";
@@ -211,7 +211,7 @@ export class TickClaim implements GrantClaim {
       case "settle":
         await this.#write(
           { ...(state as TickState), open: null, retry: decision.retry },
-          this.#recordsOf(decision.settled, nowMs),
+          settledRecords(decision.settled, { id: schedule.id, nowMs }),
         );
         return "again";
       case "skip":
@@ -302,7 +302,7 @@ export class TickClaim implements GrantClaim {
     if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);
     const result = end.result === "done" ? "done" : "failed";
     const nowMs = this.#nowMs() ?? claimed.beganMs;
-    const progress = progressAfterEnd(state, { run, guid: lease.holderId, result, nowMs, rules: this.#retryRules });
+    const progress = progressAfterEnd(state, { run, guid: lease.holderId, result, nowMs, rules: this.#furtherTries });
     const { host, pid, user } = this.#options.info;
     const record: HistoryRecord = {
       ...emptyRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
@@ -319,12 +319,12 @@ export class TickClaim implements GrantClaim {
     { guid }: ClaimedLock,
     nowMs: number,
   ): Promise<MultiRequest[]> {
-    const { info: { host, pid }, schedule: { zone } } = this.#options;
+    const { info: { host, pid }, schedule: { id, zone } } = this.#options;
     await this.#createMissingParents();
     this.#claimed = { run, beganMs: nowMs };
     const open = { ...run, guid, host, pid, beganMs: nowMs };
     const state = { ...this.#stateWith({ uptoMs, open, retry: null }), zonePrint: zonePrint(zone, nowMs) };
-    return this.#requests(state, this.#recordsOf(settled, nowMs));
+    return this.#requests(state, settledRecords(settled, { id, nowMs }));
   }
 
   async #skip(
@@ -335,10 +335,13 @@ export class TickClaim implements GrantClaim {
     const running = open !== null && lock.holders.includes(open.guid) ? open : null;
     const why = running === null
       ? "the lock was busy"
-      : `the tick of ${this.#timeOf(running.tickMs)} still ran on ${running.host}`;
-    const isDone = await this.#write(this.#stateWith({ uptoMs, open, retry }), this.#recordsOf(settled, uptoMs, why));
+      : `the tick of ${timeOf(running.tickMs)} still ran on ${running.host}`;
+    const isDone = await this.#write(
+      this.#stateWith({ uptoMs, open, retry }),
+      settledRecords(settled, { id: this.#options.schedule.id, nowMs: uptoMs, why }),
+    );
     if (!isDone) return "again";
-    if (running === null) throw new TickFoundBusy(this.#timeOf(uptoMs));
+    if (running === null) throw new TickFoundBusy(timeOf(uptoMs));
     throw new BatonError("TICK_SKIPPED", `${this.#subject} is skipped: ${why}`);
   }
 
@@ -396,20 +399,6 @@ export class TickClaim implements GrantClaim {
     };
   }
 
-  #recordsOf(settled: readonly SettledTicks[], nowMs: number, why = ""): HistoryRecord[] {
-    const { id } = this.#options.schedule;
-    return settled.map((one) => {
-      if (one.result === "lost") {
-        const { tickMs, attempt, host, pid, beganMs } = one.run;
-        return { ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy };
-      }
-      const record = emptyRecord(one.result, id, one.tickMs);
-      if (one.result === "skipped") return { ...record, why };
-      const { untilMs, count } = one;
-      return { ...record, untilMs, count, why: `no host took it before ${this.#timeOf(nowMs)}` };
-    });
-  }
-
   /**
    * Returns the time of the servers, which is never ahead of it: the time of the own node, and what has passed since it was
    * known. Null: the node is gone. Throws CLOCK_DISAGREES.
@@ -459,7 +448,7 @@ export class TickClaim implements GrantClaim {
     );
   }
 
-  get #retryRules(): RetryRules {
+  get #furtherTries(): FurtherTries {
     const { schedule, retriesMax, retryDelayMs = 0, lateMsMax } = this.#options;
     return { calendar: schedule, retriesMax, retryDelayMs, lateMsMax };
   }
@@ -484,49 +473,26 @@ export class TickClaim implements GrantClaim {
     return this.#settledError(nowMs, { isRunning, againMs });
   }
 
-  #settledError(
-    nowMs: number,
-    { isRunning = false, againMs }: { readonly isRunning?: boolean; readonly againMs?: number | null },
-  ): TickSettled {
-    const { schedule } = this.#options;
-    const state = this.#read?.state ?? null;
-    const last = schedule.last(nowMs);
-    const next = schedule.next(nowMs);
-    const isOpen = state !== null && (state.open !== null || state.retry !== null);
-    const when = { isOpen, againMs: againMs ?? state?.retry?.fromMs ?? null };
-    const then = next === null ? "" : `; the next tick is ${this.#timeOf(next)}`;
-    if (state === null || (last !== null && last > state.uptoMs)) {
-      const which = last === null ? "there was no tick yet" : `the last tick, ${this.#timeOf(last)}, is over`;
-      return new TickSettled("TICK_NOT_DUE", `${this.#subject} is not due: ${which}${then}`, when);
-    }
-    const upto = this.#timeOf(state.uptoMs);
-    if (isRunning && state.open !== null) {
-      const { host, pid } = state.open;
-      const message = `${this.#subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`;
-      return new TickSettled("TICK_DONE_ELSEWHERE", message, when);
-    }
-    const record = this.#read?.head.records.findLast(({ tickMs, untilMs }) =>
-      tickMs !== null && untilMs !== null && tickMs <= state.uptoMs && state.uptoMs <= untilMs
-    );
-    const how = record === undefined ? "settled" : `${record.result}${record.host === "" ? "" : ` on ${record.host}`}`;
-    return new TickSettled("TICK_DONE_ELSEWHERE", `${this.#subject}: the tick ${upto} is ${how}${then}`, when);
+  #settledError(nowMs: number, more: { readonly isRunning?: boolean; readonly againMs?: number | null }): TickSettled {
+    const { state = null, head = noHistory } = this.#read ?? {};
+    return settledError(this.#subject, {
+      calendar: this.#options.schedule,
+      state,
+      records: head.records,
+      nowMs,
+      ...more,
+    });
   }
 
   #futureError(uptoMs: number, nowMs: number): BatonError {
     return new BatonError(
       "CONFIG",
-      `${this.#subject} is settled up to ${this.#timeOf(uptoMs)}, but the servers' clock says ${
-        this.#timeOf(nowMs)
-      }: ` +
+      `${this.#subject} is settled up to ${timeOf(uptoMs)}, but the servers' clock says ${timeOf(nowMs)}: ` +
         `the clocks were wrong. If they are right now, use baton cron reset NAME once`,
     );
   }
 
   get #subject(): string {
     return `Schedule "${this.#options.schedule.text}" of lock "${this.#name}"`;
-  }
-
-  #timeOf(ms: number): string {
-    return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
   }
 }

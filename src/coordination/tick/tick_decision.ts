@@ -12,7 +12,7 @@ export interface TickAttempt {
 
 /** A try that has not begun. */
 export interface NextAttempt extends TickAttempt {
-  /** It begins at this time at the earliest; 0: any call takes it. */
+  /** The earliest time of its begin; 0: any call takes it. */
   readonly fromMs: number;
 }
 
@@ -43,8 +43,8 @@ export interface TickCalendar {
   count(fromMs: number, toMs: number): number;
 }
 
-/** When a tick is tried again. */
-export interface RetryRules {
+/** The rules for further tries of a tick. */
+export interface FurtherTries {
   readonly calendar: TickCalendar;
   /** Maximum number of further tries of a tick. */
   readonly retriesMax: number;
@@ -54,7 +54,7 @@ export interface RetryRules {
   readonly lateMsMax: number;
 }
 
-export interface TickFacts extends RetryRules {
+export interface TickFacts extends FurtherTries {
   /** Null: the schedule was never used, or its node was cleared. Read before the lock. */
   readonly progress: TickProgress | null;
   readonly nowMs: number;
@@ -132,12 +132,12 @@ export function decideTick(facts: TickFacts): TickDecision {
 
 /**
  * Returns the try after one that has ended without success; null: there is none. It waits, but begins before it would be too late, and
- * so long before the next tick, which goes before it, that it may end by then.
+ * leaves a part of the time to the next tick, which goes before it.
  */
 function attemptAfter(
   { tickMs, attempt }: TickAttempt,
   nowMs: number,
-  { calendar, retriesMax, retryDelayMs, lateMsMax }: RetryRules,
+  { calendar, retriesMax, retryDelayMs, lateMsMax }: FurtherTries,
 ): NextAttempt | null {
   if (attempt > retriesMax) return null;
   const toNextMs = (calendar.next(nowMs) ?? Infinity) - nowMs;
@@ -164,7 +164,7 @@ export function progressAfterEnd(
     readonly guid: string;
     readonly result: RunResult;
     readonly nowMs: number;
-    readonly rules: RetryRules;
+    readonly rules: FurtherTries;
   },
 ): TickProgress {
   if (progress.open?.guid !== guid) return progress; // another call took it for lost

@@ -1,5 +1,7 @@
 /** The reasons why a call gets no tick, for the code that called. */
 import { BatonError } from "../../errors.ts";
+import type { HistoryRecord } from "../history/history_record.ts";
+import type { TickCalendar, TickProgress } from "./tick_decision.ts";
 
 /** Thrown by a call that is a little early: the next tick, or a further try of the last one, begins after this time. */
 export class TickIsNear extends Error {
@@ -37,4 +39,42 @@ export class TickFoundBusy extends Error {
     super(`The tick ${tick} is skipped: the lock is busy`);
     this.tick = tick;
   }
+}
+
+/** Returns the time of a tick, in UTC and without seconds. */
+export function timeOf(ms: number): string {
+  return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
+}
+
+/** Says that nothing is due now, and what became of the last tick. `subject`: the schedule and its lock. */
+export function settledError(
+  subject: string,
+  { calendar, state, records, nowMs, isRunning = false, againMs }: {
+    readonly calendar: TickCalendar;
+    readonly state: TickProgress | null;
+    readonly records: readonly HistoryRecord[];
+    readonly nowMs: number;
+    readonly isRunning?: boolean;
+    readonly againMs?: number | null;
+  },
+): TickSettled {
+  const [last, next] = [calendar.last(nowMs), calendar.next(nowMs)];
+  const isOpen = state !== null && (state.open !== null || state.retry !== null);
+  const when = { isOpen, againMs: againMs ?? state?.retry?.fromMs ?? null };
+  const then = next === null ? "" : `; the next tick is ${timeOf(next)}`;
+  if (state === null || (last !== null && last > state.uptoMs)) {
+    const which = last === null ? "there was no tick yet" : `the last tick, ${timeOf(last)}, is over`;
+    return new TickSettled("TICK_NOT_DUE", `${subject} is not due: ${which}${then}`, when);
+  }
+  const upto = timeOf(state.uptoMs);
+  if (isRunning && state.open !== null) {
+    const { host, pid } = state.open;
+    const message = `${subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`;
+    return new TickSettled("TICK_DONE_ELSEWHERE", message, when);
+  }
+  const record = records.findLast(({ tickMs, untilMs }) =>
+    tickMs !== null && untilMs !== null && tickMs <= state.uptoMs && state.uptoMs <= untilMs
+  );
+  const how = record === undefined ? "settled" : `${record.result}${record.host === "" ? "" : ` on ${record.host}`}`;
+  return new TickSettled("TICK_DONE_ELSEWHERE", `${subject}: the tick ${upto} is ${how}${then}`, when);
 }

@@ -71,8 +71,8 @@ export const cronMutants: readonly Mutant[] = [
       to: "if (end === null) return this.#requests({ ...state, open: null, retry: null }, []);",
     }],
     kinds: ["ticks"],
-    from: 140,
-    seeds: 100,
+    from: 220,
+    seeds: 60,
   },
   {
     name: "a tick that failed is not tried again",
@@ -83,7 +83,7 @@ export const cronMutants: readonly Mutant[] = [
       to: "    retry: null,",
     }],
     kinds: ["not tried again"],
-    from: 33,
+    from: 60,
     seeds: 60,
   },
   {
@@ -95,6 +95,7 @@ export const cronMutants: readonly Mutant[] = [
       to: "fromMs: 0 };",
     }],
     kinds: ["tried again too early"],
+    from: 20,
     seeds: 60,
   },
   {
