@@ -110,6 +110,7 @@ export const cronMutants: readonly Mutant[] = [
       { file: follow, from: "leavesEarly: true", to: "leavesEarly: false" },
     ],
     kinds: ["before its turn", "ticks"],
+    from: 40,
     seeds: 60,
   },
   {
