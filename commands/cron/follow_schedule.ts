@@ -57,12 +57,12 @@ export async function followSchedule(job: CronJob, context: FollowContext, signa
   }
 }
 
-/** Returns how long after a tick it is the turn of a host to look at it, in milliseconds. */
+/** Returns how long after a tick it is the turn of a session to look at it, in milliseconds. Containers may have one host name. */
 export function turnOf(
-  host: string,
+  sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
 ): number {
-  const digest = createHash("sha256").update(`${host} ${name} ${tickMs}`).digest();
+  const digest = createHash("sha256").update(`${sessionId} ${name} ${tickMs}`).digest();
   return Math.floor(digest.readUInt32BE(0) / 2 ** 32 * splayMs);
 }
 
@@ -70,7 +70,6 @@ class ScheduleFollower {
   readonly #job: CronJob;
   readonly #context: FollowContext;
   readonly #signal: AbortSignal;
-  readonly #host: string;
   /** Every tick up to this one no longer needs a call of this host. */
   #settledMs = -Infinity;
   /** The last tick and the next one by the servers' clock. */
@@ -87,7 +86,6 @@ class ScheduleFollower {
     this.#job = job;
     this.#context = context;
     this.#signal = signal;
-    this.#host = context.describe("").host;
   }
 
   /** Ends with the job that runs; null: none does. */
@@ -160,8 +158,8 @@ class ScheduleFollower {
 
   /** Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others only read. */
   #startOf(tickMs: number): number {
-    const { splay } = this.#context.values;
-    return tickMs + turnOf(this.#host, { name: this.#job.name, tickMs, splayMs: splay });
+    const { zk, values: { splay } } = this.#context;
+    return tickMs + turnOf(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
   /** `isDue`: a tick has come, as far as this host knows the servers' clock. */

@@ -32,14 +32,20 @@ const againEarlyMs = 200;
 type OpenMark = { -readonly [Key in keyof TickMark]: TickMark[Key] } & {
   /** The servers' clock, as its host knew it when it claimed the tick. */
   readonly claimedMs: number;
-  /** The begin of the session of its host. */
-  readonly sessionFromMs: number;
+  /** The session of its host, and when it began. */
+  readonly session: SessionFacts;
 };
 
 interface CalmTime {
   readonly fromMs: number;
   readonly untilMs: number;
   readonly clockSpread: number;
+}
+
+/** A session of a host. */
+export interface SessionFacts {
+  readonly id: bigint;
+  readonly fromMs: number;
 }
 
 /** A job that runs. */
@@ -85,8 +91,8 @@ export class CronOracle implements TreeObserver {
   }
 
   /**
-   * `latestMs`: the servers' clock at the latest that a host can take it for; null: it was set a short time ago. `sessionFromMs`: the
-   * begin of the session of this host.
+   * `latestMs`: the servers' clock at the latest that a host can take it for; null: it was set a short time ago. `session`: that of
+   * this host.
    */
   began(
     process: SimProcess,
@@ -95,7 +101,7 @@ export class CronOracle implements TreeObserver {
       lease,
       run,
     }: TickLease,
-    { latestMs, sessionFromMs }: { readonly latestMs: number | null; readonly sessionFromMs: number },
+    { latestMs, session }: { readonly latestMs: number | null; readonly session: SessionFacts },
   ): RunningJob {
     const { nowMs } = this.#world;
     if (latestMs !== null && latestMs < run.tickMs) {
@@ -108,7 +114,7 @@ export class CronOracle implements TreeObserver {
     const job = this.#jobOf(name, schedule.id);
     const mark: OpenMark = {
       ...{ tickMs: run.tickMs, attempt: run.attempt, host: process.name, beganMs: nowMs, endedMs: null, result: null },
-      ...{ claimedMs: job.claimedMs, sessionFromMs },
+      ...{ claimedMs: job.claimedMs, session },
     };
     job.marks.push(mark);
     const running = { mark, used: this.#locks.began(process, lease) };
@@ -170,12 +176,12 @@ export class CronOracle implements TreeObserver {
   /**
    * Every tick up to this time of the servers must be accounted for. `calm`: the time, in true time, in which there were no faults, and
    * hosts that followed the schedules; null: jobs had to wait for each other's slots. `clockSpread`: the difference of clock rates.
-   * `turnOf`: how long after a tick it is the turn of a host.
+   * `turnOf`: how long after a tick it is the turn of a session.
    */
   judge(
     untilMs: number,
     calm: CalmTime | null,
-    turnOf: (host: string, tick: { readonly name: string; readonly tickMs: number }) => number,
+    turnOf: (sessionId: bigint, tick: { readonly name: string; readonly tickMs: number }) => number,
   ): void {
     for (const { facts, marks, records, resets, registeredMs } of this.#jobs) {
       const { name, periodMs, retriesMax } = facts;
@@ -203,12 +209,12 @@ export class CronOracle implements TreeObserver {
   #judgeTurns(
     marks: readonly OpenMark[],
     { name, periodMs }: CronJobFacts,
-    turnOf: (host: string, tick: { readonly name: string; readonly tickMs: number }) => number,
+    turnOf: (sessionId: bigint, tick: { readonly name: string; readonly tickMs: number }) => number,
   ): void {
-    for (const { host, tickMs, beganMs, claimedMs, sessionFromMs } of marks) {
-      if (beganMs < sessionFromMs + 2 * periodMs) continue;
+    for (const { host, tickMs, beganMs, claimedMs, session } of marks) {
+      if (beganMs < session.fromMs + 2 * periodMs) continue;
       this.#world.count("mark tick taken in its turn");
-      const earlyMs = tickMs + turnOf(host, { name, tickMs }) - claimedMs;
+      const earlyMs = tickMs + turnOf(session.id, { name, tickMs }) - claimedMs;
       if (earlyMs > turnEarlyMs) {
         this.#world.fail("before its turn", `${host}: ${name}, tick ${tickMs}, ${earlyMs} ms before`);
       }

@@ -15,7 +15,7 @@ import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import { every } from "../../support/short_schedule.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../recipe_client.ts";
 import type { SimProcess, SimProgram } from "../world/sim_process.ts";
-import type { CronJobFacts, CronOracle } from "./cron_oracle.ts";
+import type { CronJobFacts, CronOracle, SessionFacts } from "./cron_oracle.ts";
 
 /** A line of the crontab. */
 export interface CronLine extends CronJobFacts {
@@ -59,7 +59,7 @@ interface Following {
 class SimCronHost extends RecipeClient {
   readonly #shared: CronWorld;
   readonly #serversClock: ServersClock;
-  #sessionFromMs = 0;
+  #session: SessionFacts = { id: 0n, fromMs: 0 };
 
   constructor(process: SimProcess, shared: CronWorld) {
     super(process, shared);
@@ -76,7 +76,7 @@ class SimCronHost extends RecipeClient {
     const { chance, process: { clock, world, name } } = this;
     const { settings, isQuiet } = this.#shared;
     await this.#setBack(zk);
-    this.#sessionFromMs = world.nowMs;
+    this.#session = { id: zk.session.id, fromMs: world.nowMs };
     const wasQuiet = isQuiet();
     const stop = new AbortController();
     const stopJobs = new AbortController();
@@ -159,7 +159,7 @@ class SimCronHost extends RecipeClient {
     const { chance, process } = this;
     const { clock, world } = process;
     if (!tick.lease.isHeld()) return false;
-    const times = { latestMs: latestServersMs(), sessionFromMs: this.#sessionFromMs };
+    const times = { latestMs: latestServersMs(), session: this.#session };
     const running = oracle.began(process, job, tick, times);
     world.count("runs of ticks");
     world.log(() => `${process.name} runs ${job.name}, tick ${tick.run.tickMs}, try ${tick.run.attempt}`);

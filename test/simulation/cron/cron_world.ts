@@ -95,8 +95,8 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
       const fromMs = options.quietMs + 2 * options.sessionTimeoutMs + pauseMsMax;
       const calm = { fromMs, untilMs: followMs, clockSpread: options.clockSpread };
       const servedMs = (servers()?.wallMs() ?? 0) - (world.nowMs - options.quietMs) + longestMs;
-      const turn = (host: string, tick: { readonly name: string; readonly tickMs: number }) =>
-        turnOf(host, { ...tick, splayMs: options.splayMs });
+      const turn = (sessionId: bigint, tick: { readonly name: string; readonly tickMs: number }) =>
+        turnOf(sessionId, { ...tick, splayMs: options.splayMs });
       oracle.judge(servedMs, options.slots < lines.length ? null : calm, turn);
     },
     untilMs,
