@@ -7,7 +7,7 @@ import { BatonError } from "../../src/errors.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { printJson } from "../../src/terminal/io.ts";
+import { printJson, sayTo } from "../../src/terminal/io.ts";
 import { type Call, commandAfterOneName, defineCommand } from "../command.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
@@ -57,7 +57,7 @@ export const barrierCommand = defineCommand({
 async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
   const options = barrierOptionsOf(call);
   if ("do" in options) return await runGate(options, call);
-  const guard = startGuard(); // it takes some milliseconds to start, in parallel with the following work
+  const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
   return await runBarrier(options, call.io, guard);
 }
 

@@ -141,7 +141,7 @@ class CronService {
   /** Follows all schedules until the session ends or the service stops, and until every job has ended. */
   async #serve(zk: ZooKeeper): Promise<void> {
     const { clock } = this.#deps;
-    const guard = startGuard();
+    const guard = startGuard((sentence) => this.#log("error", "guard", sentence));
     guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
     using _outage = reportOutages(zk, `crontab ${this.#file}`, { io: this.#io, clock, quiet: this.#call.values.quiet });
     const bug = new AbortController();

@@ -2,7 +2,7 @@
 import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
-import type { Io } from "../../src/terminal/io.ts";
+import { type Io, sayTo } from "../../src/terminal/io.ts";
 import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
@@ -117,7 +117,7 @@ class ElectionRun {
   /** Stands for election and runs one term. */
   async #lead(stop: AbortSignal): Promise<{ readonly term: TermResult; readonly ending: LockEnding }> {
     const { clock } = this.#deps;
-    const guard = startGuard();
+    const guard = startGuard(sayTo(this.#io));
     let isGuardLeft = false;
     try {
       const { leadership, recorded } = await this.#campaign(stop, guard);

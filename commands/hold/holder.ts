@@ -14,7 +14,7 @@ import { HolderPipe, type HolderRequest } from "../../src/process/hold/holder_pi
 import { ReleaseClient } from "../../src/process/hold/release_mailbox.ts";
 import { ScriptWatch } from "../../src/process/hold/script_process.ts";
 import { superviseScript } from "../../src/process/hold/supervise_script.ts";
-import type { Io } from "../../src/terminal/io.ts";
+import { type Io, sayTo } from "../../src/terminal/io.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -80,7 +80,7 @@ async function acquireAndSupervise(
   }
   // The end of the script ends the wait for the lock.
   using watch = new ScriptWatch(script, systemClock());
-  const dependencies = lockDependencies(startGuard());
+  const dependencies = lockDependencies(startGuard(sayTo(io)));
   let isHeld = false;
   watch.ended.then(() => isHeld || stop.abort());
   return await lockAndRun(options, ownIo, {

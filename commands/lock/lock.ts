@@ -4,7 +4,7 @@ import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
-import type { Io } from "../../src/terminal/io.ts";
+import { type Io, sayTo } from "../../src/terminal/io.ts";
 import { StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
@@ -217,6 +217,6 @@ async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
     (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one
   }
   if (call.names.length > 1) (await import("./program_names.ts")).refuseProgramNames(call, call.io.env["PATH"]);
-  const guard = startGuard(); // starts in a few milliseconds, in parallel with all that follows
+  const guard = startGuard(sayTo(call.io)); // starts in a few milliseconds, in parallel with all that follows
   return await runLock(options, call.io, lockDependencies(guard));
 }

@@ -1,4 +1,5 @@
 /** The definition of `baton pool`. run_pool.ts runs items; pool_admin.ts has `status` and `clear`. */
+import { sayTo } from "../../src/terminal/io.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
@@ -81,7 +82,7 @@ async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
     return await (admin.operation === "status" ? showPoolStatus : clearPool)(admin, call);
   }
   const options = poolOptionsOf(call);
-  const guard = startGuard(); // it takes some milliseconds to start, in parallel with the following work
+  const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
   const { runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, guard);
 }

@@ -19,7 +19,7 @@ import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { ClientArguments, ClientRun } from "./client_options.ts";
 import { fstatSync, write, writeSync } from "node:fs";
-import { type Io, ReaderGone } from "../../src/terminal/io.ts";
+import { type Io, ReaderGone, sayTo } from "../../src/terminal/io.ts";
 import { onAbort, throwIfAborted } from "../../src/support/abort.ts";
 
 /** Maximum messages of one response. */
@@ -200,7 +200,7 @@ function makeMessageCommand({ call, target, client, signal }: GetRun, line: stri
   const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
   const env = { ...call.io.env, ...secrets };
   const waitMs = call.values.pubsubTimeout;
-  return new MessageCommand({ line, env, place, waitMs, clock: systemClock(), signal });
+  return new MessageCommand({ line, env, place, waitMs, clock: systemClock(), signal, say: sayTo(call.io) });
 }
 
 /** The command gets the bytes that were put; only --lines and --null add the separator. */

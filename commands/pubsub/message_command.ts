@@ -32,6 +32,8 @@ export interface MessageCommandOptions {
   readonly waitMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  /** Shows a sentence whatever the options. */
+  readonly say: (sentence: string) => void;
 }
 
 export interface CommandMessage {
@@ -52,10 +54,11 @@ const checkEveryMs = 20;
 
 export class MessageCommand implements Disposable {
   readonly #options: MessageCommandOptions;
-  readonly #guard: Guard = startGuard();
+  readonly #guard: Guard;
 
   constructor(options: MessageCommandOptions) {
     this.#options = options;
+    this.#guard = startGuard(options.say);
   }
 
   /**

@@ -5,6 +5,7 @@ import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { LocalLease } from "../../src/process/lease.ts";
 import { processSignals, StoppedBySignal, stopSignals } from "../../src/process/supervise/signal_source.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
+import { sayTo } from "../../src/terminal/io.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import type { TryEnd } from "../../src/retry/queue/message_life.ts";
 import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
@@ -87,7 +88,7 @@ async function runCommandOnce(
       env,
       lease: new LocalLease(clock, guardMs),
       clock,
-      guard: startGuard(),
+      guard: startGuard(sayTo(io)),
       signals,
       descriptors: io.inheritedFds,
       killAfterMs: values.killAfter,

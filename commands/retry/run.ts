@@ -131,7 +131,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   const backend = values.url === undefined ? null : parseBackend(values.url);
   const rules = rulesOf(call);
   const signals = processSignals();
-  const guard = startGuard();
+  const guard = startGuard((sentence) => log("error", "guard", sentence));
   let isBreached = false;
   try {
     const until = once ? "tried" : untilEmpty ? "empty" : "stopped";

@@ -55,6 +55,11 @@ export function systemIo(): Io {
   };
 }
 
+/** Prints sentences on stderr that no option suppresses. */
+export function sayTo({ err }: Pick<Io, "err">): (sentence: string) => void {
+  return (sentence) => err(`baton: ${sentence}\n`);
+}
+
 /** Prints one JSON object as a line on stdout. */
 export function printJson<T>(io: Io, value: T): void {
   io.out(JSON.stringify(value) + "\n");

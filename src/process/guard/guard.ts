@@ -1,11 +1,17 @@
-/** baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies while it is needed. */
+/**
+ * baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies, or stops to respond, while
+ * it is needed.
+ */
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
+import { type Clock, systemClock } from "../../support/clock.ts";
 import { system } from "../../support/own_process.ts";
 import { type HelperProcess, markAsEnding, startHelper } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { argumentsOf, otherNamespaceReason } from "../proc/process_table.ts";
+import { lowLimits } from "./low_limits.ts";
 import {
+  askLine,
   childLine,
   forgetLine,
   type GuardedChild,
@@ -44,15 +50,26 @@ export interface GuardWatchOptions {
   readonly subscribe: (listener: () => void) => () => void;
   /** The guard has seen the deadline pass, and kills the job. */
   readonly onKill: () => void;
-  /** The guard died. True: another one watches now. False: too many have died, and none watches. */
-  readonly onReplaced: (replaced: boolean) => void;
+  /** Null: another guard watches the job now. Otherwise the reason why none does; baton tries again. */
+  readonly onReplaced: (missing: string | null) => void;
   readonly signal?: AbortSignal;
   /** A script that runs already, in a group of others; reported together with the job. */
   readonly child?: GuardedChild;
 }
 
-/** Limit for a user who keeps killing guards. baton itself still enforces every deadline. */
+/** Guards in a row that are replaced immediately. Later ones are after a pause: baton itself still enforces every deadline. */
 const replacementsMax = 5;
+
+/** The pause before a guard is started again, in milliseconds. It doubles up to the second number. */
+const [pauseMsMin, pauseMsMax] = [1000, 60_000];
+
+/** The deaths of guards before one that has lived this long, in milliseconds, do not count. */
+const steadyMs = 60_000;
+
+/** The interval in milliseconds at which the guard is asked whether it runs, and the number of questions that may be unanswered. */
+const askEveryMs = 1000, unansweredMax = 3;
+/** The number for a guard that has not reported yet: it may start slowly. */
+const unansweredMaxAtStart = 15;
 
 /** The end of a job is sent with the next line, or after this many milliseconds: it is not worth waking the guard. */
 const forgetMsMax = 100;
@@ -71,9 +88,16 @@ export function isGuardProcess(pid: number): boolean {
   return words[0] === guardName && words.at(-1) === guardWord;
 }
 
-/** Starts the guard and returns immediately: the guard starts while baton waits for the lock. */
-export function startGuard(start: StartGuardProcess = startGuardProcess): Guard {
-  return new GuardHandle(start);
+/**
+ * Starts the guard and returns immediately: the guard starts while baton waits for the lock. `say` gets a sentence for the user when
+ * commands run without a guard, and when they have one again: it must be shown whatever the options.
+ */
+export function startGuard(
+  say: (sentence: string) => void,
+  start: StartGuardProcess = startGuardProcess,
+  clock: Clock = systemClock(),
+): Guard {
+  return new GuardHandle(say, start, clock);
 }
 
 /** A job as it is reported to a guard, and to a guard that replaces it. */
@@ -90,7 +114,11 @@ interface WatchedJob {
 }
 
 class GuardHandle implements Guard {
+  readonly #say: (sentence: string) => void;
   readonly #start: StartGuardProcess;
+  readonly #clock: Clock;
+  #cancelAsk = () => {};
+  #cancelRetry = () => {};
   readonly #jobs = new Map<string, WatchedJob>();
   /** The reason why no job can be watched here; null if jobs can be watched. */
   readonly #otherNamespace = otherNamespaceReason();
@@ -99,14 +127,25 @@ class GuardHandle implements Guard {
   #isReady = false;
   #process: HelperProcess | null = null;
   #done = false;
-  #replacements = 0;
+  /** Guards in a row that have ended. */
+  #deaths = 0;
+  #pauseMs = pauseMsMin;
+  #startedAtMs = 0;
+  #unanswered = 0;
+  /** The guard's own report that it cannot work. */
+  #fault = "";
+  /** The user was told that no guard watches. */
+  #isMissing = false;
   /** Lines that are sent with the next one. */
   #pendingLines = "";
   #session: GuardedSession | null = null;
 
-  constructor(start: StartGuardProcess) {
+  constructor(say: (sentence: string) => void, start: StartGuardProcess, clock: Clock) {
+    this.#say = say;
     this.#start = start;
+    this.#clock = clock;
     this.#launch();
+    this.#askLater();
   }
 
   pid(): number {
@@ -163,6 +202,8 @@ class GuardHandle implements Guard {
   end(): void {
     this.#done = true;
     this.#pendingLines = "";
+    this.#cancelAsk();
+    this.#cancelRetry();
     for (const job of this.#jobs.values()) job.unsubscribe();
     if (this.#process === null) return;
     this.#process.send("done\n"); // ends the guard; closing the pipe as well costs Bun two threads
@@ -170,23 +211,29 @@ class GuardHandle implements Guard {
   }
 
   #launch(): void {
+    if (this.#done) return;
     if (this.#isReady) this.#ready = Promise.withResolvers();
     this.#isReady = false;
+    this.#unanswered = 0;
+    this.#fault = "";
+    this.#startedAtMs = this.#clock.now();
     this.#ready.promise.catch(() => {}); // watch() alone awaits it, and may never be called
+    let guard: HelperProcess | null = null;
     let started: ReturnType<StartGuardProcess>;
     try {
-      started = this.#start((line) => this.#received(line));
+      started = this.#start((line) => guard === this.#process && this.#received(line));
     } catch (error) {
       return this.#failed(`Cannot start the guard process: ${messageOf(error)}`);
     }
-    if (started instanceof Promise) started.then((guard) => this.#launched(guard), () => this.#ended());
-    else this.#launched(started);
+    const launched = (process: HelperProcess) => this.#launched(guard = process);
+    if (started instanceof Promise) started.then(launched, () => this.#ended());
+    else launched(started);
   }
 
   #launched(guard: HelperProcess): void {
     this.#process = guard;
     this.#pendingLines = ""; // a new guard was never told of jobs that have ended
-    guard.ended.then(() => this.#ended());
+    guard.ended.then(() => guard === this.#process && this.#ended());
     if (this.#done) return this.end();
     for (const [cookie, job] of this.#jobs) {
       if (!job.isKilled) this.#send(cookie, job);
@@ -194,6 +241,22 @@ class GuardHandle implements Guard {
     }
     // The session is sent after the jobs: a guard that knows the session must know everything that runs under it.
     if (this.#session !== null) void this.#write(sessionLine(this.#session));
+  }
+
+  #askLater(): void {
+    this.#cancelAsk = this.#clock.startTimer(askEveryMs, () => this.#ask());
+  }
+
+  /** A guard that was stopped, or that hangs, is killed before its own deadlines pass: it would kill a job whose lease was renewed. */
+  #ask(): void {
+    if (this.#done) return;
+    this.#askLater();
+    if (this.#process === null) return;
+    if (this.#unanswered++ < (this.#isReady ? unansweredMax : unansweredMaxAtStart)) {
+      return void (this.#isReady && this.#write(askLine));
+    }
+    this.#process.kill();
+    this.#ended(); // it may end later, if it waits in the kernel, and does nothing before
   }
 
   #send(cookie: string, job: WatchedJob): void {
@@ -211,10 +274,15 @@ class GuardHandle implements Guard {
   #received(line: string): void {
     const [word, cookie = "", number] = line.split(" ");
     const job = this.#jobs.get(cookie);
+    this.#unanswered = 0;
     if (word === "ready") {
-      for (const { isWatched, options } of this.#jobs.values()) if (isWatched) options.onReplaced(true);
+      if (this.#isMissing) this.#say("a guard watches the running commands again");
+      this.#isMissing = false;
+      for (const { isWatched, options } of this.#jobs.values()) if (isWatched) options.onReplaced(null);
       this.#isReady = true;
       this.#ready.resolve();
+    } else if (word === "failed") {
+      this.#fault = line.slice(word.length + 1);
     } else if (word === "killing" && job !== undefined) {
       job.isKilled = true;
       job.options.onKill();
@@ -229,16 +297,32 @@ class GuardHandle implements Guard {
     // Reports that have not come by now never will.
     for (const job of jobs) if (job.isKilled || this.#done) job.cleared.resolve(null);
     if (this.#done || (jobs.length > 0 && jobs.every((job) => job.isKilled))) return;
-    if (this.#replacements++ < replacementsMax) return this.#launch();
-    this.#failed(`Cannot keep a guard process running: it was killed ${replacementsMax + 1} times`);
+    if (this.#clock.now() - this.#startedAtMs >= steadyMs) [this.#deaths, this.#pauseMs] = [0, pauseMsMin];
+    this.#deaths++;
+    if (this.#fault === "" && this.#deaths <= replacementsMax) return this.#launch();
+    const what = this.#fault === "" ? `it has ended ${this.#deaths} times` : this.#fault;
+    this.#failed(`Cannot keep a guard process running: ${what}${lowLimits(ownLimits())}`);
   }
 
   #failed(message: string): void {
     this.#ready.reject(new BatonError("START_FAILED", message));
-    for (const { cleared, options } of this.#jobs.values()) {
-      cleared.resolve(null);
-      options.onReplaced(false);
-    }
+    this.#isReady = true; // the next guard has another promise
+    const watched = [...this.#jobs.values()].filter(({ isWatched }) => isWatched);
+    for (const { options } of watched) options.onReplaced(message);
+    if (watched.length === 0) return;
+    if (!this.#isMissing) this.#say(`${message}; if baton is killed now, its running commands are not stopped`);
+    this.#isMissing = true;
+    this.#cancelRetry = this.#clock.startTimer(this.#pauseMs, () => this.#launch());
+    this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMsMax);
+  }
+}
+
+/** Empty where there is no such file. */
+function ownLimits(): string {
+  try {
+    return system.readText("/proc/self/limits");
+  } catch {
+    return "";
   }
 }
 

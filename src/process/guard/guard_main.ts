@@ -7,6 +7,7 @@
  * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code that it
  * needs is loaded before it reports "ready", because the disk may hang later.
  */
+import { writeSync } from "node:fs";
 import { type Libc, loadLibc } from "../libc.ts";
 import { GroupWatch, JobKill, type JobKillResult } from "./kill_job.ts";
 import {
@@ -40,7 +41,7 @@ const dyingMs = 1000;
 /** Runs until there is nothing left to guard. It then calls `endSession` once, with the session's handle, if the session may be ended. */
 export async function runGuard(endSession: (handle: string) => Promise<unknown>): Promise<void> {
   const libc = await loadLibc();
-  if (libc === null) return;
+  if (libc === null) return void writeSync(output, "failed it cannot call libc, which needs compiled code\n");
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
   libc.setProcessName(guardName);
   if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInherited(libc);
@@ -99,6 +100,7 @@ export class GuardLoop {
       // The deadline counts after a pause, not a renewal that was in the pipe when it passed.
       this.#recordOverdue();
       for (const line of lines) this.#state = readGuardLine(this.#state, line);
+      if (lines.includes("ask")) report(this.#libc, "runs");
       if (this.#state.done) return { kind: "end", session: null };
       for (const cookie of this.#kills.keys()) if (!this.#state.jobs.has(cookie)) this.#kills.delete(cookie);
     }

@@ -10,6 +10,7 @@
  *   forget COOKIE             all processes of this job are dead
  *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time; without words:
  *                             there is none, or it is left to expire
+ *   ask                       the guard writes "runs"
  *   done                      nothing is left to watch; the guard ends
  *
  * When a deadline passes, the guard kills that job. When the pipe ends without a "done", it kills every job that it has not forgotten.
@@ -107,6 +108,8 @@ export function childLine(cookie: string, child: GuardedChild): string {
 export function renewLine(cookie: string, deadlineMs: number): string {
   return `renew ${cookie} ${Math.floor(deadlineMs)}\n`;
 }
+
+export const askLine = "ask\n";
 
 export function forgetLine(cookie: string): string {
   return `forget ${cookie}\n`;

@@ -68,6 +68,11 @@ export class JobTable {
     this.#notify();
   }
 
+  /** The processes of a job that was started. */
+  processesOf(job: TableJob, libc: Libc): CommandProcesses {
+    return new SharedJobProcesses(this, job, libc);
+  }
+
   /** Calls the listener at every end of a job. Returns the function that removes it. */
   subscribe(listener: () => void): () => void {
     this.#listeners.add(listener);
@@ -127,7 +132,7 @@ function parentAmong(pids: readonly number[], child: number): number {
 }
 
 /** The processes of one job among several. Used where this process adopts orphans; elsewhere JobProcesses finds them. */
-export class SharedJobProcesses extends CommandProcesses {
+class SharedJobProcesses extends CommandProcesses {
   readonly #table: JobTable;
   readonly #job: TableJob;
   readonly #libc: Libc;

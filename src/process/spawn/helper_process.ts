@@ -13,6 +13,8 @@ export interface HelperProcess {
    * Never rejects: `ended` reports a helper that has ended.
    */
   send(line: string): Promise<void> | undefined;
+  /** Sends SIGKILL. */
+  kill(): void;
   /** Resolves when the process has ended, or could not be started. */
   readonly ended: Promise<void>;
 }
@@ -109,7 +111,8 @@ function startWithBun(
   const ended = Promise.all([child.exited, reading]).then(unregister, unregister).then(() =>
     void running.delete(child.pid)
   );
-  running.set(child.pid, { ended, hold: () => child.ref(), kill: () => child.kill("SIGKILL"), isExpected: false });
+  const kill = () => child.kill("SIGKILL");
+  running.set(child.pid, { ended, hold: () => child.ref(), kill, isExpected: false });
   return {
     pid: child.pid,
     send(line) {
@@ -121,6 +124,7 @@ function startWithBun(
         return undefined; // `ended` reports the end of the helper
       }
     },
+    kill,
     ended,
   };
 }
@@ -155,13 +159,13 @@ async function startWithNode(
   });
   const pid = child.pid ?? 0;
   const gone = ended.then(unregister).then(() => void running.delete(pid));
-  if (pid > 0) {
-    running.set(pid, { ended: gone, hold: () => child.ref(), kill: () => child.kill("SIGKILL"), isExpected: false });
-  }
+  const kill = () => void child.kill("SIGKILL");
+  if (pid > 0) running.set(pid, { ended: gone, hold: () => child.ref(), kill, isExpected: false });
   return {
     pid,
     send: (line) =>
       new Promise((resolve) => child.stdin === null ? resolve() : child.stdin.write(line, () => resolve())),
+    kill,
     ended: gone,
   };
 }

@@ -17,7 +17,9 @@ export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   /** The command has ended by itself, and these processes had not: they were stopped, or they run on (`leavesRunning`). */
   | { readonly kind: "leftovers_stopped" | "leftovers_left"; readonly processes: readonly NamedProcess[] }
-  | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" | "guard_missing" };
+  /** No guard watches the command: nothing stops it when baton is killed. */
+  | { readonly kind: "guard_missing"; readonly why: string }
+  | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" };
 
 export interface NamedProcess {
   readonly pid: number;

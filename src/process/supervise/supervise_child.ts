@@ -15,7 +15,7 @@ import { ChildRun, type ChildRunOptions } from "./child_run.ts";
 import { StoppedBySignal } from "./signal_source.ts";
 import { cookieEnvironment, cookieVariable, noteStarted, readProcess } from "../proc/process_table.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
-import { type JobTable, SharedJobProcesses, type TableJob } from "../proc/job_table.ts";
+import type { JobTable, TableJob } from "../proc/job_table.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import {
   childEnvironment,
@@ -120,7 +120,7 @@ export class PreparedChild {
       startTicks: job?.startTicks ?? readProcess(pid)?.startTicks ?? 0,
     });
     const processes = job !== undefined && beside !== undefined && libc !== null && adopts
-      ? new SharedJobProcesses(beside, job, libc)
+      ? beside.processesOf(job, libc)
       : new JobProcesses({ pid, ownGroup, cookie: this.#cookie, libc, adopts: adopts && beside === undefined });
     this.#options.onStarted?.(spawned);
     const run = new ChildRun({
@@ -210,7 +210,8 @@ export async function watchJob(
       },
       subscribe: (listener) => lease.subscribe(listener),
       onKill: () => guardKills.abort(),
-      onReplaced: (another) => options.onEvent?.({ kind: another ? "guard_replaced" : "guard_missing" }),
+      onReplaced: (missing) =>
+        options.onEvent?.(missing === null ? { kind: "guard_replaced" } : { kind: "guard_missing", why: missing }),
       signal: AbortSignal.any(ends),
       ...(child === undefined ? {} : { child }),
     });

@@ -1,4 +1,5 @@
 /** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
+import process from "node:process";
 import { LocalLease, ResignableLease } from "../../process/lease.ts";
 import { startGuard } from "../../process/guard/guard.ts";
 import { BatonError } from "../../errors.ts";
@@ -21,7 +22,8 @@ export interface CommandSinkOptions extends DeadLetterFormat {
 }
 
 async function runUnderGuard(options: Omit<RunWithInputOptions, "guard">): Promise<CommandEnd> {
-  const ended = await runWithInput({ ...options, guard: startGuard() });
+  const say = (sentence: string) => void process.stderr.write(`baton: ${sentence}\n`);
+  const ended = await runWithInput({ ...options, guard: startGuard(say) });
   if (ended.kind === "not_started") throw ended.error;
   return ended;
 }

@@ -249,6 +249,7 @@ export class BatonProcess {
     return {
       pid: own.pid,
       send: (line) => input.write(this.own, new TextEncoder().encode(line)),
+      kill: () => os.kill(this.own, own.pid, "SIGKILL"),
       ended,
     };
   }

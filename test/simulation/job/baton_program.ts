@@ -125,7 +125,7 @@ class LockCall {
     watch?.ended.then(() => script?.truth === null && ended.abort());
     using signals = script === null ? null : new HolderSignals(this.#baton.signals, ended.signal);
     using stop = new StopRequest(signals ?? this.#baton.signals);
-    const guard = startGuard((onLine) => this.#baton.startGuard(onLine));
+    const guard = startGuard(() => {}, (onLine) => this.#baton.startGuard(onLine), clock);
     let isGuarded = false;
     let zk: ZooKeeper | null = null;
     try {

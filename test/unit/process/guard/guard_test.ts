@@ -3,13 +3,14 @@ import { expect, test } from "bun:test";
 import process from "node:process";
 import { startGuard } from "../../../../src/process/guard/guard.ts";
 import { type GuardState, idleGuard, readGuardLine } from "../../../../src/process/guard/guard_state.ts";
+import { lowLimits } from "../../../../src/process/guard/low_limits.ts";
 import { eventually } from "../../../support/eventually.ts";
-import { settled } from "../../../support/fake_clock.ts";
+import { FakeClock, settled } from "../../../support/fake_clock.ts";
 
 function fakeGuard() {
   let say: (line: string) => void = () => {};
   let state: GuardState = idleGuard;
-  const guard = startGuard((onLine) => {
+  const guard = startGuard(() => {}, (onLine) => {
     say = onLine;
     return {
       pid: 1,
@@ -17,6 +18,7 @@ function fakeGuard() {
         state = readGuardLine(state, line.trim());
         return undefined;
       },
+      kill() {},
       ended: new Promise(() => {}),
     };
   });
@@ -63,9 +65,9 @@ test("the guard hears of every move of the lease end: before it is there, and be
 test("the order to watch is in the guard's pipe before the command may start", async () => {
   const written = Promise.withResolvers<void>();
   let say: (line: string) => void = () => {};
-  const guard = startGuard((onLine) => {
+  const guard = startGuard(() => {}, (onLine) => {
     say = onLine;
-    return { pid: 1, send: () => written.promise, ended: new Promise(() => {}) };
+    return { pid: 1, send: () => written.promise, kill() {}, ended: new Promise(() => {}) };
   });
   let isWatching = false;
   const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced() {} };
@@ -100,7 +102,7 @@ test("another guard hears what the subshells of a script look like, which may ha
 
 test("a guard that cannot be started at all is told at once, with why, and not tried again", async () => {
   let starts = 0;
-  const guard = startGuard(() => {
+  const guard = startGuard(() => {}, () => {
     starts++;
     throw new Error("EAGAIN: resource temporarily unavailable");
   });
@@ -116,15 +118,20 @@ test("a guard that cannot be started at all is told at once, with why, and not t
 /** Guard after guard, each of which notes what it is told and ends when the test says so. */
 function guards() {
   const all: { readonly lines: string[]; end(): void; say(line: string): void }[] = [];
-  const guard = startGuard((onLine) => {
+  const clock = new FakeClock();
+  const said: string[] = [];
+  const replaced: (string | null)[] = [];
+  let killed = 0;
+  const guard = startGuard((sentence) => said.push(sentence), (onLine) => {
     const ended = Promise.withResolvers<void>();
     const lines: string[] = [];
     all.push({ lines, end: ended.resolve, say: onLine });
     const send = (text: string) => void lines.push(...text.split("\n").filter((line) => line !== ""));
-    return { pid: 1, send, ended: ended.promise };
-  });
+    return { pid: 1, send, kill: () => void killed++, ended: ended.promise };
+  }, clock);
   const watch = async (cookie: string) => {
-    const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced() {} };
+    const onReplaced = (missing: string | null) => void replaced.push(missing);
+    const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced };
     const watching = guard.watch(cookie, options);
     await settled();
     all.at(-1)?.say("ready");
@@ -132,7 +139,15 @@ function guards() {
   };
   const told = () =>
     (all.at(-1)?.lines ?? []).map((line) => line.split(" ").slice(0, line.startsWith("w") ? 2 : 3).join(" "));
-  return { guard, all, watch, told };
+  /** The last guard ends, and the next one, if there is one, is ready. */
+  const lose = async (lastWords?: string) => {
+    const count = all.length;
+    if (lastWords !== undefined) all.at(-1)?.say(lastWords);
+    all.at(-1)?.end();
+    await settled();
+    if (all.length > count) all.at(-1)?.say("ready");
+  };
+  return { guard, all, watch, told, clock, said, replaced, lose, killed: () => killed };
 }
 
 test("a session is told before the jobs that run under it; another guard hears of the jobs first", async () => {
@@ -165,4 +180,85 @@ test("a guard that does not hear of a job any more, because it was killed, does 
   await eventually(() => all.length === 2);
   expect(told()).toEqual(["watch b"]);
   guard.end();
+});
+
+test("a guard that is killed once a day is replaced for weeks", async () => {
+  const { guard, all, watch, clock, said, lose } = guards();
+  await watch("a");
+  for (let day = 1; day <= 30; day++) {
+    for (let left = 24 * 60; left > 0; left--) clock.stall(60_000);
+    await lose();
+    expect(all).toHaveLength(day + 1);
+  }
+  expect(said).toEqual([]);
+  guard.end();
+});
+
+test("a command without a guard is said once, and another guard is started after pauses, which end when it is there", async () => {
+  const { guard, all, watch, clock, said, replaced, lose, told } = guards();
+  await watch("a");
+  for (let kills = 1; kills <= 6; kills++) await lose();
+  const missing = "Cannot keep a guard process running: it has ended 6 times";
+  expect(said).toEqual([`${missing}; if baton is killed now, its running commands are not stopped`]);
+  expect(replaced).toEqual([...Array.from({ length: 5 }, () => null), missing]);
+  expect(all).toHaveLength(6);
+  await clock.advance(1000);
+  expect(all).toHaveLength(7);
+  await lose();
+  await clock.advance(1500);
+  expect(all).toHaveLength(7);
+  await clock.advance(500);
+  expect(all).toHaveLength(8);
+  expect(told()).toEqual(["watch a"]);
+  expect(said).toHaveLength(1);
+  all.at(-1)?.say("ready");
+  expect(said.slice(1)).toEqual(["a guard watches the running commands again"]);
+  guard.end();
+});
+
+test("a guard that does not respond is killed and replaced before it has ended", async () => {
+  const { guard, all, watch, clock, told, killed } = guards();
+  await watch("a");
+  for (let seconds = 0; seconds < 10; seconds++) {
+    await clock.advance(1000);
+    expect(told().at(-1)).toBe("ask");
+    all[0]?.say("runs");
+  }
+  expect(killed()).toBe(0);
+  await clock.advance(4000);
+  expect(killed()).toBe(1);
+  expect(all).toHaveLength(2);
+  expect(told()).toEqual(["watch a"]);
+  all[1]?.say("ready");
+  all[0]?.end(); // its end is nobody's loss
+  all[0]?.say("killing a");
+  await clock.advance(1000);
+  expect(all).toHaveLength(2);
+  guard.end();
+});
+
+test("a guard that says why it cannot work is not started again and again", async () => {
+  const { guard, all, clock } = guards();
+  const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced() {} };
+  const refused = guard.watch("a", options).catch((thrown: unknown) => thrown);
+  await settled();
+  all[0]?.say("failed it cannot call libc");
+  all[0]?.end();
+  expect(await refused).toMatchObject({
+    code: "START_FAILED",
+    message: "Cannot keep a guard process running: it cannot call libc",
+  });
+  await clock.advance(120_000);
+  expect(all).toHaveLength(1);
+});
+
+test("a limit that is too low for the runtime is named, with its value and the need", () => {
+  const text = "Limit                     Soft Limit           Hard Limit           Units     \n" +
+    "Max data size             1048576000           unlimited            bytes     \n" +
+    "Max address space         2048000000           unlimited            bytes     \n";
+  expect(lowLimits(text)).toBe(
+    "; ulimit -v is 2000000 KiB, and baton needs 4194304 KiB; ulimit -d is 1024000 KiB, and baton needs 4194304 KiB",
+  );
+  expect(lowLimits(text.replaceAll(/\d{9,}/g, "unlimited"))).toBe("");
+  expect(lowLimits("")).toBe("");
 });

@@ -1,0 +1,16 @@
+/** Limits of resources that are too low for the runtime: a guard then ends before it can work, and may not say why. Pure. */
+
+const neededKiB = 4 * 1024 * 1024;
+
+/** Names in /proc/PID/limits, and the options of the shell's ulimit, whose unit is KiB. */
+const limits = [["Max address space", "-v"], ["Max data size", "-d"]] as const;
+
+/** Returns `; ulimit -v is 2000000 KiB, …` for each limit in the text that is below the need. */
+export function lowLimits(text: string): string {
+  const lines = text.split("\n");
+  return limits.map(([name, option]) => {
+    const [soft] = lines.find((line) => line.startsWith(name))?.slice(name.length).trim().split(" ") ?? [];
+    const kib = Math.floor(Number(soft) / 1024); // NaN for "unlimited"
+    return kib < neededKiB ? `; ulimit ${option} is ${kib} KiB, and baton needs ${neededKiB} KiB` : "";
+  }).join("");
+}
