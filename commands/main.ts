@@ -7,10 +7,16 @@ import process from "node:process";
 const words = process.argv.slice(2);
 if (words[0] === "__guard") {
   const { runGuard } = await import("../src/process/guard/guard_main.ts");
-  await runGuard(async (handle) => {
-    const { endSession } = await import("../src/zookeeper/end_session.ts");
-    const { systemClock } = await import("../src/support/clock.ts");
-    await endSession(handle, { clock: systemClock(), limitMs: 5000 });
+  const clock = async () => (await import("../src/support/clock.ts")).systemClock();
+  await runGuard({
+    async end(handle) {
+      const { endSession } = await import("../src/zookeeper/end_session.ts");
+      await endSession(handle, { clock: await clock(), limitMs: 5000 });
+    },
+    async keep(handle) {
+      const { keepSession } = await import("./job/kept_session.ts");
+      return keepSession(handle, { clock: await clock() });
+    },
   });
 } else {
   // The runtime says that this variable turns the checks of TLS off, but each connection turns them on for itself.

@@ -5,7 +5,7 @@ import type { Coordination } from "../../src/coordination/connect/coordination_s
 import type { TickLease } from "../../src/coordination/tick/acquire_tick.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
-import { ResignableLease } from "../../src/process/lease.ts";
+import { ResignableLease } from "../../src/process/resignable_lease.ts";
 import { loadLibc } from "../../src/process/libc.ts";
 import type { JobTable } from "../../src/process/proc/job_table.ts";
 import type { ChildEnding } from "../../src/process/spawn/child_outcome.ts";
@@ -23,7 +23,7 @@ import { userName } from "../../src/support/user_name.ts";
 import type { TraceSource } from "../../src/trace/trace_source.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
-import { leftoversMessage } from "../job/leftovers.ts";
+import { leftoversMessage, unstoppableMessage } from "../job/leftovers.ts";
 import type { JobTrace } from "../job/job_trace.ts";
 import { lockEndingOf } from "../job/lock_ending.ts";
 import { tickEndOf } from "../lock/tick_lock.ts";
@@ -144,6 +144,9 @@ interface LoggedJob {
 
 /** Logs what happens to a command beside its start and its end, such as processes that it has left running. */
 function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob): void {
+  if (event.kind === "unstoppable") {
+    return log("error", event.kind, `${sentence}: ${unstoppableMessage(event.what, "command")}`, fields);
+  }
   const leftovers = leftoversMessage(event, "command");
   const what = leftovers ?? `${event.kind}${"reason" in event ? ` (${event.reason})` : ""}`;
   log(leftovers === null ? "detail" : "warning", event.kind, `${sentence}: ${what}`, fields);

@@ -11,7 +11,7 @@ import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
 import { cookieEnvironment, cookieVariable } from "../../src/process/proc/process_table.ts";
 import type { Leadership } from "../../src/coordination/election/campaign.ts";
-import { ResignableLease } from "../../src/process/lease.ts";
+import { ResignableLease } from "../../src/process/resignable_lease.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import type { ElectOptions } from "./elect_options.ts";
 import { superviseOptions } from "../job/job.ts";

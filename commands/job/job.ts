@@ -13,7 +13,7 @@ import type { Coordination } from "../../src/coordination/connect/coordination_s
 import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { JobTrace } from "./job_trace.ts";
-import { leftoversMessage } from "./leftovers.ts";
+import { leftoversMessage, unstoppableMessage } from "./leftovers.ts";
 
 export interface JobOptions {
   readonly command: readonly [string, ...string[]];
@@ -52,6 +52,7 @@ export function superviseOptions(
     minHoldMs: values.minHold ?? null,
     foreground: values.foreground || "auto",
     onEvent: (event) => {
+      if (event.kind === "unstoppable") return io.err(`baton: ${unstoppableMessage(event.what, noun)}\n`);
       const leftovers = leftoversMessage(event, noun);
       if (leftovers !== null) {
         if (!quiet) io.err(`baton: ${leftovers}\n`);

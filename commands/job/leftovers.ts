@@ -1,4 +1,4 @@
-/** The message about processes that a command has left in the background. Pure. */
+/** The messages about processes of a command that have not ended with it. Pure. */
 import type { ChildEvent } from "../../src/process/supervise/child_run.ts";
 import { countWithNoun, printable } from "../../src/support/text.ts";
 
@@ -18,4 +18,9 @@ export function leftoversMessage(event: ChildEvent, noun: string): string | null
   if (kind === "leftovers_stopped") return `stopped ${count} that the ${noun} left running ${list}`;
   const verb = processes.length === 1 ? "continues" : "continue";
   return `the lock ends with the ${noun}; ${count} that it left running ${verb} without the lock ${list}`;
+}
+
+/** The message about processes that SIGKILL does not end; `what` says which. */
+export function unstoppableMessage(what: string, noun: string): string {
+  return `the ${noun} ${printable(what)}; the lock is kept until that has ended; baton break --force gives it away`;
 }

@@ -74,7 +74,7 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
         );
       }
       const pids = outcome.survivors.length === 0 ? "" : ` (pids ${outcome.survivors.join(", ")})`;
-      const danger = "another process may get the lock while it runs";
+      const danger = "another process may get the lock while it runs, unless its guard still reaches a server";
       return failureEnding(
         "FENCE_BREACH",
         `The ${jobNoun(facts)} under ${what} may still be running${pids}: baton could not stop it in time; ${danger}`,

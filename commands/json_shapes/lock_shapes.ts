@@ -21,6 +21,9 @@ const participant = {
   session_id: token.nullable(),
   session_timeout_ms: count,
   revoke: z.strictObject({ by: z.string(), reason: z.string() }).nullable().describe("request to release it, if any"),
+  warning: z.string().nullable().describe(
+    "trouble with a holder's command: it cannot be stopped, or no guard watches it; null without",
+  ),
 };
 
 export const useHolder = z.strictObject({

@@ -40,7 +40,8 @@ export const whoCommand = defineCommand({
   usage: "NAME [options]",
   details: [
     "Prints one line for each holder and each waiter, in their order: for how long, how, the id for baton break, and the " +
-    "reason. The id is shortened as far as it is unique. Exits with 1 if there is no holder.",
+    "reason. The id is shortened as far as it is unique. Processes of the command that cannot be stopped, such as another user's, " +
+    "are named with the reason; so is a command without a guard. Exits with 1 if there is no holder.",
     "--long prints the user, host, pid, start, fencing token, session and whole id in columns. --watch shows every change until it is stopped: it " +
     "draws the table again on a terminal, and prints a line with the time for each change elsewhere; the state of a holder " +
     "that has released the lock, and of a waiter that has left, is gone.",

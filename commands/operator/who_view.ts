@@ -28,7 +28,7 @@ function whoRows({ kind, holders, waiters }: Pick<UseStatus, "kind" | "holders" 
   const state = (text: string, style: Style): Cell => ({ text, style });
   return [
     ...holders.map((one): WhoRow => ({
-      state: state(holds[kind], one.revoke === null ? "green" : "red"),
+      state: state(holds[kind], one.revoke === null && one.warning === undefined ? "green" : "red"),
       one,
       place: "",
       how: describeHolding(kind, one).join(", "),
@@ -97,8 +97,9 @@ export function sessionText({ sessionId }: { readonly sessionId: bigint | null }
   return sessionId === null || sessionId === 0n ? "" : `0x${BigInt.asUintN(64, sessionId).toString(16)}`;
 }
 
-function reasonOf({ reason, revoke }: UseHolder | UseWaiter): string {
-  return revoke === null ? reason : `${reason} (asked to release it)`.trim();
+function reasonOf({ reason, revoke, warning }: UseHolder | UseWaiter): string {
+  const notes = [revoke === null ? "" : "asked to release it", warning ?? ""].filter((note) => note !== "");
+  return [reason, ...notes.map((note) => `(${note})`)].join(" ").trim();
 }
 
 /** A line for each holder and waiter, without the time that passes, by its id. */
@@ -163,6 +164,7 @@ const participantJson = (one: UseHolder | UseWaiter) => ({
   session_id: one.sessionId?.toString() ?? null,
   session_timeout_ms: one.sessionTimeoutMs,
   revoke: one.revoke,
+  warning: one.warning ?? null,
 });
 
 export const holderJson = (holder: UseHolder): UseHolderJson => ({

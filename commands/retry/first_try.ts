@@ -2,7 +2,7 @@
 import { closeSync } from "node:fs";
 import process from "node:process";
 import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
-import { LocalLease } from "../../src/process/lease.ts";
+import { LocalLease } from "../../src/process/local_lease.ts";
 import { processSignals, StoppedBySignal, stopSignals } from "../../src/process/supervise/signal_source.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import { sayTo } from "../../src/terminal/io.ts";

@@ -259,6 +259,8 @@ function commandTarget({ values }: RunCall, { storeName, guard, log, rules }: Ta
     jobTable: new JobTable(),
     clock: systemClock(),
     hangUpIgnored: processSignals().hangUpIgnored,
+    onUnstoppable: (id, what) =>
+      log("error", "unstoppable", `the command for message ${id} ${what}; the message is kept until that has ended`),
     onNoCommand() {
       if (isTold) return;
       isTold = true;

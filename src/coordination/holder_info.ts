@@ -27,6 +27,8 @@ export interface NodeInfo extends HolderInfo {
   readonly sinceMs: number;
   /** Timeout T of its session: the time that `break --force` waits. */
   readonly sessionTimeoutMs: number;
+  /** Warning for an operator: the holder's command cannot be stopped, or runs without a guard. */
+  readonly warning?: string;
   /** Request to give the lock back, if there is one. */
   readonly revoke: Revocation | null;
 }
@@ -73,7 +75,7 @@ export function formatNewNode(info: HolderInfo, session: { readonly timeoutMs: n
 /** Reads the known fields of `data`; the others are empty. Never throws. */
 export function parseNodeInfo(data: Uint8Array): NodeInfo {
   const fields = jsonFields(data);
-  const { revoke, value, priority, isChoosing } = fields;
+  const { revoke, value, priority, isChoosing, warning } = fields;
   return {
     host: stringOrEmpty(fields["host"]),
     pid: count(fields["pid"]),
@@ -85,6 +87,7 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
     ...(typeof value === "string" ? { value } : {}),
     ...(typeof priority === "number" ? { priority } : {}),
     ...(isChoosing === true ? { isChoosing } : {}),
+    ...(typeof warning === "string" && warning !== "" ? { warning } : {}),
     revoke: isJsonObject(revoke) ? { by: stringOrEmpty(revoke["by"]), reason: stringOrEmpty(revoke["reason"]) } : null,
   };
 }

@@ -54,6 +54,7 @@ export class ZooKeeperLease implements Lease {
   readonly sessionId: bigint;
   readonly sessionTimeoutMs: number;
   readonly waitedMs: number;
+  readonly nodes: readonly string[];
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
   readonly #holderPath: string;
@@ -73,6 +74,8 @@ export class ZooKeeperLease implements Lease {
   /** Wall-clock time of the hold that is to be written into the node; null when the node has it. */
   #sinceMs: number | null;
   #reportedEndMs: number;
+  /** Warning that belongs into the node's data. */
+  #warning = "";
 
   constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
     this.#zk = zk;
@@ -90,6 +93,7 @@ export class ZooKeeperLease implements Lease {
     this.limit = options.limit;
     this.fencingToken = options.fencingToken;
     this.waitedMs = options.waitedMs;
+    this.nodes = [options.holderPath];
     this.sessionId = zk.session.id;
     this.sessionTimeoutMs = zk.session.timeoutMs;
     this.#reportedEndMs = zk.session.leaseEndMs();
@@ -124,6 +128,11 @@ export class ZooKeeperLease implements Lease {
 
   subscribe(listener: () => void): () => void {
     return this.#changes.subscribe(listener);
+  }
+
+  warn(what: string): void {
+    this.#warning = what;
+    void this.#watchNode();
   }
 
   release(): Promise<void> {
@@ -231,7 +240,7 @@ export class ZooKeeperLease implements Lease {
         return this.#lose(`its node "${this.#holderPath}" was deleted`);
       }
       if (this.#isOver) return;
-      this.#writeSince(found);
+      this.#correctNode(found);
       const revoke = this.#parseRevocation(found.data);
       if (revoke === null) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
@@ -245,11 +254,13 @@ export class ZooKeeperLease implements Lease {
     }
   }
 
-  /** Writes the start of the hold, for display. The write fires the watch, so that a refused one is repeated. */
-  #writeSince({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
+  /** Writes what is for display: the start of the hold, and the warning. The write fires the watch, so that a refused one is repeated. */
+  #correctNode({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
     const info = parseNodeInfo(data);
-    if (this.#sinceMs === null || info.sinceMs >= this.#sinceMs) return;
-    const corrected = formatNodeInfo({ ...info, sinceMs: this.#sinceMs });
+    if (info.sessionTimeoutMs === 0) return; // another library's format
+    const sinceMs = Math.max(info.sinceMs, this.#sinceMs ?? 0);
+    if (sinceMs === info.sinceMs && this.#warning === (info.warning ?? "")) return;
+    const corrected = formatNodeInfo({ ...info, sinceMs, warning: this.#warning });
     this.#zk.setData(this.#holderPath, corrected, stat.version).catch(() => {});
   }
 

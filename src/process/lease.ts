@@ -1,7 +1,5 @@
 /** A held lock, leadership, or item: a value that can be lost; and several of them as one. */
 import { BatonError } from "../errors.ts";
-import type { Clock } from "../support/clock.ts";
-import { newGuid } from "../support/guid.ts";
 
 export type LockMode = "exclusive" | "shared" | "permit";
 
@@ -36,6 +34,12 @@ export interface Lease extends AsyncDisposable {
   inDoubt(): boolean;
   /** Reports changes of the end of the lease, delayed by T/50 at most, and every change of `inDoubt()`. Returns the function that unsubscribes. */
   subscribe(listener: () => void): () => void;
+  /** No other process waits for it. */
+  readonly isLocal?: boolean;
+  /** Paths of the holder's nodes on the server, for the guard. */
+  readonly nodes?: readonly string[];
+  /** Shows `what` in the holder's record; empty: nothing more. */
+  warn?(what: string): void;
   /** Releases the lock. A second call has no effect. Bounded in time; rejects OUTCOME_UNKNOWN if the server never responded. */
   release(): Promise<void>;
 }
@@ -52,6 +56,8 @@ export class LeaseSet implements Lease {
   readonly name: string;
   readonly path: string;
   readonly waitedMs: number;
+  readonly isLocal: boolean;
+  readonly nodes: readonly string[];
   // These are the first lease's: each permit has its own slot, and each lock its own fencing token.
   readonly holderId: string;
   readonly mode: LockMode;
@@ -68,6 +74,8 @@ export class LeaseSet implements Lease {
     this.name = leases.map((lease) => lease.name).join(", ");
     this.path = leases.map((lease) => lease.path).join(", ");
     this.waitedMs = leases.reduce((total, lease) => total + lease.waitedMs, 0);
+    this.isLocal = leases.every((lease) => lease.isLocal ?? false);
+    this.nodes = leases.flatMap((lease) => lease.nodes ?? []);
     const [first] = leases;
     ({ holderId: this.holderId, mode: this.mode, slot: this.slot, limit: this.limit } = first);
     ({ fencingToken: this.fencingToken, sessionId: this.sessionId, sessionTimeoutMs: this.sessionTimeoutMs } = first);
@@ -90,6 +98,10 @@ export class LeaseSet implements Lease {
     return () => removals.forEach((remove) => remove());
   }
 
+  warn(what: string): void {
+    for (const lease of this.#leases) lease.warn?.(what);
+  }
+
   /** Releases all leases; rejects with the first failure. */
   async release(): Promise<void> {
     const failures: unknown[] = [];
@@ -102,70 +114,4 @@ export class LeaseSet implements Lease {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.release();
   }
-}
-
-/** Lease that its holder may report as lost, which stops the command; it stays held until the release. */
-export class ResignableLease extends LeaseSet {
-  readonly #resigned = new AbortController();
-  override readonly lost: AbortSignal;
-
-  constructor(lease: Lease) {
-    super([lease]);
-    this.lost = AbortSignal.any([lease.lost, this.#resigned.signal]);
-  }
-
-  /** Aborts `lost` with `why`, a full sentence. Has no effect on a lost lease. */
-  resign(why: string): void {
-    if (!this.lost.aborted) this.#resigned.abort(new BatonError("REVOKED", why));
-  }
-
-  get hasResigned(): boolean {
-    return this.#resigned.signal.aborted;
-  }
-}
-
-/** A lease of fixed length that no server can end: for a command that needs no lock, or runs after the leadership has ended. */
-export class LocalLease implements Lease {
-  readonly name = "";
-  readonly path = "";
-  /** The mark of the processes that run under it. */
-  readonly holderId = newGuid();
-  readonly mode = "exclusive";
-  readonly slot = null;
-  readonly limit = null;
-  readonly fencingToken = 0n;
-  readonly sessionId = 0n;
-  readonly waitedMs = 0;
-  /** Bounds the wait for killed processes. */
-  readonly sessionTimeoutMs = 10_000;
-  readonly lost = new AbortController().signal;
-  readonly #clock: Clock;
-  readonly #endMs: number;
-
-  constructor(clock: Clock, durationMs: number) {
-    this.#clock = clock;
-    this.#endMs = clock.now() + durationMs;
-  }
-
-  isHeld(): boolean {
-    return this.#clock.now() < this.#endMs;
-  }
-
-  endMs(): number {
-    return this.#endMs;
-  }
-
-  inDoubt(): boolean {
-    return false;
-  }
-
-  subscribe(): () => void {
-    return () => {};
-  }
-
-  release(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {}
 }

@@ -14,6 +14,7 @@ import {
   sessionExpiredMark,
   type SessionRequest,
 } from "./establish.ts";
+import type { SessionIdentity } from "./handshake.ts";
 import type { Endpoint, Hosts } from "./hosts.ts";
 import { type PermanentFault, permanentFault, PermanentFaults } from "./permanent_error.ts";
 import { formatDuration } from "../support/duration.ts";
@@ -37,6 +38,8 @@ export type RoundOutcome =
 
 export interface NewSessionOptions {
   readonly timeoutMs: number;
+  /** The session to resume, instead of a new one. */
+  readonly identity?: SessionIdentity | undefined;
   readonly connectTimeoutMs: number;
   /** How often all servers are tried again; until the connect timeout when left out. */
   readonly retries?: number | undefined;
@@ -141,20 +144,22 @@ export class Connector {
     return { code: "UNREACHABLE", text, isFromSecondTry: false };
   }
 
-  /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
+  /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, the signal's reason, or LOCK_LOST if the session to resume has ended. */
   async open(options: NewSessionOptions): Promise<EstablishedConnection> {
     const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, report = new ConnectReport(), signal } =
       options;
+    const { identity = null } = options;
     const startMs = this.#clock.now();
     const tooLate = new Error("the connect timeout is over");
     using deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
     const attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
-    const wanted: SessionRequest = { identity: null, timeoutMs, lastZxid: 0n };
+    const wanted: SessionRequest = { identity, timeoutMs, lastZxid: 0n };
     try {
       for (let retry = 0;; retry++) {
         const round = { attemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
         const outcome = await this.tryEachServer(wanted, round);
         if (outcome.kind === "accepted") return outcome.established;
+        if (outcome.kind === "expired") throw new BatonError("LOCK_LOST", "The session has ended");
         if (outcome.kind === "refused" && !mayRetryFault(outcome.error, retry, retries)) throw outcome.error;
         if (retries !== undefined && retry >= retries) throw tooLate;
         const pauseMs = delayMs ?? backoffMs(retry, serverBackoff);

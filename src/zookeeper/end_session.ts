@@ -107,18 +107,19 @@ export async function probeShortestTimeout(connector: Connector, { clock, attemp
   }
 }
 
-/** Everything that another process needs to end a session: one word of text for a private pipe. It is secret. */
+/** Everything that another process needs to end a session, or to keep it alive: one word of text for a private pipe. It is secret. */
 interface SessionHandle {
   readonly servers: ZooKeeperServerList;
   readonly tls?: TlsSource | undefined;
   /** Servers with enforce.auth.enabled accept no request before it, not even closeSession. */
   readonly auth: readonly ZooKeeperCredentials[];
   readonly identity: SessionIdentity;
+  readonly timeoutMs: number;
 }
 
 export function formatSessionHandle(
   { servers, tls, auth = [] }: Pick<SessionHandle, "servers" | "tls"> & Partial<Pick<SessionHandle, "auth">>,
-  { id, password }: Pick<ZooKeeperSession, "id" | "password">,
+  { id, password, timeoutMs }: Pick<ZooKeeperSession, "id" | "password" | "timeoutMs">,
 ): string {
   const tlsFiles = tls !== undefined && "names" in tls ? absolute(tls.names) : undefined;
   const text = JSON.stringify({
@@ -126,6 +127,7 @@ export function formatSessionHandle(
     tls: currentTls(tls),
     tlsFiles,
     auth,
+    timeoutMs,
     id: String(id),
     password: base64(password),
   });
@@ -133,7 +135,7 @@ export function formatSessionHandle(
 }
 
 /** Throws for a text that `formatSessionHandle` has not made. */
-async function parseSessionHandle(word: string): Promise<SessionHandle> {
+export async function parseSessionHandle(word: string): Promise<SessionHandle> {
   const { id, password, tls, tlsFiles, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
     & Omit<SessionHandle, "identity">
     & { readonly id: string; readonly password: string; readonly tlsFiles?: TlsFileNames };

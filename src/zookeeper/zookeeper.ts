@@ -105,6 +105,8 @@ export interface ZooKeeper extends AsyncDisposable {
   usesContainer?(path: string): void;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */
   sync(path: string, options?: OperationOptions): Promise<void>;
+  /** Disconnects without ending the session: another process goes on with it, or it expires. */
+  leave?(): void;
   /** Ends the session on the server, within a time limit. The server deletes the session's ephemeral nodes. */
   close(): Promise<void>;
 }

@@ -36,7 +36,7 @@ import type { CreateOptions, NodeData, OperationOptions, ReadOptions, Watcher, Z
 import { isUnknownOperation, type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
 
 export interface ConnectOptions
-  extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "report" | "signal"> {
+  extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "report" | "signal" | "identity"> {
   readonly servers: ZooKeeperServerList;
   /** The requested T in milliseconds; the server may grant another one. 10,000 when left out. */
   readonly sessionTimeoutMs?: number;
@@ -315,6 +315,10 @@ class ZooKeeperClient implements ZooKeeper {
       throw responseError({ action: request?.type ?? "do", path: request?.path ?? "" }, failedResult.err, failed);
     }
     return results.map((result) => "path" in result ? { ...result, path: this.#chroot.toClient(result.path) } : result);
+  }
+
+  leave(): void {
+    this.session.leave();
   }
 
   close(): Promise<void> {

@@ -131,6 +131,11 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return this.#closing ??= this.#close();
   }
 
+  /** Disconnects. Another process goes on with the session, or it expires. */
+  leave(): void {
+    this.#end(closedError());
+  }
+
   eventReceived(type: EventTypeName, path: string): void {
     const event: WatchEvent = { type, path: this.#options.toClientPath(path) };
     for (const watcher of this.#options.watches.takeWatchers(type, path)) queueMicrotask(() => watcher(event));

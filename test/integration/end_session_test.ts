@@ -51,7 +51,11 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
       const own = options(server.servers);
       await using zk = await connect(own);
       const { path } = await zk.create("/mine-", nothing, { mode: "ephemeralSequential" });
-      const wrong = formatSessionHandle(own, { id: zk.session.id, password: new Uint8Array(16).fill(7) });
+      const wrong = formatSessionHandle(own, {
+        id: zk.session.id,
+        timeoutMs: 10_000,
+        password: new Uint8Array(16).fill(7),
+      });
       await endSession(wrong, { clock, limitMs: 10_000 });
       // A real server cuts the session's connection off before it looks at the password.
       await eventually(async () => await zk.exists(path) !== null);
@@ -81,7 +85,7 @@ describeBackend(zooKeeperEnsemble, () => {
 });
 
 describe("in vain, it is given up in time", () => {
-  const session = { id: 1n, password: new Uint8Array(16) };
+  const session = { id: 1n, password: new Uint8Array(16), timeoutMs: 10_000 };
 
   test("where nobody listens, and where nobody answers", async () => {
     const server = await keeper.start();

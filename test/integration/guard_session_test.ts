@@ -52,6 +52,7 @@ class Owner implements AsyncDisposable {
     copyFileSync(program, copy);
     chmodSync(copy, 0o755);
     this.#shell = Bun.spawn([...around, "sh", "-c", 'exec 3<&0; "$@" __guard <&3 & wait', "sh", copy, ...words], {
+      cwd: this.#folder, // the project's own may be closed to others
       stdio: [input, "ignore", "inherit"],
     });
     closeSync(input);
@@ -123,19 +124,25 @@ test("of a dead owner it ends the session; of one that lives it kills the job an
 });
 
 test.skipIf(!canBeOthers("whether a process that the guard may not kill keeps the session is not tested"))(
-  "a process that it may not kill keeps the session",
+  "while a process lives that it may not kill, it keeps the session alive, and then leaves",
   async () => {
-    await using mine = await connect(own);
+    const short = { ...own, sessionTimeoutMs: 4000 };
+    await using mine = await connect(short);
     const { path } = await mine.create("/mine-", new Uint8Array(0), { mode: "ephemeralSequential" });
     await using owner = new Owner(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
     const guard = await owner.guard();
     await using started = startJob(newGuid()); // root's
     const { job, lines } = started;
-    owner.tell(sessionLine({ owner: owner.pid, handle: formatSessionHandle(own, mine.session) }), lines);
+    owner.tell(sessionLine({ owner: owner.pid, handle: formatSessionHandle(short, mine.session) }), lines);
+    // As the owner that is killed, whose client disconnects.
+    mine.leave?.();
     owner.kill();
     owner.endPipe();
-    await eventually(() => !runs(guard), { withinMs: 30_000 });
-    expect(runs(job.pid)).toBe(true);
-    expect(await isThere(path)).toBe(true);
+    const endMs = performance.now() + 1.5 * mine.session.timeoutMs;
+    await eventually(() => performance.now() >= endMs, { withinMs: 30_000 });
+    expect([runs(job.pid), runs(guard), await isThere(path)]).toEqual([true, true, true]);
+    job.kill("SIGKILL");
+    await job.exited;
+    await eventually(() => !runs(guard), { withinMs: 20_000 });
   },
 );

@@ -2,7 +2,8 @@
  * baton, its guard and the session as an explicit-state model: who is told what when, and when the guard may end the session
  * of a dead baton. The guard reads lines and decides with its own readGuardLine and sessionToEnd. Everything is written and
  * read line by line, so that a kill may fall between any two. A living baton's session ends only when its jobs are dead: that
- * is the lease's business. A dead baton's session does not expire here: what the guard does not end stays.
+ * is the lease's business. A dead baton's session expires when the guard has had its time: it has killed what it can, and keeps the session
+ * alive only while a process lives that it cannot stop.
  */
 import {
   childLine,
@@ -16,13 +17,14 @@ import {
 } from "../../src/process/guard/guard_state.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 
-/** The last: something of a job that the guard can neither see for certain nor kill. */
+/** The last two: a process that the guard can see and not kill, and something of a job that it can neither see for certain nor kill. */
 export type GuardFault =
   | "baton killed"
   | "guard killed"
   | "guard strikes"
   | "pipe breaks"
   | "session expires"
+  | "unstoppable"
   | "unseen";
 
 /** Ways to build it wrong: each must be found out. */
@@ -35,6 +37,8 @@ export type GuardMistake =
   | "is told of a job after its start"
   | "is told of the session before the jobs when it is the next guard"
   | "is told of the session but not of a job that was killed when it is the next guard"
+  | "lets the session expire while it cannot stop a process"
+  | "gives up a process that it cannot stop"
   | "is not told of another session"
   | "is not told of the session when it is the next guard";
 
@@ -52,6 +56,7 @@ interface Job {
   /** Forked: it runs, and does not show whose it is yet. */
   readonly process: "none" | "forked" | "runs" | "dead";
   readonly isStruck: boolean;
+  readonly isUnstoppable: boolean;
   readonly isUnseen: boolean;
   /** baton has said that the command runs. */
   readonly isTold: boolean;
@@ -62,6 +67,8 @@ interface Guard {
   /** What it has not read. */
   readonly pipe: readonly string[];
   readonly isBroken: boolean;
+  /** Keeps the session of a dead baton alive. */
+  readonly isKeeping: boolean;
   readonly isOver: boolean;
 }
 
@@ -84,8 +91,11 @@ export interface GuardWorld {
 }
 
 const owner = 7;
-const newGuard: Guard = { state: idleGuard, pipe: [], isBroken: false, isOver: false };
+const newGuard: Guard = { state: idleGuard, pipe: [], isBroken: false, isKeeping: false, isOver: false };
 const isProcess = ({ process }: Job): boolean => process === "forked" || process === "runs";
+const isKillable = ({ process, isUnseen, isUnstoppable }: Job): boolean =>
+  process === "runs" && !isUnseen && !isUnstoppable;
+const isStuck = ({ process, isUnstoppable }: Job): boolean => process === "runs" && isUnstoppable;
 const sessionText = (number: number): string => sessionLine({ owner, handle: String(number) });
 const toldOf = (cookie: number): string => childLine(String(cookie), { pid: 1, ownGroup: true, startTicks: 1 });
 
@@ -123,7 +133,8 @@ export class GuardModel implements Model<GuardWorld> {
   }
 
   idleViolation(world: GuardWorld): string | null {
-    return world.isAlive || this.isDone(world) ? null : "A dead baton's session is left to expire";
+    const isKept = world.guard.isKeeping && world.jobs.some(isStuck);
+    return world.isAlive || this.isDone(world) || isKept ? null : "A dead baton's session is left to expire";
   }
 
   transitions(world: GuardWorld): Transition<GuardWorld>[] {
@@ -134,6 +145,7 @@ export class GuardModel implements Model<GuardWorld> {
     if (world.isAlive) this.#baton(world, to);
     this.#jobs(world, to);
     this.#guard(world, to);
+    if (!world.isAlive && !world.isExcused) this.#expiry(world, to);
     if (world.holder === null) to("another takes the lock", { holder: "another" });
     if (world.faultsLeft > 0) this.#faults(world, to);
     return out;
@@ -157,7 +169,15 @@ export class GuardModel implements Model<GuardWorld> {
     const open = world.open.filter((each) => each !== session);
     to("closes its session", { session: 0, open, holder: null }, "choice");
     if (jobs.length === this.#options.jobsMax) return;
-    const job: Job = { session, step: "ordered", process: "none", isStruck: false, isUnseen: false, isTold: false };
+    const job: Job = {
+      session,
+      step: "ordered",
+      process: "none",
+      isStruck: false,
+      isUnstoppable: false,
+      isUnseen: false,
+      isTold: false,
+    };
     const isLate = this.#has("is told of a job after its start");
     const order = isLate ? unwritten : [...unwritten, watchLine(String(jobs.length), 1)];
     to("has a job watched", { jobs: [...jobs, job], unwritten: order }, "choice");
@@ -208,7 +228,7 @@ export class GuardModel implements Model<GuardWorld> {
     const hasEnded = guard.isBroken || (!world.isAlive && guard.pipe.length === 0);
     for (const [cookie, job] of jobs.entries()) {
       const isWatched = guard.state.jobs.has(String(cookie));
-      const isTarget = isWatched && job.process === "runs" && !job.isUnseen && (hasEnded || job.isStruck);
+      const isTarget = isWatched && isKillable(job) && (hasEnded || job.isStruck);
       if (isTarget) to(`guard kills job ${cookie}`, { jobs: withJob(world, cookie, { process: "dead" }) });
     }
     if (hasEnded) this.#end(world, to);
@@ -235,8 +255,23 @@ export class GuardModel implements Model<GuardWorld> {
       return to("guard ends the session", { open, holder, guard: isOver });
     }
     if (world.isAlive) return to("guard ends, and another takes its place", this.#replaced(world));
+    const mustKeep = jobs.some(isStuck);
+    if (mustKeep && this.#has("gives up a process that it cannot stop")) to("guard gives up", { guard: isOver });
+    if (mustKeep && !guard.isKeeping && !this.#has("lets the session expire while it cannot stop a process")) {
+      to("guard keeps the session", { guard: { ...guard, isKeeping: true } });
+    }
     const isHopeless = guard.state.session === null || jobs.some(({ isUnseen }) => isUnseen);
     if (isHopeless) to("guard gives up", { guard: isOver });
+  }
+
+  /** The server hears of no client, although the guard has had the time to keep the session. */
+  #expiry(world: GuardWorld, to: To): void {
+    const { guard, jobs, holder } = world;
+    const isDone = guard.pipe.length === 0 && !jobs.some((job) => job.process === "forked" || isKillable(job));
+    const isAboutToKeep = !this.#has("lets the session expire while it cannot stop a process");
+    if (typeof holder !== "number" || !jobs.some(isStuck) || guard.isKeeping) return;
+    if (!guard.isOver && (!isDone || isAboutToKeep)) return;
+    to("the session expires", { open: world.open.filter((each) => each !== holder), holder: null });
   }
 
   /** In the order in which they are written, one by one. */
@@ -291,6 +326,9 @@ export class GuardModel implements Model<GuardWorld> {
         job.process === "runs" && !job.isStruck && guard.state.jobs.has(String(cookie)) && this.#may("guard strikes")
       ) {
         fault(`the deadline of job ${cookie} passes`, { jobs: withJob(world, cookie, { isStruck: true }) });
+      }
+      if (job.process === "runs" && !job.isUnstoppable && this.#may("unstoppable")) {
+        fault(`job ${cookie} cannot be stopped`, { jobs: withJob(world, cookie, { isUnstoppable: true }) });
       }
       if (isProcess(job) && !job.isUnseen && this.#may("unseen")) {
         fault(`job ${cookie} cannot be seen`, {

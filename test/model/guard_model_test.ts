@@ -20,6 +20,11 @@ describe("nobody has the lock beside a job, and a killed baton's lock is free wi
   const models: Record<string, GuardModelOptions> = {
     "baton is killed, and nothing else happens": kill,
     "all faults, two jobs in one session and two sessions": all,
+    "processes that cannot be stopped": {
+      ...all,
+      sessionsMax: 1,
+      faults: ["baton killed", "guard killed", "guard strikes", "pipe breaks", "unstoppable"],
+    },
     "three jobs one after the other": { ...all, jobsMax: 3, sessionsMax: 1, faultsMax: 2 },
   };
   for (const [name, options] of Object.entries(models)) {
@@ -29,6 +34,7 @@ describe("nobody has the lock beside a job, and a killed baton's lock is free wi
 
 describe("the checker finds a guard that", () => {
   const beside = /beside the job/;
+  const stuck: GuardModelOptions = { ...all, faults: ["baton killed", "unstoppable"] };
   const left = /left to expire|come to an end/;
   const mistakes: [GuardMistake, RegExp, GuardModelOptions?][] = [
     ["ends the session before the last process is gone", beside],
@@ -39,6 +45,8 @@ describe("the checker finds a guard that", () => {
     ["is told of a job after its start", beside],
     ["is told of the session before the jobs when it is the next guard", beside, all],
     ["is told of the session but not of a job that was killed when it is the next guard", beside, all],
+    ["lets the session expire while it cannot stop a process", beside, stuck],
+    ["gives up a process that it cannot stop", /beside the job|left to expire/, stuck],
     ["is not told of another session", left, { ...all, faults: ["baton killed", "session expires"] }],
     ["is not told of the session when it is the next guard", left, {
       ...all,

@@ -8,14 +8,15 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { system } from "../../support/own_process.ts";
 import { type HelperProcess, markAsEnding, startHelper } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { argumentsOf, otherNamespaceReason } from "../proc/process_table.ts";
-import { lowLimits } from "./low_limits.ts";
+import { argumentsOf, otherNamespaceReason, readProcess } from "../proc/process_table.ts";
 import {
   askLine,
   childLine,
   forgetLine,
   type GuardedChild,
   type GuardedSession,
+  knownLine,
+  leftLine,
   renewLine,
   sessionLine,
   watchLine,
@@ -38,6 +39,10 @@ export interface Guard {
    * process ends the session when all processes of all jobs are dead. Null: the session is left to expire.
    */
   setSession(handle: string | null): void;
+  /** These processes of the job cannot be stopped: the guard keeps the session alive while they live, if this process dies. */
+  reportKnown(cookie: string, pids: readonly number[]): void;
+  /** This process gives up to stop the job, and ends. The guard goes on, and does not end the session. */
+  leave(cookie: string): void;
   /** All processes of this job are dead; the guard stops watching it. */
   forget(cookie: string): void;
   /** Ends the guard without killing anything. */
@@ -53,6 +58,8 @@ export interface GuardWatchOptions {
   /** Null: another guard watches the job now. Otherwise the reason why none does; baton tries again. */
   readonly onReplaced: (missing: string | null) => void;
   readonly signal?: AbortSignal;
+  /** Paths of the job's lock on the server. */
+  readonly nodes?: readonly string[];
   /** A script that runs already, in a group of others; reported together with the job. */
   readonly child?: GuardedChild;
 }
@@ -66,10 +73,11 @@ const [pauseMsMin, pauseMsMax] = [1000, 60_000];
 /** The deaths of guards before one that has lived this long, in milliseconds, do not count. */
 const steadyMs = 60_000;
 
-/** The interval in milliseconds at which the guard is asked whether it runs, and the number of questions that may be unanswered. */
+/**
+ * The interval in milliseconds at which the guard is asked whether it runs, and the number of questions that may be unanswered. A guard
+ * that has not reported yet may take five times as long.
+ */
 const askEveryMs = 1000, unansweredMax = 3;
-/** The number for a guard that has not reported yet: it may start slowly. */
-const unansweredMaxAtStart = 15;
 
 /** The end of a job is sent with the next line, or after this many milliseconds: it is not worth waking the guard. */
 const forgetMsMax = 100;
@@ -80,7 +88,7 @@ const [guardName, guardWord] = ["lock-guard", "__guard"];
 
 /** Starts in /, so that it keeps no directory busy. */
 const startGuardProcess: StartGuardProcess = (onLine) =>
-  startHelper({ args: [guardWord], argv0: guardName, cwd: "/" }, onLine);
+  startHelper({ args: [guardWord], argv0: guardName, cwd: "/", stderr: 2 }, onLine);
 
 /** Whether the process is a guard. False when it is gone. */
 export function isGuardProcess(pid: number): boolean {
@@ -108,6 +116,8 @@ interface WatchedJob {
   child: GuardedChild | null;
   /** Resolves when the job's line is in the pipe. */
   sent: Promise<void> | undefined;
+  /** Lines that follow those of its start. */
+  more: string;
   isWatched: boolean;
   isKilled: boolean;
   unsubscribe: () => void;
@@ -134,6 +144,8 @@ class GuardHandle implements Guard {
   #unanswered = 0;
   /** The guard's own report that it cannot work. */
   #fault = "";
+  /** The last guard has ended, and is not needed. */
+  #isRetired = false;
   /** The user was told that no guard watches. */
   #isMissing = false;
   /** Lines that are sent with the next one. */
@@ -162,12 +174,15 @@ class GuardHandle implements Guard {
       cleared: Promise.withResolvers(),
       child: options.child ?? null,
       sent: undefined,
+      more: "",
       isWatched: false,
       isKilled: false,
       unsubscribe: () => {},
     };
     this.#jobs.set(cookie, job);
-    this.#send(cookie, job);
+    // A guard that has ended after its kills is replaced when it is needed.
+    if (this.#isRetired) this.#launch();
+    else this.#send(cookie, job);
     // The deadline is renewed from now on, not from the command's start: the guard or the command may start slowly.
     if (!this.#done) job.unsubscribe = options.subscribe(() => void this.#write(renewLine(cookie, deadlineOf(job))));
     await abortable(this.#ready.promise, options.signal);
@@ -193,6 +208,22 @@ class GuardHandle implements Guard {
     this.#pendingLines += forgetLine(cookie);
   }
 
+  reportKnown(cookie: string, pids: readonly number[]): void {
+    const known = pids.map((pid) => ({ pid, startTicks: readProcess(pid)?.startTicks ?? 0 }));
+    this.#add(cookie, knownLine(cookie, known));
+  }
+
+  leave(cookie: string): void {
+    this.#add(cookie, leftLine(cookie));
+  }
+
+  /** Sends a line about the job, which every later guard gets, too. */
+  #add(cookie: string, line: string): void {
+    const job = this.#jobs.get(cookie);
+    if (job !== undefined) job.more += line;
+    void this.#write(line);
+  }
+
   setSession(handle: string | null): void {
     if (this.#done) return;
     this.#session = handle === null ? null : { owner: system.pid, handle };
@@ -211,7 +242,9 @@ class GuardHandle implements Guard {
   }
 
   #launch(): void {
+    this.#cancelRetry();
     if (this.#done) return;
+    this.#isRetired = false;
     if (this.#isReady) this.#ready = Promise.withResolvers();
     this.#isReady = false;
     this.#unanswered = 0;
@@ -252,8 +285,10 @@ class GuardHandle implements Guard {
     if (this.#done) return;
     this.#askLater();
     if (this.#process === null) return;
-    if (this.#unanswered++ < (this.#isReady ? unansweredMax : unansweredMaxAtStart)) {
-      return void (this.#isReady && this.#write(askLine));
+    if (this.#unanswered++ < (this.#isReady ? unansweredMax : 5 * unansweredMax)) {
+      if (this.#isReady) void this.#write(askLine);
+      else if (this.#unanswered > unansweredMax) this.#tellMissing("The guard does not start");
+      return;
     }
     this.#process.kill();
     this.#ended(); // it may end later, if it waits in the kernel, and does nothing before
@@ -261,7 +296,7 @@ class GuardHandle implements Guard {
 
   #send(cookie: string, job: WatchedJob): void {
     const child = job.child === null ? "" : childLine(cookie, job.child);
-    job.sent = this.#write(watchLine(cookie, deadlineOf(job)) + child);
+    job.sent = this.#write(watchLine(cookie, deadlineOf(job), job.options.nodes) + child + job.more);
   }
 
   /** Sends the pending lines first. */
@@ -296,24 +331,34 @@ class GuardHandle implements Guard {
     const jobs = [...this.#jobs.values()];
     // Reports that have not come by now never will.
     for (const job of jobs) if (job.isKilled || this.#done) job.cleared.resolve(null);
-    if (this.#done || (jobs.length > 0 && jobs.every((job) => job.isKilled))) return;
+    this.#isRetired = jobs.length > 0 && jobs.every((job) => job.isKilled);
+    if (this.#done || this.#isRetired) return;
     if (this.#clock.now() - this.#startedAtMs >= steadyMs) [this.#deaths, this.#pauseMs] = [0, pauseMsMin];
     this.#deaths++;
     if (this.#fault === "" && this.#deaths <= replacementsMax) return this.#launch();
     const what = this.#fault === "" ? `it has ended ${this.#deaths} times` : this.#fault;
-    this.#failed(`Cannot keep a guard process running: ${what}${lowLimits(ownLimits())}`);
+    void import("./low_limits.ts").then(({ lowLimits }) =>
+      this.#failed(`Cannot keep a guard process running: ${what}${lowLimits(ownLimits())}`)
+    );
   }
 
   #failed(message: string): void {
+    if (this.#done) return;
     this.#ready.reject(new BatonError("START_FAILED", message));
     this.#isReady = true; // the next guard has another promise
-    const watched = [...this.#jobs.values()].filter(({ isWatched }) => isWatched);
-    for (const { options } of watched) options.onReplaced(message);
-    if (watched.length === 0) return;
-    if (!this.#isMissing) this.#say(`${message}; if baton is killed now, its running commands are not stopped`);
-    this.#isMissing = true;
+    if (!this.#tellMissing(message)) return;
     this.#cancelRetry = this.#clock.startTimer(this.#pauseMs, () => this.#launch());
     this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMsMax);
+  }
+
+  /** False if no command runs. */
+  #tellMissing(message: string): boolean {
+    const watched = [...this.#jobs.values()].filter(({ isWatched }) => isWatched);
+    if (this.#isMissing || watched.length === 0) return watched.length > 0;
+    this.#isMissing = true;
+    this.#say(`${message}; if baton is killed now, its commands run on`);
+    for (const { options } of watched) options.onReplaced(message);
+    return true;
   }
 }
 

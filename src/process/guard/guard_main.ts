@@ -7,11 +7,14 @@
  * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code that it
  * needs is loaded before it reports "ready", because the disk may hang later.
  */
-import { writeSync } from "node:fs";
+import { openSync, writeSync } from "node:fs";
+import { readProcess } from "../proc/process_table.ts";
+import { describeUnstoppable } from "../proc/unstoppable.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { GroupWatch, JobKill, type JobKillResult } from "./kill_job.ts";
 import {
   type GuardedChild,
+  type GuardedJob,
   type GuardedSession,
   type GuardState,
   idleGuard,
@@ -25,6 +28,7 @@ export const guardName = "lock-guard";
 
 const input = 0;
 const output = 1;
+const errors = 2;
 
 /** Milliseconds between checks of the clock, at most: poll(2) does not notice that the machine was suspended. */
 const checkEveryMs = 1000;
@@ -35,26 +39,85 @@ const killPauseMs = 10;
 /** A read can fail temporarily. After this many failures in a row the pipe counts as ended. */
 const failedReadsMax = 3;
 
+/** The same, at most, for processes that live on after SIGKILL. */
+const killPauseMsMax = 1000;
+
+/** Milliseconds for which processes may live after the deadline, while baton is stopped. It has little time: its session ends soon. */
+const stuckAfterMs = 100;
+
+/** Milliseconds between two kill passes for such processes. */
+const killPauseMsOfStuck = 100;
+
+/** Milliseconds for which a dead baton's processes may live before the guard keeps baton's session alive. */
+const keepAfterMs = 250;
+
 /** Milliseconds that baton's last thread may take to die after its pipe has ended. */
 const dyingMs = 1000;
 
-/** Runs until there is nothing left to guard. It then calls `endSession` once, with the session's handle, if the session may be ended. */
-export async function runGuard(endSession: (handle: string) => Promise<unknown>): Promise<void> {
+/** A job, some of whose processes may be alive. */
+export interface KeptJob {
+  /** Paths of its lock on the server. */
+  readonly nodes: readonly string[];
+  /** The processes, as `describeUnstoppable` has them; empty if none is left. */
+  readonly what: string;
+}
+
+/** The session of a baton that is dead or stopped, which the guard keeps alive while it cannot stop all processes. */
+export interface KeptSession {
+  /** The session has ended, or the lock of no job with living processes is there. */
+  readonly isLost: boolean;
+  /** Shows in the holders' records why the locks are kept. Call it now and then. */
+  show(jobs: readonly KeptJob[]): void;
+  /** Ends the session, as `GuardSessions.end` does. */
+  end(): Promise<unknown>;
+  /** Leaves the session to baton. */
+  leave(): void;
+}
+
+/** Calls of the guard that concern baton's session; `handle` as in `GuardedSession`. */
+export interface GuardSessions {
+  end(handle: string): Promise<unknown>;
+  keep(handle: string): Promise<KeptSession>;
+}
+
+/** Runs until there is nothing left to guard. It then ends the session once, if that may be ended. */
+export async function runGuard(sessions: GuardSessions): Promise<void> {
   const libc = await loadLibc();
   if (libc === null) return void writeSync(output, "failed it cannot call libc, which needs compiled code\n");
-  for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
+  for (const signal of [1, 2, 3, 13, 15]) libc.ignoreSignal(signal); // HUP INT QUIT PIPE TERM
   libc.setProcessName(guardName);
   if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInherited(libc);
   const loop = new GuardLoop(libc);
+  let kept: KeptSession | null = null;
   for (let isReadable = false;;) {
-    const next = loop.step(isReadable);
-    if (next.kind === "end") {
-      if (next.session !== null) await endSession(next.session.handle);
-      return;
+    const next = loop.step(isReadable, kept?.isLost);
+    switch (next.kind) {
+      case "end":
+        if (next.session !== null) await (kept?.end() ?? sessions.end(next.session.handle));
+        return;
+      case "keep":
+        if (next.says !== undefined) sayLast(libc, next.says);
+        kept ??= await sessions.keep(next.session.handle);
+        kept.show(next.jobs);
+        await new Promise((resolve) => setTimeout(resolve, next.forMs)); // the session needs the event loop
+        isReadable = libc.waitReadable(input, 0);
+        break;
+      case "wait":
+        kept?.leave();
+        kept = null;
+        isReadable = libc.waitReadable(input, next.forMs);
+        break;
+      case "sleep":
+        libc.sleep(next.forMs);
     }
-    if (next.kind === "wait") isReadable = libc.waitReadable(input, next.forMs);
-    else libc.sleep(next.forMs);
   }
+}
+
+/** Writes to stderr, and closes it: its reader waits for the end of all writers. Waits for no reader itself. */
+function sayLast(libc: Libc, says: string): void {
+  if (says !== "" && libc.waitWritable(errors, 0)) libc.write(errors, new TextEncoder().encode(says));
+  libc.close(errors);
+  openSync("/dev/null", "w"); // takes the number, which the runtime may write to
 }
 
 /** A job whose deadline has passed. Later renewals of the deadline are ignored. */
@@ -62,12 +125,24 @@ interface StartedKill {
   readonly deadlineMs: number;
   /** Null until the first pass. */
   kill: JobKill | null;
+  killedAtMs: number;
   isOver: boolean;
 }
 
-/** The next action of the guard. `wait`: for the pipe, for this time at most; `sleep`: the pipe has ended. `session`: the one to end; null for none. */
+/**
+ * The next action of the guard. `wait`: for the pipe, for this time at most; `sleep`: the pipe has ended; `keep`: the same, and the
+ * session is to be kept alive from now on. `end`: ends the session; null for none.
+ */
 export type GuardStep =
   | { readonly kind: "wait" | "sleep"; readonly forMs: number }
+  | {
+    readonly kind: "keep";
+    readonly forMs: number;
+    readonly session: GuardedSession;
+    readonly jobs: readonly KeptJob[];
+    /** Sentence for stderr, which the guard then closes; empty for none. */
+    readonly says?: string;
+  }
   | { readonly kind: "end"; readonly session: GuardedSession | null };
 
 /** The guard between two waits. */
@@ -87,9 +162,9 @@ export class GuardLoop {
     report(libc, "ready");
   }
 
-  /** `isReadable`: there is something to read, or the pipe has ended. */
-  step(isReadable: boolean): GuardStep {
-    if (this.#clearing !== null) return this.#clearing.step();
+  /** `isReadable`: there is something to read, or the pipe has ended. `isLost`: of the session that is kept. */
+  step(isReadable: boolean, isLost = false): GuardStep {
+    if (this.#clearing !== null) return this.#clearing.step(isLost);
     if (isReadable) {
       const lines = this.#pipe.read();
       if (lines === null) {
@@ -106,7 +181,10 @@ export class GuardLoop {
     }
     this.#checkGroups();
     this.#recordOverdue();
-    const needsPass = this.#killOverdue();
+    const jobs = isLost ? [] : this.#stuckJobs();
+    const needsPass = this.#killOverdue(jobs.length > 0);
+    const { session } = this.#state;
+    if (jobs.length > 0 && session !== null) return { kind: "keep", forMs: killPauseMsOfStuck, session, jobs };
     return { kind: "wait", forMs: this.#nextWakeMs(needsPass) };
   }
 
@@ -122,20 +200,30 @@ export class GuardLoop {
     for (const cookie of overdueJobs(this.#state, this.#libc.bootTimeMs())) {
       if (this.#kills.has(cookie)) continue;
       const deadlineMs = this.#state.jobs.get(cookie)?.deadlineMs ?? 0;
-      this.#kills.set(cookie, { deadlineMs, kill: null, isOver: false });
+      this.#kills.set(cookie, { deadlineMs, kill: null, killedAtMs: Infinity, isOver: false });
     }
   }
 
+  /** The jobs whose processes live on after their deadline, while baton is stopped: it cannot keep its session itself. */
+  #stuckJobs(): KeptJob[] {
+    const { session, jobs } = this.#state;
+    const lateMs = this.#libc.bootTimeMs() - stuckAfterMs;
+    const stuck = [...this.#kills].filter(([, { isOver, killedAtMs }]) => !isOver && killedAtMs < lateMs);
+    if (session === null || stuck.length === 0 || readProcess(session.owner)?.isStopped !== true) return [];
+    return stuck.map(([cookie, { kill }]) => keptJob(jobs.get(cookie), kill)).filter(({ what }) => what !== "");
+  }
+
   /** One kill pass over each overdue job; true if another pass is needed. */
-  #killOverdue(): boolean {
+  #killOverdue(isPatient: boolean): boolean {
     let needsPass = false;
     for (const [cookie, started] of this.#kills) {
       if (started.isOver) continue;
       if (started.kill === null) {
         started.kill = this.#killOf(cookie);
+        started.killedAtMs = this.#libc.bootTimeMs();
         report(this.#libc, `killing ${cookie}`);
       }
-      const end = started.kill.killOnce();
+      const end = started.kill.killOnce(isPatient);
       started.isOver = end !== null;
       needsPass ||= !started.isOver;
       if (end === null) continue;
@@ -148,11 +236,11 @@ export class GuardLoop {
   #clearAll(): GuardStep {
     const kills = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
     this.#clearing = new Clearing(this.#state, kills, this.#libc);
-    return this.#clearing.step();
+    return this.#clearing.step(false);
   }
 
   #killOf(cookie: string): JobKill {
-    const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 };
+    const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0, nodes: [], known: [], isLeft: false };
     const group = job.child === null ? null : this.#groupOf(job.child);
     return new JobKill(cookie, job, { libc: this.#libc, group });
   }
@@ -178,21 +266,51 @@ class Clearing {
   readonly #kills: ReadonlyMap<string, JobKill>;
   readonly #libc: Libc;
   readonly #ends = new Map<string, JobKillResult>();
+  readonly #startMs: number;
   /** When the wait for baton's death is given up; null while a job has to be killed. */
   #lastMs: number | null = null;
+  #isSaid = false;
 
   constructor(state: GuardState, kills: ReadonlyMap<string, JobKill>, libc: Libc) {
     this.#state = state;
     this.#kills = kills;
     this.#libc = libc;
+    this.#startMs = libc.bootTimeMs();
   }
 
-  step(): GuardStep {
+  step(isLost: boolean): GuardStep {
+    const { session } = this.#state;
+    // A living baton keeps its session itself.
+    const isKept = session !== null && !isLost && this.#libc.parentPid() !== session.owner;
     for (const [cookie, kill] of this.#kills) {
-      const end = this.#ends.get(cookie) ?? kill.killOnce();
+      const end = this.#ends.get(cookie) ?? kill.killOnce(isKept);
       if (end !== null) this.#ends.set(cookie, end);
     }
-    if (this.#ends.size < this.#kills.size) return { kind: "sleep", forMs: killPauseMs };
+    if (this.#ends.size === this.#kills.size) return this.#end();
+    const tookMs = this.#libc.bootTimeMs() - this.#startMs;
+    const jobs = tookMs < keepAfterMs ? [] : this.#unended();
+    const isStuck = jobs.some(({ what }) => what !== "");
+    const forMs = isStuck ? Math.min(killPauseMsMax, tookMs / 20) : killPauseMs;
+    if (!isKept || !isStuck) return { kind: "sleep", forMs };
+    const says = this.#isSaid ? {} : { says: this.#sentence(jobs) };
+    this.#isSaid = true;
+    return { kind: "keep", forMs, session, jobs, ...says };
+  }
+
+  /** A baton that has given up has said it itself; for one that was killed its guard speaks. */
+  #sentence(jobs: readonly KeptJob[]): string {
+    if ([...this.#state.jobs.values()].some(({ isLeft }) => isLeft)) return "";
+    const which = jobs.map(({ what }) => what).filter((what) => what !== "").join("; ");
+    const kept = "its guard keeps the lock until that has ended; baton break --force gives it away";
+    return `baton: the command of a baton that was killed ${which}; ${kept}\n`;
+  }
+
+  #unended(): KeptJob[] {
+    const unended = [...this.#kills].filter(([cookie]) => !this.#ends.has(cookie));
+    return unended.map(([cookie, kill]) => keptJob(this.#state.jobs.get(cookie), kill));
+  }
+
+  #end(): GuardStep {
     this.#lastMs ??= this.#libc.bootTimeMs() + dyingMs;
     const session = sessionToEnd(this.#state, {
       isGone: (pid) => this.#libc.parentPid() !== pid,
@@ -201,6 +319,10 @@ class Clearing {
     const isOver = session !== null || this.#state.session === null || this.#libc.bootTimeMs() >= this.#lastMs;
     return isOver ? { kind: "end", session } : { kind: "sleep", forMs: killPauseMs };
   }
+}
+
+function keptJob(job: GuardedJob | undefined, kill: JobKill | null): KeptJob {
+  return { nodes: job?.nodes ?? [], what: describeUnstoppable(kill?.alive ?? []) };
 }
 
 /** Lines that baton writes into the pipe. */

@@ -3,10 +3,12 @@
  * spaces. Deadlines are milliseconds on the machine's boot clock, which both processes read, so that a line that is read late does not
  * move a deadline. Each job has a cookie.
  *
- *   watch COOKIE DEADLINE     watch this job from now on
+ *   watch COOKIE DEADLINE [NODE…]  watch this job from now on; NODE: a path of its lock on the server, encoded as in a URL
  *   child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS]  the command runs, in a process group of its own or in another program's;
  *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
  *   renew COOKIE DEADLINE     the end of the lease has moved
+ *   known COOKIE PID:TICKS…   processes of the job that baton cannot stop
+ *   left COOKIE               baton gives up to stop the job, and ends: the session must not be ended
  *   forget COOKIE             all processes of this job are dead
  *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time; without words:
  *                             there is none, or it is left to expire
@@ -28,6 +30,17 @@ export interface GuardedChild {
 export interface GuardedJob {
   readonly child: GuardedChild | null;
   readonly deadlineMs: number;
+  readonly nodes: readonly string[];
+  /** Processes that baton cannot stop. */
+  readonly known: readonly ProcessIdentity[];
+  /** baton has given up. */
+  readonly isLeft: boolean;
+}
+
+/** A process that cannot be taken for a later one with the same number. */
+export interface ProcessIdentity {
+  readonly pid: number;
+  readonly startTicks: number;
 }
 
 export interface GuardedSession {
@@ -53,7 +66,10 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
   const job = state.jobs.get(cookie);
   switch (verb) {
     case "watch":
-      return withJob(state, cookie, { child: null, deadlineMs: parseDeadline(second) });
+      return withJob(state, cookie, {
+        ...{ child: null, deadlineMs: parseDeadline(second), known: [], isLeft: false },
+        nodes: line.split(" ").slice(3).map(decodeURIComponent),
+      });
     case "child":
       if (job === undefined) return state;
       return withJob(state, cookie, {
@@ -65,6 +81,10 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
       });
     case "renew":
       return job === undefined ? state : withJob(state, cookie, { ...job, deadlineMs: parseDeadline(second) });
+    case "known":
+      return job === undefined ? state : withJob(state, cookie, { ...job, known: identitiesOf(line) });
+    case "left":
+      return job === undefined ? state : withJob(state, cookie, { ...job, isLeft: true });
     case "forget":
       return job === undefined ? state : withJob(state, cookie, null);
     case "session":
@@ -92,11 +112,12 @@ export interface EndFacts {
 /** The session that may be ended; null to let it expire. Its owner has reported each job before starting it, so no other job runs under it. */
 export function sessionToEnd({ jobs, session, done }: GuardState, after: EndFacts): GuardedSession | null {
   if (done || session === null || !after.isGone(session.owner)) return null;
+  if ([...jobs.values()].some(({ isLeft }) => isLeft)) return null;
   return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;
 }
 
-export function watchLine(cookie: string, deadlineMs: number): string {
-  return `watch ${cookie} ${Math.floor(deadlineMs)}\n`;
+export function watchLine(cookie: string, deadlineMs: number, nodes: readonly string[] = []): string {
+  return `${["watch", cookie, Math.floor(deadlineMs), ...nodes.map(encodeURIComponent)].join(" ")}\n`;
 }
 
 export function childLine(cookie: string, child: GuardedChild): string {
@@ -111,12 +132,27 @@ export function renewLine(cookie: string, deadlineMs: number): string {
 
 export const askLine = "ask\n";
 
+export function knownLine(cookie: string, known: readonly ProcessIdentity[]): string {
+  return `${["known", cookie, ...known.map(({ pid, startTicks }) => `${pid}:${startTicks}`)].join(" ")}\n`;
+}
+
+export function leftLine(cookie: string): string {
+  return `left ${cookie}\n`;
+}
+
 export function forgetLine(cookie: string): string {
   return `forget ${cookie}\n`;
 }
 
 export function sessionLine(session: GuardedSession | null): string {
   return session === null ? "session\n" : `session ${session.owner} ${session.handle}\n`;
+}
+
+function identitiesOf(line: string): ProcessIdentity[] {
+  return line.split(" ").slice(2).map((word) => {
+    const [pid, startTicks] = word.split(":").map(Number);
+    return { pid: pid ?? 0, startTicks: startTicks ?? 0 };
+  });
 }
 
 function copiesOf([since, image = "", adopters]: readonly string[]): Pick<GuardedChild, "copies"> {

@@ -53,6 +53,7 @@ export class JobKill {
   #lastFound: KnownSnapshot = { alive: [], isCertain: false, unreadable: [] };
   #emptyChecks = 0;
   #clearedAtMs: number;
+  #giveUpAtMs: number;
 
   /** `group`: null when no command was reported. */
   constructor(cookie: string, job: GuardedJob, { libc, group }: { libc: Libc; group: GroupWatch | null }) {
@@ -61,7 +62,9 @@ export class JobKill {
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
+    this.#giveUpAtMs = this.#startMs + killMsMax;
     this.#known = new KnownProcesses(cookie, job.child, job.child?.copies ?? null);
+    for (const one of job.known) this.#known.add(one);
     const stoppable = {
       find: (onFound: (pid: number) => void) => this.#find(onFound),
       group: () => this.#groupNumber(),
@@ -69,8 +72,16 @@ export class JobKill {
     this.#rounds = new StopRounds(stoppable, cookie);
   }
 
-  /** One pass: kills every process it finds. Null if another pass is needed, some milliseconds later. */
-  killOnce(): JobKillResult | null {
+  /** The processes that the last pass found alive. */
+  get alive(): readonly number[] {
+    return this.#lastFound.alive;
+  }
+
+  /**
+   * One pass: kills every process it finds. Null if another pass is needed, some milliseconds later. `isPatient`: does not give up while it
+   * finds a process.
+   */
+  killOnce(isPatient = false): JobKillResult | null {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
     const isLast = this.#emptyChecks > 0 && this.#libc.bootTimeMs() >= settledMs;
     // Checked before the pass: a process that has become the command by then shows its cookie in the pass.
@@ -80,7 +91,8 @@ export class JobKill {
     if (!isEmpty) this.#emptyChecks = 0;
     else if (this.#emptyChecks++ === 0) this.#clearedAtMs = nowMs;
     const isCleared = isLast && isEmpty && !wasBeingStarted;
-    if (!isCleared && nowMs < this.#startMs + killMsMax) return null;
+    if (isPatient && this.alive.length > 0) this.#giveUpAtMs = nowMs + killMsMax;
+    if (!isCleared && nowMs < this.#giveUpAtMs) return null;
     this.#rounds.close();
     if (!isCleared) return { clearedAtMs: Infinity, isCertain: false };
     this.#group?.lose();

@@ -11,7 +11,7 @@ import { type ChildEvent, ChildRun } from "../supervise/child_run.ts";
 import type { StopReason } from "../supervise/child_plan.ts";
 import { argumentsOf, cookieEnvironment, cookieVariable } from "../proc/process_table.ts";
 import { loadLibc } from "../libc.ts";
-import { reportEndToGuard, type SuperviseOptions, watchJob } from "../supervise/supervise_child.ts";
+import { guardOf, reportEndToGuard, type SuperviseOptions, watchJob } from "../supervise/supervise_child.ts";
 import { formatHolds, type HeldLocks } from "./hold_list.ts";
 import { type Mailbox, ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
 import { copiesOfScript } from "../proc/forked_subshells.ts";
@@ -65,7 +65,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const run = new ChildRun({
     ...options,
     onEvent: (event) => releases.onEvent(event),
-    guard: { clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal) },
+    guard: guardOf(guard, cookie),
     grantedAtMs,
     processes,
     ended: end.promise,

@@ -56,6 +56,11 @@ export class KnownProcesses {
     if (child !== null) this.#known.set(child.pid, child.startTicks);
   }
 
+  /** Adds a process that was found by other means. */
+  add({ pid, startTicks }: Pick<ProcessRow, "pid" | "startTicks">): void {
+    this.#known.set(pid, startTicks);
+  }
+
   /** One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found. */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(

@@ -17,6 +17,9 @@ export interface ProcessRow {
   readonly dead: boolean;
   /** The process has called no execve since it was forked: a copy of its parent, such as a subshell. */
   readonly isCopy: boolean;
+  readonly isStopped: boolean;
+  /** Waits in the kernel, where no signal reaches it. */
+  readonly isInKernel: boolean;
   /** A kernel thread: has no program, and no signal ends it. */
   readonly isKernelThread: boolean;
   /** True for a process that is ending: it starts nothing. */
@@ -68,6 +71,8 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
     // A main thread that ended shows Z while other threads of its process run on.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
+    isStopped: state === "T" || state === "t",
+    isInKernel: state === "D",
     isKernelThread: (field(9) & kernelThread) !== 0,
     isEnding: (field(9) & exiting) !== 0,
     hasEnvironment: field(51) > 0,

@@ -10,6 +10,8 @@ export interface Situation {
   readonly nowMs: number;
   readonly leaseEndMs: number;
   readonly sessionTimeoutMs: number;
+  /** No other process waits for the lease: processes that SIGKILL does not end are given up while it is held. */
+  readonly isLocal: boolean;
   /** Time from the stop signal to SIGKILL. */
   readonly killAfterMs: number;
   readonly grantedAtMs: number;
@@ -74,11 +76,27 @@ function actionWhileHeld(situation: Situation): "run" | "freeze" {
   return situation.freezeOnDoubt && situation.inDoubt ? "freeze" : "run";
 }
 
-/** Bounds the wait by one session timeout even while the lease is held, when survivors are not unsafe yet. */
+/** While the lease is held, its holder stays, so that no other process gets the lock beside processes that cannot be stopped. */
 function giveUpAtMs(situation: Situation, killedAtMs: number): number {
+  const { nowMs, isLocal, sessionTimeoutMs } = situation;
   const lossMs = lossAtMs(situation);
-  const limitMs = situation.nowMs >= lossMs
-    ? lossMs + lossMarginMs(situation.sessionTimeoutMs)
-    : killedAtMs + situation.sessionTimeoutMs;
+  const heldLimitMs = isLocal ? killedAtMs + sessionTimeoutMs : Infinity;
+  const limitMs = nowMs >= lossMs ? lossMs + lossMarginMs(sessionTimeoutMs) : heldLimitMs;
   return Math.max(limitMs, killedAtMs + killGraceMs);
+}
+
+/** The time in milliseconds after which a process that is alive after SIGKILL counts as one that cannot be stopped. */
+const unstoppableMs = 1000;
+
+/** Whether processes that are alive at this time cannot be stopped, while the lease is held. */
+export function isUnstoppable(situation: Situation): boolean {
+  const { nowMs, killedAtMs, isLocal } = situation;
+  return !isLocal && killedAtMs !== null && nowMs >= killedAtMs + unstoppableMs && nowMs < lossAtMs(situation);
+}
+
+/** The time until killed processes are looked at again, in milliseconds: it grows while the lease is held. */
+export function killAgainMs(situation: Situation, { firstMs, maxMs }: { firstMs: number; maxMs: number }): number {
+  const { nowMs, killedAtMs } = situation;
+  if (killedAtMs === null || nowMs >= lossAtMs(situation)) return firstMs;
+  return Math.min(maxMs, Math.max(firstMs, (nowMs - killedAtMs) / 20));
 }

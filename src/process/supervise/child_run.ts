@@ -7,7 +7,15 @@ import { onAbort, TaskScope } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { ChildEnd, ChildEnding } from "../spawn/child_outcome.ts";
-import { lossAtMs, lossMarginMs, planChild, type Situation, type StopReason } from "./child_plan.ts";
+import {
+  isUnstoppable,
+  killAgainMs,
+  lossAtMs,
+  lossMarginMs,
+  planChild,
+  type Situation,
+  type StopReason,
+} from "./child_plan.ts";
 import { commandSignals, type SignalSource } from "./signal_source.ts";
 import type { CommandProcesses } from "../proc/job_processes.ts";
 import { processName } from "../proc/process_table.ts";
@@ -17,6 +25,8 @@ export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   /** The command has ended by itself, and these processes had not: they were stopped, or they run on (`leavesRunning`). */
   | { readonly kind: "leftovers_stopped" | "leftovers_left"; readonly processes: readonly NamedProcess[] }
+  /** The command's processes are alive after SIGKILL, for example another user's; the lease is kept until they have ended. */
+  | { readonly kind: "unstoppable"; readonly what: string }
   /** No guard watches the command: nothing stops it when baton is killed. */
   | { readonly kind: "guard_missing"; readonly why: string }
   | { readonly kind: "frozen" | "resumed" | "guard_kills" | "guard_replaced" };
@@ -33,8 +43,11 @@ export interface ChildRunOptions {
   readonly lease: Lease;
   /** The clock of the lease's `endMs()`. */
   readonly clock: Clock;
-  /** The guard's report about this command. */
-  readonly guard: { clearedAfterMs(signal: AbortSignal): ReturnType<Guard["clearedAfterMs"]> };
+  /** The guard, for this command. */
+  readonly guard: {
+    clearedAfterMs(signal: AbortSignal): ReturnType<Guard["clearedAfterMs"]>;
+    reportKnown?(pids: readonly number[]): void;
+  };
   readonly signals: SignalSource;
   readonly processes: SupervisedProcesses;
   readonly ended: Promise<ChildEnd>;
@@ -55,6 +68,9 @@ export interface ChildRunOptions {
 
 /** Milliseconds between checks of processes that have to die: the death of an orphan is not reported. */
 const checkIntervalMs = 5;
+
+/** The same for processes that are still alive after SIGKILL, at most. */
+const checkIntervalMsMax = 500;
 
 /** Milliseconds that the processes of a command have to end after it: some end at the same time, such as the other end of a pipe. */
 const leftoverGraceMs = 10;
@@ -84,6 +100,8 @@ export class ChildRun {
   #endedByItself = false;
   #endedAtMs = Infinity;
   #leftovers: readonly NamedProcess[] = [];
+  /** The processes that cannot be stopped, as they were shown last; empty for none. */
+  #unstoppable = "";
   #aliveTooLate = false;
 
   constructor(options: ChildRunOptions) {
@@ -151,6 +169,7 @@ export class ChildRun {
       nowMs,
       leaseEndMs: lease.endMs(),
       sessionTimeoutMs: lease.sessionTimeoutMs,
+      isLocal: lease.isLocal ?? false,
       killAfterMs,
       grantedAtMs,
       maxHoldMs,
@@ -192,11 +211,10 @@ export class ChildRun {
         return this.#stopAndAct(plan.reason, nowMs);
       case "kill":
         this.#sendKill(plan.reason, nowMs);
-        return this.#actAt(nowMs + checkIntervalMs);
+        if (isUnstoppable(situation)) void this.#showUnstoppable();
+        return this.#actAt(nowMs + killAgainMs(situation, { firstMs: checkIntervalMs, maxMs: checkIntervalMsMax }));
       case "give_up":
-        return this.#close({
-          ...{ kind: "breach", child: this.#end, survivors: this.#options.processes.alive(), isDead: false },
-        });
+        return this.#giveUp();
     }
   }
 
@@ -239,6 +257,24 @@ export class ChildRun {
     if (reason !== "leftovers") this.#options.processes.claimUndecided();
     if (reason === "lost" || this.#stop === null) this.#stop = { reason, atMs: this.#stop?.atMs ?? nowMs };
     this.#options.processes.signalAll("SIGKILL");
+  }
+
+  #giveUp(): void {
+    const survivors = this.#options.processes.alive();
+    this.#options.guard.reportKnown?.(survivors);
+    this.#close({ kind: "breach", child: this.#end, survivors, isDead: false });
+  }
+
+  async #showUnstoppable(): Promise<void> {
+    const { describeUnstoppable } = await import("../proc/unstoppable.ts"); // few commands need it
+    if (this.#over) return;
+    const alive = this.#options.processes.alive();
+    const what = describeUnstoppable(alive);
+    if (what === "" || what === this.#unstoppable) return;
+    if (this.#unstoppable === "") this.#options.onEvent?.({ kind: "unstoppable", what });
+    this.#unstoppable = what;
+    this.#options.guard.reportKnown?.(alive);
+    this.#options.lease.warn?.(what);
   }
 
   /** No process is alive. If baton itself was suspended, only the guard knows whether they died in time. */

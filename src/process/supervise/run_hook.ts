@@ -4,7 +4,7 @@
  */
 import { formatDuration } from "../../support/duration.ts";
 import { type ChildOutcome, endFailure } from "../spawn/child_outcome.ts";
-import { LocalLease } from "../lease.ts";
+import { LocalLease } from "../local_lease.ts";
 import { shellLine } from "../spawn/shell_start.ts";
 import { superviseChild, type SuperviseOptions } from "./supervise_child.ts";
 

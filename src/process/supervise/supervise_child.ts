@@ -125,7 +125,7 @@ export class PreparedChild {
     this.#options.onStarted?.(spawned);
     const run = new ChildRun({
       ...this.#options,
-      guard: { clearedAfterMs: (signal) => guard.clearedAfterMs(this.#cookie, signal) },
+      guard: guardOf(guard, this.#cookie),
       grantedAtMs: this.#grantedAtMs,
       processes,
       ended,
@@ -156,9 +156,17 @@ export class PreparedChild {
   }
 }
 
+/** The guard, for one command. */
+export function guardOf(guard: Guard, cookie: string): ChildRunOptions["guard"] {
+  return {
+    clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal),
+    reportKnown: (pids) => guard.reportKnown(cookie, pids),
+  };
+}
+
 /** Tells the guard that the command has ended. Exported for its test. */
 export function reportEndToGuard(
-  guard: Pick<Guard, "setSession" | "forget" | "end">,
+  guard: Pick<Guard, "leave" | "forget" | "end">,
   cookie: string,
   { ending, isBesideOthers = false, keepsGuard = false }: {
     readonly ending: Pick<ChildEnding, "kind"> & { readonly isDead?: boolean };
@@ -166,9 +174,8 @@ export function reportEndToGuard(
     readonly keepsGuard?: boolean | undefined;
   },
 ): void {
-  // The guard kills the survivors of a breach when its pipe ends. It may not find them all, so that it must not end the
-  // session, which has to expire.
-  if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) guard.setSession(null);
+  // The guard may not find all survivors of a breach, so that it must not end the session, but keep it while they live.
+  if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) guard.leave(cookie);
   else if (isBesideOthers) guard.forget(cookie);
   // Deferred: the caller sends the release in this turn, and the next holder waits for it. Not deferred for a command among
   // others: it may run again under the same lease, and the next order to watch must follow this one.
@@ -201,6 +208,7 @@ export async function watchJob(
   using _limit = new TaskScope(
     clock.startTimer(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message))),
   );
+  let isMissing = false;
   const ends = [lease.lost, guardKills.signal, late.signal, ...(signal === undefined ? [] : [signal])];
   try {
     await guard.watch(cookie, {
@@ -210,9 +218,13 @@ export async function watchJob(
       },
       subscribe: (listener) => lease.subscribe(listener),
       onKill: () => guardKills.abort(),
-      onReplaced: (missing) =>
-        options.onEvent?.(missing === null ? { kind: "guard_replaced" } : { kind: "guard_missing", why: missing }),
+      onReplaced(missing) {
+        if (missing !== null || isMissing) lease.warn?.(missing === null ? "" : "no guard watches its command");
+        isMissing = missing !== null;
+        options.onEvent?.(missing === null ? { kind: "guard_replaced" } : { kind: "guard_missing", why: missing });
+      },
       signal: AbortSignal.any(ends),
+      nodes: lease.nodes ?? [],
       ...(child === undefined ? {} : { child }),
     });
   } catch (error) {

@@ -1,6 +1,7 @@
 /** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
 import process from "node:process";
-import { LocalLease, ResignableLease } from "../../process/lease.ts";
+import { ResignableLease } from "../../process/resignable_lease.ts";
+import { LocalLease } from "../../process/local_lease.ts";
 import { startGuard } from "../../process/guard/guard.ts";
 import { BatonError } from "../../errors.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";

@@ -30,6 +30,8 @@ export interface CommandTargetOptions {
   readonly hangUpIgnored: boolean;
   /** Called for each message that cannot be tried, because an option of the processor is missing. */
   readonly onNoCommand: () => void;
+  /** Called with the processes of a message's command that SIGKILL has not ended. */
+  readonly onUnstoppable: (id: string, what: string) => void;
 }
 
 export class CommandTarget implements Target {
@@ -56,6 +58,9 @@ export class CommandTarget implements Target {
       cwd: command.cwd,
       body: message.body,
       beside: jobTable,
+      onEvent: (event) => {
+        if (event.kind === "unstoppable") this.#options.onUnstoppable(message.id, event.what);
+      },
       ...{ lease, clock, guard, timeoutMs, killAfterMs, hangUpIgnored },
     });
     if (ended.kind === "not_started") return { kind: "not_begun", why: ended.error.message, error: ended.error };

@@ -7,7 +7,8 @@ import { openBodyFile } from "../../process/spawn/unnamed_file.ts";
 import { formatDuration } from "../../support/duration.ts";
 
 export interface RunWithInputOptions
-  extends Pick<SuperviseOptions, "command" | "env" | "lease" | "clock" | "guard" | "killAfterMs" | "beside"> {
+  extends
+    Pick<SuperviseOptions, "command" | "env" | "lease" | "clock" | "guard" | "killAfterMs" | "beside" | "onEvent"> {
   readonly body: Uint8Array;
   readonly timeoutMs: number;
   readonly hangUpIgnored: boolean;

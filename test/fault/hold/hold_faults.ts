@@ -20,8 +20,8 @@ export const holdFaults: readonly Fault[] = [
   { name: "holder stopped for 0.5 to 1 T", expect: "either", apply: stopped(holderOf, [0.5, 1]) },
   { name: "holder stopped for 1.05 to 3 T", expect: "loses", apply: stopped(holderOf, [1.05, 3]) },
   { name: "script stopped for 1.05 to 2 T", expect: "survives", apply: stopped(scriptOf, [1.05, 2]) },
-  // To itself the deadline it knows has passed: what has come since lay in the pipe while it did.
-  { name: "guard stopped for 1.05 to 2 T", expect: "loses", apply: stopped(guardOf, [1.05, 2]) },
+  // It would kill the job when it wakes up, because the deadline that it knows has passed: it is replaced before.
+  { name: "guard stopped for 1.5 to 3 T", expect: "survives", apply: stopped(guardOf, [1.5, 3]) },
 ];
 
 function killed(who: Who): Fault["apply"] {

@@ -1,5 +1,5 @@
 /** A baton among the processes of its machine: its signals, the start of its command, and its guard, which runs the real code of guards. */
-import { GuardLoop } from "../../../src/process/guard/guard_main.ts";
+import { GuardLoop, type KeptSession } from "../../../src/process/guard/guard_main.ts";
 import { loadLibc, provideLibc } from "../../../src/process/libc.ts";
 import { type ChildEnd, childEndOf } from "../../../src/process/spawn/child_outcome.ts";
 import type { HelperProcess } from "../../../src/process/spawn/helper_process.ts";
@@ -12,6 +12,7 @@ import {
 import type { SignalSource } from "../../../src/process/supervise/signal_source.ts";
 import { cookieVariable } from "../../../src/process/proc/process_table.ts";
 import { registerChild } from "../../../src/support/own_process.ts";
+import { keepSession } from "../../../commands/job/kept_session.ts";
 import { endSession } from "../../../src/zookeeper/end_session.ts";
 import { Chance } from "../world/chance.ts";
 import type { OsProcess, SignalName, SimOs } from "../world/sim_os.ts";
@@ -70,6 +71,8 @@ export interface GuardProcess {
   readyMs: number;
   /** It has begun to end baton's session. */
   endsSession: boolean;
+  /** It has begun to keep baton's session alive. */
+  keepsSession: boolean;
   /** It ended by itself, after its work. */
   hasFinished: boolean;
 }
@@ -198,6 +201,7 @@ export class BatonProcess {
     process.schedule("disk", execMs + 0.01, wait);
     this.#places.atStart(this, execMs);
     await started.promise;
+    job.reportedAtMs = os.nowMs; // in this turn
     return { pid: child.pid, ended: ended.promise, output: null };
   }
 
@@ -228,7 +232,15 @@ export class BatonProcess {
     sim.system = system;
     provideLibc(system, simLibc(system, { input, output }));
     sim.start();
-    const guard: GuardProcess = { sim, own, life: sim.life, readyMs: Infinity, endsSession: false, hasFinished: false };
+    const guard: GuardProcess = {
+      sim,
+      own,
+      life: sim.life,
+      readyMs: Infinity,
+      endsSession: false,
+      keepsSession: false,
+      hasFinished: false,
+    };
     this.guards.push(guard);
     world.count("guards");
     sim.whenDead((how) => {
@@ -271,6 +283,7 @@ async function runGuard(
   const loop = new GuardLoop(libc);
   guard.readyMs = world.nowMs;
   let cancel = () => {};
+  let kept: KeptSession | null = null;
   const finish = () => {
     guard.hasFinished = true;
     sim.exit();
@@ -278,15 +291,28 @@ async function runGuard(
   const turn = (isReadable: boolean): void => {
     cancel();
     input.onReadable = () => {};
-    const next = loop.step(isReadable);
+    const next = loop.step(isReadable, kept?.isLost);
     if (next.kind === "end") {
       const { session } = next;
       if (session === null) return finish();
       world.count("mark guard ends the session");
       guard.endsSession = true;
       world.log(() => `${sim.name} ends the session`);
-      void endSession(session.handle, { clock, limitMs: endSessionMsMax, dial: network.dial(sim) }).then(finish);
+      const end = () => endSession(session.handle, { clock, limitMs: endSessionMsMax, dial: network.dial(sim) });
+      void (kept?.end() ?? end()).then(finish);
       return;
+    }
+    if (next.kind === "keep") {
+      if (kept === null) world.count("mark guard keeps the session");
+      guard.keepsSession = true;
+      kept ??= keepSession(next.session.handle, { clock, dial: network.dial(sim) });
+      kept.show(next.jobs);
+      cancel = sim.startTimer(next.forMs, () => turn(input.isReadable));
+      return;
+    }
+    if (next.kind === "wait" && kept !== null) {
+      kept.leave();
+      kept = null;
     }
     // As poll(2): the first of both wakes it.
     let isOver = false;

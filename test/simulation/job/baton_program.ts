@@ -38,6 +38,8 @@ export interface JobSettings {
   readonly jobs: number;
   /** The commands are scripts with `baton hold`. */
   readonly isHold: boolean;
+  /** Whether commands start processes of another user: "calm" if the servers always respond. */
+  readonly others?: "none" | "calm" | "some";
   /** The longest pause between two calls, in milliseconds. */
   readonly pauseMsMax: number;
 }
@@ -221,7 +223,7 @@ class LockCall {
     const { settings, isQuiet, oracle } = this.#shared;
     const { chance } = this;
     const isCalm = isQuiet();
-    const plan: JobPlan = {
+    const plan: JobPlan & { habits: Habit[] } = {
       habits: isCalm ? [] : Array.from({ length: chance.whole(0, 3) }, () => chance.oneOf(settings.habits)),
       runMs: isCalm ? chance.between(1, 300) : settings.jobMsMax * chance.next(),
       code: chance.oneOf([0, 0, 1, 7]),
@@ -234,6 +236,7 @@ class LockCall {
       maxHoldMs: !isCalm && chance.is(0.2) ? chance.between(50, settings.jobMsMax) : null,
       stopSignal: chance.oneOf(["SIGTERM", "SIGTERM", "SIGINT"] as const),
     };
+    if ((settings.others ?? "none") !== "none" && !isCalm && chance.is(0.3)) plan.habits.push("another user's");
     const truth = oracle.begin({ baton: this.#baton, lease, plan, terms, isScript: settings.isHold });
     if ([...this.#baton.jobs.values()].some(({ outcome }) => outcome === null)) {
       this.#process.world.count("mark command beside another one");

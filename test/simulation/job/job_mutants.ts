@@ -53,8 +53,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       file: guardMain,
-      from: '    if (this.#ends.size < this.#kills.size) return { kind: "sleep", forMs: killPauseMs };\n',
-      to: "",
+      from: "    if (this.#ends.size === this.#kills.size) return this.#end();\n",
+      to: "    if (this.#ends.size <= this.#kills.size) return this.#end();\n",
     }, {
       file: "src/process/guard/guard_state.ts",
       from: "return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;",
@@ -87,8 +87,7 @@ export const jobMutants: readonly Mutant[] = [
       to: "isCertain: !wasBeingStarted && !this.#isInDoubt()",
     }],
     kinds: ["process outlived its lock"],
-    seeds: 1,
-    faults: "test/simulation/found/command_that_becomes_itself_late.json",
+    seeds: 60,
   },
   {
     name: "a guard kills only the process group",
@@ -251,11 +250,32 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       file: childRun,
-      from:
-        '          ...{ kind: "breach", child: this.#end, survivors: this.#options.processes.alive(), isDead: false },',
-      to: "          ...this.#ending(),",
+      from: '    this.#close({ kind: "breach", child: this.#end, survivors, isDead: false });',
+      to: "    this.#close(this.#ending());",
     }],
     kinds: ["process outlived its lock", "wrong ending"],
+    seeds: 200,
+  },
+  {
+    name: "a guard lets the session of a dead baton expire while it cannot stop a process",
+    world: "job",
+    changes: [{
+      file: guardMain,
+      from: "    if (!isKept || !isStuck) return",
+      to: "    if (forMs > 0) return",
+    }],
+    kinds: ["process outlived its lock"],
+    seeds: 60,
+  },
+  {
+    name: "a guard lets the session of a stopped baton expire while it cannot stop a process",
+    world: "job",
+    changes: [{
+      file: guardMain,
+      from: "stuck.length === 0 || readProcess",
+      to: "stuck.length >= 0 || readProcess",
+    }],
+    kinds: ["process outlived its lock"],
     seeds: 200,
   },
   {

@@ -31,6 +31,8 @@ export class JobTruth {
   command: OsProcess | null = null;
   /** When baton or its guard sent the command a signal first. */
   signalledAtMs = Infinity;
+  /** When baton has told its guard which process the command is. */
+  reportedAtMs = Infinity;
   /** When baton has told the command to end first. */
   toldAtMs = Infinity;
   hasGuardKilled = false;
@@ -42,6 +44,10 @@ export class JobTruth {
   isToldOfLock = false;
   /** When baton has released the lock because the script wanted to go on without it. */
   releasedAtMs = Infinity;
+  /** When neither baton nor its guard ran last. */
+  aloneAtMs = -Infinity;
+  /** When its lock was no longer in force, as far as it was looked at. */
+  lostAtMs = Infinity;
 
   constructor({ baton, lease, plan, terms, isScript }: JobFacts) {
     this.baton = baton;
@@ -84,10 +90,13 @@ export class JobOracle implements TreeObserver {
   readonly #tree: StoredTree;
   readonly #jobs = new Set<JobTruth>();
   readonly #batons = new Set<BatonProcess>();
+  readonly #isCalm: boolean;
   #hasGrantChanged = false;
 
-  constructor(world: SimWorld, tree: StoredTree) {
+  /** `isCalm`: the servers always respond. */
+  constructor(world: SimWorld, tree: StoredTree, { isCalm }: { readonly isCalm: boolean }) {
     this.#world = world;
+    this.#isCalm = isCalm;
     this.#tree = tree;
     tree.observers.push(this);
     const check = () => {
@@ -244,13 +253,19 @@ export class JobOracle implements TreeObserver {
   checkNothingLeft(): void {
     for (const { guards, isAlive } of this.#batons) {
       if (isAlive) continue;
-      for (const { sim, life } of guards) if (sim.life === life) this.#world.fail("guard left", sim.name);
+      for (const { sim, life, keepsSession } of guards) {
+        if (sim.life === life && !keepsSession) this.#world.fail("guard left", sim.name);
+      }
     }
   }
 
   #checkAll(): void {
     for (const job of [...this.#jobs]) {
-      if (this.#isInForce(job.lease)) continue;
+      if (this.#isInForce(job.lease)) {
+        if (!isAttended(job)) job.aloneAtMs = this.#world.nowMs;
+        continue;
+      }
+      job.lostAtMs = Math.min(job.lostAtMs, this.#world.nowMs);
       const live = job.live();
       if (live.length === 0) {
         if (job.outcome !== null || !job.baton.isAlive) this.#jobs.delete(job);
@@ -293,16 +308,37 @@ export class JobOracle implements TreeObserver {
       return isHidden(one, job) ? "a daemon that the guard cannot find" : null;
     }
     if (machine.isSuspended || nowMs < machine.wokenAtMs + afterSuspendMs) return "suspended machine";
-    if (nowMs < one.waitsUntilMs + killMs) return "waits in the kernel";
+    if (one.isOthers || nowMs < one.waitsUntilMs + killMs) return this.#exemptionOfUnstoppable(job, one);
     const needMs = killMs + 20 * machine.turnMs;
     const isBatonAble = baton.isAlive && outcome === null && baton.blockedUntilMs + killMs <= nowMs &&
       isAble(baton.process, baton.process.runsSinceMs, nowMs - needMs);
     if (isStartedLate(job, nowMs, isBatonAble)) return "became the command late";
+    if (job.isScript && isHidden(one, job)) return "a daemon that is no child of baton's";
     if (isBatonAble) return null;
     if (isHidden(one, job)) return "a daemon that the guard cannot find";
     const isGuarded = baton.guards.some((guard) => guard.hasFinished || isGuardAble(guard, nowMs - needMs));
     return isGuarded ? null : "neither baton nor guard runs";
   }
+
+  /** For a process that SIGKILL does not end: baton, or its guard, keeps the session while a server responds. */
+  #exemptionOfUnstoppable(job: JobTruth, one: OsProcess): string | null {
+    if (isHidden(one, job)) return "a daemon that the guard cannot find";
+    const sinceMs = job.lostAtMs - job.lease.sessionTimeoutMs - afterSuspendMs;
+    if (job.aloneAtMs > sinceMs) return "neither baton nor guard runs";
+    if (isStartedLate(job, this.#world.nowMs, false)) return "became the command late";
+    // Only its group tells whose process it is.
+    const isToldLate = !job.isScript && job.reportedAtMs > (job.command?.forkedAtMs ?? 0) + startMsMax;
+    if (isToldLate && one.isOthers && job.reportedAtMs > sinceMs) return "a daemon that the guard cannot find";
+    return this.#isCalm ? null : "cannot be stopped, and the servers may not have responded";
+  }
+}
+
+/** Somebody can keep the session of the job. */
+function isAttended({ baton }: JobTruth): boolean {
+  if (baton.isAlive && baton.process.state === "running") return true;
+  return baton.guards.some(({ sim, life, readyMs }) =>
+    sim.life === life && sim.state === "running" && readyMs < Infinity
+  );
 }
 
 /** baton and its guard know that the script has no lock. When baton dies before, the guard kills the script. */

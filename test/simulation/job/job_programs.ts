@@ -23,7 +23,7 @@ export const habits = [
 /** Those of scripts: what they start in the background may be a copy of them that outlives them. */
 export const scriptHabits = [...habits, "leaves a subshell"] as const;
 
-export type Habit = (typeof scriptHabits)[number];
+export type Habit = (typeof scriptHabits)[number] | "another user's";
 
 export interface JobPlan {
   readonly habits: readonly Habit[];
@@ -118,6 +118,8 @@ export class JobProgram {
         return soon(() => os.holdInSystem(command, this.#some(this.#chance.oneOf([5, 300, 4000]))));
       case "starts a service":
         return soon(() => this.#service(command));
+      case "another user's":
+        return soon(() => this.#anothers(command));
       case "leaves a subshell":
         return soon(() => {
           const subshell = this.#fork(command);
@@ -195,6 +197,21 @@ export class JobProgram {
       runFor(command, this.#some(this.#chance.oneOf([20, 1000, 8000])), 143);
       return true;
     };
+  }
+
+  /** As with sudo: a process that baton may not signal. It ends by itself. */
+  #anothers(command: OsProcess): void {
+    const child = this.#fork(command);
+    this.#os.after(child, this.#chance.between(0.05, 1), () => {
+      this.#os.exec(child, programOf("sudo", null));
+      child.isOthers = true;
+      this.#os.world.count("mark another user's process");
+      runFor(
+        child,
+        this.#chance.oneOf([this.#some(this.#plan.runMs), this.#some(5000), this.#chance.between(8000, 25_000)]),
+      );
+      if (this.#chance.is(0.3)) this.#os.setSession(child);
+    });
   }
 
   /** As a keeper that is started on demand: it serves others, too, and is none of the job's processes. */

@@ -54,6 +54,7 @@ function drawOptions(chance: Chance): JobWorldOptions {
     jobs: chance.oneOf([1, 1, 1, 3]),
     slowStarts: chance.oneOf([0.02, 0.02, 0.3]),
     isHold: false,
+    others: chance.fork("other users").oneOf(["none", "none", "none", "calm", "some"]),
   };
 }
 
@@ -71,6 +72,9 @@ function drawHoldOptions(chance: Chance): JobWorldOptions {
     pidMax,
   };
 }
+
+/** The longest run of another user's processes, for each of which a lock may have to be kept. */
+const othersMsMax = 100_000;
 
 const startOfCommand = "start of a command";
 const [guardTarget, bothTarget] = ["guard", "baton and guard"];
@@ -112,7 +116,7 @@ function withJobFaults(plan: RunPlan): RunPlan {
         });
     }
   }
-  return { ...plan, faults: [...plan.faults, ...faults] };
+  return { ...plan, faults: [...plan.options["others"] === "calm" ? [] : plan.faults, ...faults] };
 }
 
 class JobFaults {
@@ -196,7 +200,7 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   const options = plan.options as unknown as JobWorldOptions;
   const shared = new RecipeWorld({ ...plan, faults: plan.faults.filter((fault) => !isOwn(fault)) }, { log });
   const { world } = shared;
-  const oracle = new JobOracle(world, shared.tree);
+  const oracle = new JobOracle(world, shared.tree, { isCalm: options.others === "calm" });
   const batons = new Map<SimProcess, BatonProcess>();
   const faults = new JobFaults(shared, oracle, batons);
   faults.apply(plan.faults.filter(isOwn));
@@ -226,7 +230,8 @@ async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<Ru
   return await shared.run({
     program,
     holder: () => oracle.holder?.process,
-    servedWithinMs: 3 * options.sessionTimeoutMs + options.clients * 3000 + 3 * options.jobMsMax + 15_000,
+    servedWithinMs: 3 * options.sessionTimeoutMs + options.clients * 3000 + 3 * options.jobMsMax + 15_000 +
+      ((options.others ?? "none") === "none" ? 0 : othersMsMax),
     atServed: () => oracle.checkNothingLeft(),
     untilMs,
   });
@@ -264,6 +269,9 @@ export const jobSimulation: Simulation = {
       "mark command beside another one",
       "mark orphan adopted by baton",
       "mark process killed while it waits in the kernel",
+      "mark another user's process",
+      "mark guard keeps the session",
+      "mark supervision: unstoppable",
     ],
     "mark supervision: leftovers_left",
     ...["signaled", "breach"].map((kind) => `mark ended: ${kind}`),

@@ -41,6 +41,8 @@ export class OsProcess {
   /** Has called no execve since it was forked. */
   isCopy = true;
   isSubreaper = false;
+  /** Another user's: baton's user may not signal it, nor read its environment. */
+  isOthers = false;
   isKernelThread = false;
   state: "alive" | "zombie" | "gone" = "alive";
   isStopped = false;
@@ -267,8 +269,10 @@ export class SimOs {
       ? [...this.processes.values()].filter(({ group }) => group === -pid)
       : [this.processes.get(pid)].filter((one) => one !== undefined);
     if (targets.length === 0) throw systemError("ESRCH", `no such process: ${pid}`);
+    const permitted = targets.filter(({ isOthers }) => !isOthers);
+    if (permitted.length === 0) throw systemError("EPERM", `not permitted: ${pid}`);
     if (signal === 0) return;
-    for (const target of targets) {
+    for (const target of permitted) {
       this.onKill(by, target, signal);
       this.deliver(target, signal);
     }

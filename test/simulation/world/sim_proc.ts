@@ -91,6 +91,7 @@ export class SimSystem implements ProcessSystem {
     const [, , name = "", file = "", thread, last] = path.split("/");
     if (file === "kernel" && thread === "pid_max") return `${this.#os.pidMax}\n`;
     const found = this.#find(name, path);
+    if (file === "environ" && found.isOthers && found.isAlive) throw systemError("EACCES", `not permitted: ${path}`);
     if (file === "task" && last === "children" && found.isAlive) {
       return found.children.map(({ pid }) => `${pid} `).join("");
     }
@@ -204,12 +205,12 @@ export function simLibc(
     restoreChildSignal: () => {},
     bootTimeMs: () => os.machine.bootMs() + spent(),
     read: (_fd, into) => input?.read(into) ?? -1,
-    write: (_fd, bytes) => output?.(bytes),
+    write: (fd, bytes) => void (fd === 1 && output?.(bytes)),
     parentPid: () => process.parent?.pid ?? 0,
     close: () => {},
     isTerminal: () => false,
     waitReadable: refuse("poll"),
-    waitWritable: refuse("poll"),
+    waitWritable: () => true,
     sleep: refuse("sleep"),
     openPipe: () => false,
     lockFile: refuse("flock"),

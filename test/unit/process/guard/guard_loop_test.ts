@@ -3,15 +3,25 @@ import { afterEach, expect, test } from "bun:test";
 import process from "node:process";
 import type { Libc } from "../../../../src/process/libc.ts";
 import { GuardLoop } from "../../../../src/process/guard/guard_main.ts";
-import { childLine, forgetLine, renewLine, watchLine } from "../../../../src/process/guard/guard_state.ts";
+import {
+  childLine,
+  forgetLine,
+  leftLine,
+  renewLine,
+  sessionLine,
+  watchLine,
+} from "../../../../src/process/guard/guard_state.ts";
 import { OwnProcess, useSystem } from "../../../../src/support/own_process.ts";
 
-const [guard, script] = [10, 20];
+const [guard, script, owner] = [10, 20, 7];
 const cookie = "c".repeat(32);
 
 let pipe = "";
 let nowMs = 0;
 let killed: [number, unknown][] = [];
+let parent = guard;
+let isScriptAlive = true;
+let ownerState = "S";
 let before: ReturnType<typeof useSystem> | null = null;
 
 afterEach(() => {
@@ -27,23 +37,31 @@ function guardOfScript(): GuardLoop {
   before = useSystem({
     pid: guard,
     readText: (path) =>
-      path === `/proc/${script}/stat`
+      path === `/proc/${owner}/stat`
+        ? `${owner} (baton) ${ownerState} 1 ${owner} ${owner} 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 7 0\n`
+        : path === "/proc/self/mountinfo"
+        ? "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+        : !isScriptAlive
+        ? missing()
+        : path === `/proc/${script}/stat`
         ? `${script} (sh) S 1 ${script} ${script} 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 7 0\n`
         : path === `/proc/${script}/environ`
         ? `BATON_LOCK_COOKIE=${cookie}\0`
         : missing(),
-    list: (path) => path === "/proc" ? [String(guard), String(script)] : missing(),
+    list: (path) => path === "/proc" ? [String(guard), ...isScriptAlive ? [String(script)] : []] : missing(),
     readLink: (path) => path === "/proc/self" ? String(guard) : "/bin/sh",
     keepOpen: missing,
     kill: (pid, signal) => {
+      if (Math.abs(pid) === script && !isScriptAlive) throw Object.assign(new Error("no process"), { code: "ESRCH" });
       if (signal !== 0) killed.push([pid, signal]);
     },
     own: new OwnProcess(),
   });
-  [nowMs, killed] = [1000, []];
+  [nowMs, killed, parent, isScriptAlive, ownerState] = [1000, [], owner, true, "S"];
   const libc = {
     bootTimeMs: () => nowMs,
     write: () => {},
+    parentPid: () => parent,
     read(_fd: number, into: Uint8Array) {
       const { read, written } = new TextEncoder().encodeInto(pipe, into);
       pipe = pipe.slice(read);
@@ -80,5 +98,85 @@ test.if(process.platform === "linux")(
     nowMs += 12_000;
     loop.step(true);
     expect(killed).toContainEqual([script, "SIGKILL"]);
+  },
+);
+
+const session = { owner, handle: "h" };
+const node = "/baton/locks/a/h/x-1";
+const stuck = { nodes: [node], what: `cannot be stopped: pid ${script}` };
+
+/** The same guard, which knows of a session; baton has died. */
+function orphanedGuard(...lines: string[]): GuardLoop {
+  const loop = guardOfScript();
+  pipe = sessionLine(session) + watchLine(cookie, 11_000, [node]) +
+    childLine(cookie, { pid: script, ownGroup: true, startTicks: 7 }) + lines.join("");
+  loop.step(true);
+  parent = 1;
+  pipe = "";
+  return loop;
+}
+
+test.if(process.platform === "linux")(
+  "a process that lives on keeps the session from a quarter of a second on, without a limit; then the session is ended",
+  () => {
+    const loop = orphanedGuard();
+    expect(loop.step(true)).toEqual({ kind: "sleep", forMs: 10 });
+    nowMs += 200;
+    expect(loop.step(false)).toEqual({ kind: "sleep", forMs: 10 });
+    nowMs += 50;
+    const says = expect.stringContaining(`cannot be stopped: pid ${script}; its guard keeps the lock`);
+    expect(loop.step(false)).toEqual({ kind: "keep", forMs: 12.5, session, jobs: [stuck], says });
+    for (let minutes = 0; minutes < 60; minutes++) {
+      nowMs += 60_000;
+      expect(loop.step(false)).toEqual({ kind: "keep", forMs: 1000, session, jobs: [stuck] });
+    }
+    isScriptAlive = false;
+    expect(loop.step(false)).toEqual({ kind: "sleep", forMs: 10 });
+    expect(loop.step(false)).toEqual({ kind: "end", session });
+  },
+);
+
+test.if(process.platform === "linux")(
+  "a session that is lost is not kept: the guard gives up after ten seconds",
+  () => {
+    const loop = orphanedGuard();
+    loop.step(true);
+    nowMs += 5000;
+    expect(loop.step(false)).toMatchObject({ kind: "keep" });
+    expect(loop.step(false, true)).toMatchObject({ kind: "sleep" });
+    nowMs += 10_000;
+    loop.step(false, true);
+    nowMs += 2000;
+    expect(loop.step(false, true)).toEqual({ kind: "end", session: null });
+  },
+);
+
+test.if(process.platform === "linux")(
+  "the session of a job that baton gave up is kept, and then left to expire",
+  () => {
+    const loop = orphanedGuard(leftLine(cookie));
+    loop.step(true);
+    nowMs += 250;
+    expect(loop.step(false)).toMatchObject({ kind: "keep", says: "" });
+    isScriptAlive = false;
+    loop.step(false);
+    loop.step(false);
+    nowMs += 2000;
+    expect(loop.step(false)).toEqual({ kind: "end", session: null });
+  },
+);
+
+test.if(process.platform === "linux")(
+  "while baton is stopped, its guard keeps the session; it lets go when baton runs again",
+  () => {
+    const loop = orphanedGuard();
+    parent = owner;
+    nowMs = 11_000;
+    expect(loop.step(false)).toMatchObject({ kind: "wait" });
+    ownerState = "T";
+    nowMs += 101;
+    expect(loop.step(false)).toEqual({ kind: "keep", forMs: 100, session, jobs: [stuck] });
+    ownerState = "S";
+    expect(loop.step(false)).toMatchObject({ kind: "wait" });
   },
 );

@@ -3,6 +3,8 @@ import {
   childLine,
   forgetLine,
   idleGuard,
+  knownLine,
+  leftLine,
   overdueJobs,
   readGuardLine,
   renewLine,
@@ -11,13 +13,14 @@ import {
   watchLine,
 } from "../../../../src/process/guard/guard_state.ts";
 
+const unreported = { nodes: [], known: [], isLeft: false };
 const read = (lines: string[]) =>
   lines.flatMap((text) => text.split("\n").slice(0, -1)).reduce(readGuardLine, idleGuard);
 
 test("what baton writes is what the guard reads, deadlines rounded to the early side", () => {
   const child = { pid: 812, ownGroup: true, startTicks: 77 };
   const state = read([watchLine("abc", 1500.9), childLine("abc", child)]);
-  expect([...state.jobs]).toEqual([["abc", { child, deadlineMs: 1500 }]]);
+  expect([...state.jobs]).toEqual([["abc", { ...unreported, child, deadlineMs: 1500 }]]);
   expect(state.done).toBe(false);
   expect(read([watchLine("abc", 500), renewLine("abc", 900)]).jobs.get("abc")?.deadlineMs).toBe(900);
   expect(read([watchLine("abc", 500), "done\n"]).done).toBe(true);
@@ -31,7 +34,7 @@ test("several jobs are watched, each with a deadline of its own, up to the momen
   expect(overdueJobs(read(lines), 600)).toEqual(["a"]);
   expect(overdueJobs(read(lines), 700)).toEqual(["a", "b"]);
   const after = read([...lines, forgetLine("a")]);
-  expect([...after.jobs]).toEqual([["b", { child, deadlineMs: 700 }]]);
+  expect([...after.jobs]).toEqual([["b", { ...unreported, child, deadlineMs: 700 }]]);
   expect(after.done).toBe(false);
 });
 
@@ -85,4 +88,24 @@ test("an unknown line, and one about a job that is forgotten, leave everything a
   for (const line of ["whatever 9", "renew other 9", "child other 1 own 1", "forget other"]) {
     expect(readGuardLine(state, line)).toBe(state);
   }
+});
+
+test("the paths of a lock may have any character, and processes are told apart by their start", () => {
+  const nodes = ["/locks/a b/h/x-1", "/locks/ä%20/h/x-2"];
+  const state = read([
+    watchLine("a", 500, nodes),
+    knownLine("a", [{ pid: 7, startTicks: 70 }, { pid: 8, startTicks: 80 }]),
+  ]);
+  expect(state.jobs.get("a")).toMatchObject({
+    nodes,
+    known: [{ pid: 7, startTicks: 70 }, { pid: 8, startTicks: 80 }],
+    isLeft: false,
+  });
+});
+
+test("the session of a job that baton gave up is not ended, whatever the guard finds", () => {
+  const session = sessionLine({ owner: 9, handle: "h" });
+  const after = { isGone: () => true, isCleared: () => true };
+  expect(sessionToEnd(read([session, watchLine("a", 1)]), after)?.handle).toBe("h");
+  expect(sessionToEnd(read([session, watchLine("a", 1), watchLine("b", 1), leftLine("b")]), after)).toBeNull();
 });

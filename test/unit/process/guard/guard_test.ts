@@ -199,7 +199,7 @@ test("a command without a guard is said once, and another guard is started after
   await watch("a");
   for (let kills = 1; kills <= 6; kills++) await lose();
   const missing = "Cannot keep a guard process running: it has ended 6 times";
-  expect(said).toEqual([`${missing}; if baton is killed now, its running commands are not stopped`]);
+  expect(said).toEqual([`${missing}; if baton is killed now, its commands run on`]);
   expect(replaced).toEqual([...Array.from({ length: 5 }, () => null), missing]);
   expect(all).toHaveLength(6);
   await clock.advance(1000);
@@ -261,4 +261,34 @@ test("a limit that is too low for the runtime is named, with its value and the n
   );
   expect(lowLimits(text.replaceAll(/\d{9,}/g, "unlimited"))).toBe("");
   expect(lowLimits("")).toBe("");
+});
+
+test("a guard that does not start is said, too, and one that starts late watches all the same", async () => {
+  const { guard, all, watch, clock, said, lose } = guards();
+  await watch("a");
+  all[0]?.end();
+  await clock.advance(3000);
+  expect([all.length, said]).toEqual([2, []]);
+  await clock.advance(2000);
+  const rest = "if baton is killed now, its commands run on";
+  expect(said).toEqual([`The guard does not start; ${rest}`]);
+  all[1]?.say("ready");
+  expect(said.at(-1)).toBe("a guard watches the running commands again");
+  await lose();
+  expect(all).toHaveLength(3);
+  guard.end();
+});
+
+test("a job that begins after a guard has ended with its kills has a guard", async () => {
+  const { guard, all, watch, told } = guards();
+  await watch("a");
+  all[0]?.say("killing a");
+  all[0]?.end();
+  await settled();
+  expect(all).toHaveLength(1);
+  guard.forget("a");
+  await watch("b");
+  expect(all).toHaveLength(2);
+  expect(told()).toEqual(["watch b"]);
+  guard.end();
 });

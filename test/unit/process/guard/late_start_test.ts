@@ -41,7 +41,10 @@ function machine(becomesAtMs: number) {
   });
   const libc = { bootTimeMs: () => nowMs } as Libc;
   return {
-    kill: new JobKill("mine", { child: null, deadlineMs: 0 }, { libc, group: null }),
+    kill: new JobKill("mine", { child: null, deadlineMs: 0, nodes: [], known: [], isLeft: false }, {
+      libc,
+      group: null,
+    }),
     isDead: () => isDead,
     now: () => nowMs,
     pass: () => void (nowMs += 10),

@@ -12,6 +12,8 @@ const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   startTicks: 5,
   dead: false,
   isCopy: false,
+  isStopped: false,
+  isInKernel: false,
   isKernelThread: false,
   isEnding: false,
   hasEnvironment: true,

@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
-import { planChild, type Situation } from "../../../../src/process/supervise/child_plan.ts";
+import { isUnstoppable, killAgainMs, planChild, type Situation } from "../../../../src/process/supervise/child_plan.ts";
 
 const calm: Situation = {
   nowMs: 0,
   leaseEndMs: 9_500,
   sessionTimeoutMs: 10_000,
+  isLocal: false,
   killAfterMs: 5_000,
   grantedAtMs: 0,
   maxHoldMs: null,
@@ -80,10 +81,27 @@ test("a killing that began long after the lease end, after a pause, is still giv
   expect(planChild({ ...late, nowMs: 31_000 })).toEqual({ action: "give_up", reason: "lost" });
 });
 
-test("while the lease is held, killing goes on for one session timeout", () => {
+test("while the lease is held, killing goes on for as long as it takes; under a local lease for one session timeout", () => {
   const held: Situation = { ...calm, nowMs: 8_000, killedAtMs: 0, stop: { reason: "revoked", atMs: 0 } };
   expect(planChild({ ...held, leaseEndMs: 50_000 })).toEqual({ action: "kill", reason: "revoked" });
-  expect(planChild({ ...held, nowMs: 10_000, leaseEndMs: 50_000 })).toEqual({ action: "give_up", reason: "revoked" });
+  const later = { ...held, nowMs: 3_600_000, leaseEndMs: 3_609_000 };
+  expect(planChild(later)).toEqual({ action: "kill", reason: "revoked" });
+  const local = { ...held, isLocal: true, leaseEndMs: 50_000 };
+  expect(planChild({ ...local, nowMs: 9_999 })).toEqual({ action: "kill", reason: "revoked" });
+  expect(planChild({ ...local, nowMs: 10_000 })).toEqual({ action: "give_up", reason: "revoked" });
+});
+
+test("what is alive a second after SIGKILL cannot be stopped, and is looked at less often with time while the lease is held", () => {
+  const killed: Situation = { ...calm, nowMs: 1_000, killedAtMs: 1_000 };
+  expect(isUnstoppable({ ...killed, nowMs: 1_999 })).toBe(false);
+  expect(isUnstoppable({ ...killed, nowMs: 2_000 })).toBe(true);
+  expect(isUnstoppable({ ...killed, nowMs: 2_000, isLocal: true })).toBe(false);
+  expect(isUnstoppable({ ...killed, nowMs: 9_500 })).toBe(false);
+  const pauses = { firstMs: 5, maxMs: 500 };
+  expect(killAgainMs({ ...killed, nowMs: 1_050 }, pauses)).toBe(5);
+  expect(killAgainMs({ ...killed, nowMs: 3_000 }, pauses)).toBe(100);
+  expect(killAgainMs({ ...killed, nowMs: 60_000, leaseEndMs: 70_000 }, pauses)).toBe(500);
+  expect(killAgainMs({ ...killed, nowMs: 60_000 }, pauses)).toBe(5);
 });
 
 test("whatever the situation, the plan never lets the lease end pass without a kill, nor asks to be woken in the past", () => {

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import process from "node:process";
 import { type ChildEvent, ChildRun, type ChildRunOptions } from "../../../../src/process/supervise/child_run.ts";
 import type { ChildEnd } from "../../../../src/process/spawn/child_outcome.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
@@ -220,4 +221,45 @@ test("a look that found nothing, and ended after the deadline, proves nothing of
   await job.end();
   await job.clock.advance(2_000);
   expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [], isDead: true });
+});
+
+test("what SIGKILL does not end is shown and told to the guard while the lease is held, and the end is the command's own", async () => {
+  const job = new FakeJob();
+  const [events, warned, known]: [ChildEvent[], string[], (readonly number[])[]] = [[], [], []];
+  const own = process.pid;
+  const { finished } = job.run({
+    killAfterMs: 100,
+    guard: { clearedAfterMs: () => Promise.resolve(null), reportKnown: (pids) => known.push(pids) },
+    lease: Object.assign(job.lease, { warn: (what: string) => warned.push(what) }),
+    onEvent: (event) => events.push(event),
+  });
+  job.living = [own];
+  await job.end({ kind: "exited", code: 7 });
+  for (let minutes = 0; minutes < 10; minutes++) {
+    for (let left = 12; left > 0; left--) {
+      job.lease.renew(job.clock.now() + 9_500);
+      await job.clock.advance(5_000);
+    }
+  }
+  const shown = events.filter(({ kind }) => kind === "unstoppable");
+  expect(shown).toEqual([{ kind: "unstoppable", what: expect.stringContaining(`cannot be stopped: pid ${own} `) }]);
+  expect([warned.length, known]).toEqual([1, [[own]]]);
+  job.living = [];
+  job.lease.renew(job.clock.now() + 9_500);
+  await job.clock.advance(1_000);
+  expect(await finished).toEqual({ kind: "exited", code: 7 });
+});
+
+test("when the lock is gone while a process cannot be stopped, that is a breach, and the guard knows the process", async () => {
+  const job = new FakeJob();
+  const known: (readonly number[])[] = [];
+  const { finished } = job.run({
+    killAfterMs: 100,
+    guard: { clearedAfterMs: () => Promise.resolve(null), reportKnown: (pids) => known.push(pids) },
+  });
+  job.living = [process.pid];
+  await job.end({ kind: "exited", code: 0 });
+  await job.clock.advance(10_600);
+  expect(await finished).toMatchObject({ kind: "breach", survivors: [process.pid] });
+  expect(known.at(-1)).toEqual([process.pid]);
 });

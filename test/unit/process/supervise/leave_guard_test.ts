@@ -6,7 +6,7 @@ async function heard(options: Parameters<typeof reportEndToGuard>[2]): Promise<s
   const lines: string[] = [];
   reportEndToGuard(
     {
-      setSession: (handle) => lines.push(`session ${handle}`),
+      leave: (job) => lines.push(`left ${job}`),
       forget: (job) => lines.push(`forget ${job}`),
       end: () => lines.push("done"),
     },
@@ -17,16 +17,16 @@ async function heard(options: Parameters<typeof reportEndToGuard>[2]): Promise<s
   return lines;
 }
 
-test("after a breach it goes on watching and leaves the session to expire, whatever else it watches", async () => {
+test("after a breach it goes on watching and must not end the session, whatever else it watches", async () => {
   for (const more of [{}, { isBesideOthers: true }, { keepsGuard: true }]) {
-    expect(await heard({ ending: { kind: "breach" }, ...more })).toEqual(["session null"]);
+    expect(await heard({ ending: { kind: "breach" }, ...more })).toEqual(["left a"]);
   }
 });
 
 test("after a breach whose processes are dead it forgets a job beside others, and goes on with those", async () => {
   const ending = { kind: "breach", isDead: true } as const;
   expect(await heard({ ending, isBesideOthers: true })).toEqual(["forget a"]);
-  expect(await heard({ ending })).toEqual(["session null"]);
+  expect(await heard({ ending })).toEqual(["left a"]);
 });
 
 test("after any other end it is done, forgets this job, or hears of it from the caller", async () => {

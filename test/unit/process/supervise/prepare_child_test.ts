@@ -44,6 +44,8 @@ class Bench implements Disposable {
       },
       reportChild: () => this.heard.push("child"),
       setSession() {},
+      reportKnown() {},
+      leave() {},
       clearedAfterMs: () => Promise.resolve(0),
       forget: () => this.heard.push("forget"),
       end: () => this.heard.push("done"),

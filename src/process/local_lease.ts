@@ -1,0 +1,51 @@
+/** The lease of a command that needs no lock. */
+import type { Clock } from "../support/clock.ts";
+import { newGuid } from "../support/guid.ts";
+import type { Lease } from "./lease.ts";
+
+/** A lease of fixed length that no server can end: for a command that needs no lock, or runs after the leadership has ended. */
+export class LocalLease implements Lease {
+  readonly name = "";
+  readonly path = "";
+  /** The mark of the processes that run under it. */
+  readonly holderId = newGuid();
+  readonly mode = "exclusive";
+  readonly slot = null;
+  readonly limit = null;
+  readonly fencingToken = 0n;
+  readonly sessionId = 0n;
+  readonly waitedMs = 0;
+  readonly isLocal = true;
+  /** Bounds the wait for killed processes. */
+  readonly sessionTimeoutMs = 10_000;
+  readonly lost = new AbortController().signal;
+  readonly #clock: Clock;
+  readonly #endMs: number;
+
+  constructor(clock: Clock, durationMs: number) {
+    this.#clock = clock;
+    this.#endMs = clock.now() + durationMs;
+  }
+
+  isHeld(): boolean {
+    return this.#clock.now() < this.#endMs;
+  }
+
+  endMs(): number {
+    return this.#endMs;
+  }
+
+  inDoubt(): boolean {
+    return false;
+  }
+
+  subscribe(): () => void {
+    return () => {};
+  }
+
+  release(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}

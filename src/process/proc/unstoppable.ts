@@ -1,0 +1,33 @@
+/** Describes processes that SIGKILL does not end: other users', and those that wait in the kernel. */
+import { system } from "../../support/own_process.ts";
+import { nameInDatabase } from "../../support/user_name.ts";
+import { probeProcess, processName } from "./process_table.ts";
+
+/** The number of processes that are described. */
+const describedMax = 5;
+
+/** Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. */
+export function describeUnstoppable(pids: readonly number[]): string {
+  const described = pids.slice(0, describedMax).map(describe).filter((text) => text !== "");
+  if (described.length === 0) return "";
+  const more = pids.length - describedMax;
+  return `cannot be stopped: ${described.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function describe(pid: number): string {
+  const row = probeProcess(pid);
+  if (row === null || (row !== "unknown" && row.dead)) return "";
+  const why = row !== "unknown" && row.isInKernel ? "waits in the kernel" : userOf(pid);
+  const name = processName(pid).replaceAll(/[^ -~]/g, "?"); // any user may have chosen it
+  return ["pid", pid, name, why === "" ? "" : `(${why})`].filter((word) => word !== "").join(" ");
+}
+
+/** The name or the number of the process's effective user; empty if it is not known. */
+function userOf(pid: number): string {
+  try {
+    const uid = /^Uid:\t\d+\t(\d+)/m.exec(system.readText(`/proc/${pid}/status`))?.[1];
+    return uid === undefined ? "" : nameInDatabase(uid) ?? `user ${uid}`;
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,23 @@
+/** A lease whose holder gives it up before it is lost. */
+import { BatonError } from "../errors.ts";
+import { type Lease, LeaseSet } from "./lease.ts";
+
+/** Lease that its holder may report as lost, which stops the command; it stays held until the release. */
+export class ResignableLease extends LeaseSet {
+  readonly #resigned = new AbortController();
+  override readonly lost: AbortSignal;
+
+  constructor(lease: Lease) {
+    super([lease]);
+    this.lost = AbortSignal.any([lease.lost, this.#resigned.signal]);
+  }
+
+  /** Aborts `lost` with `why`, a full sentence. Has no effect on a lost lease. */
+  resign(why: string): void {
+    if (!this.lost.aborted) this.#resigned.abort(new BatonError("REVOKED", why));
+  }
+
+  get hasResigned(): boolean {
+    return this.#resigned.signal.aborted;
+  }
+}
