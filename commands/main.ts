@@ -35,7 +35,7 @@ if (words[0] === "__guard") {
     process.exitCode = await runCommandLine(words, io);
   } catch (thrown) {
     const { endBySignal, StoppedBySignal } = await import("../src/process/supervise/signal_source.ts");
-    await endBySignal(thrown instanceof StoppedBySignal ? thrown.signal : "SIGPIPE");
+    await (thrown instanceof StoppedBySignal ? endBySignal(thrown.signal, thrown) : endBySignal("SIGPIPE"));
   }
 }
 process.exit();

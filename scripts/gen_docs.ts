@@ -7,7 +7,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { commandLoaders } from "../commands/command_line.ts";
 import { commonSettings } from "../commands/command.ts";
-import { exitCodeTable } from "../commands/exit_codes.ts";
+import { exitCodeTable, signalMeaning } from "../commands/exit_codes.ts";
 import { familiesOf } from "../commands/help/command_families.ts";
 import { commandPage } from "../commands/help/command_page.ts";
 import { helpTopics } from "../commands/help/help_topics.ts";
@@ -39,7 +39,7 @@ function exitCodesPage(): string {
     "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use the same " +
       "numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while it waits, baton " +
       "ends by that signal.",
-    table(["code", "meaning"], [...rows, ["128+n", "signal n ended the command"]]),
+    table(["code", "meaning"], [...rows, ["128+n", signalMeaning]]),
   );
 }
 

@@ -1,6 +1,6 @@
 /** `baton fence run`: runs a command unless the store has a higher token. */
 import { hostname } from "node:os";
-import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { processSignals, StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { type FencedCommandEnd, runFenced } from "../../src/coordination/fence/run_fenced.ts";
 import { parseToken } from "../../src/coordination/fence/token_slots.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -8,7 +8,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { userName } from "../../src/support/user_name.ts";
 import type { Call } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { startFailureCodes } from "../job/lock_ending.ts";
+import { signalToEndBy, startFailureCodes } from "../job/lock_ending.ts";
 import type { fenceSettings } from "./fence_options.ts";
 
 export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {
@@ -58,8 +58,11 @@ function exitCodeOfEnd(ending: FencedCommandEnd): ExitCode {
   switch (ending.kind) {
     case "exited":
       return ending.code;
-    case "signaled":
+    case "signaled": {
+      const signal = signalToEndBy(ending);
+      if (signal !== null) throw new StoppedBySignal(signal);
       return 128 + ending.signalNumber;
+    }
     case "unreadable":
       throw new BatonError("INTERNAL", `The command has ended, but its exit status is unknown: ${ending.why}`);
     default:

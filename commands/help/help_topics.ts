@@ -5,7 +5,7 @@ import { allSettings, fileSettings } from "../../src/config/settings.ts";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { proxyVariables } from "../../src/config/http_settings.ts";
 import { colorVariables } from "../../src/terminal/color.ts";
-import { exitCodeTable } from "../exit_codes.ts";
+import { exitCodeTable, signalMeaning } from "../exit_codes.ts";
 import { lockCommandSettings } from "../lock/lock_options.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
 import { defaultForm, flagForm } from "./option_text.ts";
@@ -91,7 +91,7 @@ function exitCodesTopic(): HelpPage {
     usage: [],
     blocks: [
       paragraph("baton exits with the exit code of the command that it ran. Its own exit codes are:"),
-      { kind: "entries", entries: [...entries, { term: "128+n", meaning: "the command was ended by signal n" }] },
+      { kind: "entries", entries: [...entries, { term: "128+n", meaning: signalMeaning }] },
       paragraph(
         "A signal that stops baton while it waits ends baton itself with that signal. A command may use the same exit codes: " +
           "--status-fd and --status-file report the exact reason.",

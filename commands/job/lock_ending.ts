@@ -1,5 +1,5 @@
 /** Converts the outcome of a supervised command to an exit code, a reason for the status report, and a message. Pure. */
-import type { ChildEnd, ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import type { ChildEnd, ChildEnding, ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ErrorCode, messageOf } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
@@ -10,6 +10,20 @@ export interface LockEnding {
   readonly reason: string;
   /** Message for stderr; null if the command ended by itself. */
   readonly message: string | null;
+  /** The signal by which baton ends, in place of the exit code. */
+  readonly signal?: NodeJS.Signals | null;
+}
+
+/**
+ * The signals with which users and supervisors end a program. When one of them has ended the command, baton ends by it, too, as if the
+ * command had been started without baton: only then a shell ends its loop after Ctrl-C, and systemd takes the end for a clean one.
+ * After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would look like a defect of baton.
+ */
+const passedOn: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
+
+/** The signal by which baton has to end, because it has ended the command; null if baton exits with a code. */
+export function signalToEndBy(end: ChildEnding): NodeJS.Signals | null {
+  return end.kind === "signaled" && passedOn.includes(end.signal) ? end.signal as NodeJS.Signals : null;
 }
 
 export interface EndingFacts {
@@ -40,7 +54,12 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "exited":
       return { exitCode: outcome.code, reason: "command_exited", message: null };
     case "signaled":
-      return { exitCode: 128 + outcome.signalNumber, reason: "command_signaled", message: null };
+      return {
+        exitCode: 128 + outcome.signalNumber,
+        reason: "command_signaled",
+        message: null,
+        signal: signalToEndBy(outcome),
+      };
     case "unreadable":
       return failureEnding(
         "INTERNAL",

@@ -54,7 +54,10 @@ export interface ReportedOptions {
   readonly facts: ReportFacts;
 }
 
-/** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
+/**
+ * Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal that ended the wait or the
+ * command, when all is closed and reported.
+ */
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
     options;
@@ -66,11 +69,9 @@ export async function runReported(options: ReportedOptions, run: () => Promise<L
   if (sendsSpans && wantsTraces(io.env, values)) {
     facts.trace = await (await import("./job_trace.ts")).openJobTrace(options);
   }
+  let ending: LockEnding;
   try {
-    const { exitCode, reason, message } = await run();
-    if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
-    await report({ reason, exit_code: exitCode, signal: null, message });
-    return exitCode;
+    ending = await run();
   } catch (thrown) {
     if (thrown instanceof StoppedBySignal) {
       await report({ reason: "stopped_by_signal", exit_code: null, signal: thrown.signal, message: null });
@@ -86,6 +87,11 @@ export async function runReported(options: ReportedOptions, run: () => Promise<L
     if (skips ? verbose : !quiet) io.err(`baton: ${message}\n`);
     return exitCode;
   }
+  const { exitCode, reason, message, signal = null } = ending;
+  if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
+  await report({ reason, exit_code: signal === null ? exitCode : null, signal, message });
+  if (signal !== null) throw new StoppedBySignal(signal);
+  return exitCode;
 }
 
 function statusReportOf(

@@ -27,7 +27,7 @@ export const statusShape = z.strictObject({
     "command_exited, command_signaled, all_arrived, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost, …",
   ),
   exit_code: z.int().nullable().describe("exit code of baton; null if a signal ended it"),
-  signal: z.string().nullable().describe("signal that stopped baton during the wait"),
+  signal: z.string().nullable().describe("signal that ended baton: it came during the wait, or ended the command"),
   command_status: z.strictObject({ code: z.int().nullable(), signal: z.string().nullable() }).nullable()
     .describe("exit status of the command; null if none ran"),
   fencing_tokens: z.array(token).nullable().describe("in the order of the names; null if the lock was not acquired"),

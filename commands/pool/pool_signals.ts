@@ -29,6 +29,7 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #subscribed = new Set<NodeJS.Signals>();
   readonly #requests: StopRequestClassifier;
   readonly #subscriptions = new TaskScope();
+  #isForwarded = false;
 
   constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
@@ -36,6 +37,11 @@ export class PoolSignals implements SignalSource, Disposable {
     this.#requests = new StopRequestClassifier(clock);
     this.hangUpIgnored = source.hangUpIgnored;
     this.#subscribe(stopSignals);
+  }
+
+  /** A stop signal reached running commands. */
+  get isForwarded(): boolean {
+    return this.#isForwarded;
   }
 
   get stop(): AbortSignal {
@@ -74,6 +80,7 @@ export class PoolSignals implements SignalSource, Disposable {
     const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
     if (request === "first") this.#controller.abort(new StoppedBySignal(signal));
     const isDrainedSignal = (request === "first" || request === "echo") && drained.includes(signal);
+    if (request !== null && !(this.#drains && isDrainedSignal)) this.#isForwarded = true;
     for (const { call, isDrained } of listeners) if (!isDrained || !isDrainedSignal) call(signal);
   }
 }

@@ -177,7 +177,7 @@ async function runItems(
     const ending = poolEndingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
     await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
     if (counts.claimed > 0 || ending.message === null) report.summarize(counts);
-    if (isStopped && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
+    if (signals.isForwarded && !jobs.hasBreach) throw signals.stop.reason;
     return ending;
   } catch (thrown) {
     report.summarize();

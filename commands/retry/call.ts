@@ -2,6 +2,7 @@
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
@@ -68,36 +69,53 @@ async function runCall(call: CallCall): Promise<ExitCode> {
     : null;
   const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
   const result = await tryOnce(body, trace?.span ?? null);
-  const { head, what, how, outcome, retryAfterMs, code, mayStillRun = false, isCut = false } = result;
   trace?.end(result);
+  const ownCode = await settleTry(call, result, { body, name: location.name, store: openError ?? store });
+  if (ownCode !== null) return ownCode;
+  if (result.signal) throw new StoppedBySignal(result.signal);
+  return result.code;
+}
+
+/** Stores the request of a failed try. Returns baton's own exit code; null if the command's end is passed on. Never rejects. */
+async function settleTry(
+  { values, io }: CallCall,
+  { head, what, how, outcome, retryAfterMs, code, mayStillRun = false, isCut = false }: FirstTryResult,
+  { body, name, store }: {
+    readonly body: Uint8Array;
+    readonly name: string;
+    /** The error: why it could not be opened. */
+    readonly store: CommandStore | BatonError | null;
+  },
+): Promise<ExitCode | null> {
   if (mayStillRun) {
     io.err(`baton: ${what} ${how}; NOT STORED, because it may still run\n`);
-    return code;
+    return null;
   }
   if (outcome === "done") return isCut ? code : exitCodes.SUCCESS;
+  const isOpen = store !== null && !(store instanceof BatonError);
   const print = (sentence: string) => values.quiet || io.err(`baton: ${what} ${how}; ${sentence}\n`);
   try {
-    if (openError !== null || store === null) throw openError;
+    if (!isOpen) throw store;
     const tried = { outcome, retryAfterMs, error: how } as const;
     const [stored] = await store.call("accept", [{ head, body, key: values.key ?? null, tried }], Date.now());
     if (stored === undefined) throw new BatonError("INTERNAL", "nothing was stored");
     const { id, life } = stored;
-    const where = `in "${location.name}" as ${id}`;
+    const where = `in "${name}" as ${id}`;
     if (life.state === "waiting") {
       print(`stored ${where}, next try in ${formatDuration(Math.max(0, life.nextAtMs - Date.now()))}`);
       return exitCodes.BUSY;
     }
     print(life.state === "dead" ? `dead letter ${where} (${life.reason})` : `dropped (${life.reason})`);
-    return code;
+    return null;
   } catch (error) {
     const errorCode = error instanceof BatonError ? error.code : null;
     // The disk may have what was written before it failed.
-    if (errorCode === "OUTCOME_UNKNOWN" || (errorCode === "IO" && openError === null)) {
+    if (errorCode === "OUTCOME_UNKNOWN" || (errorCode === "IO" && isOpen)) {
       io.err(`baton: ${what} ${how}; MAY BE STORED: ${messageOf(error)}\n`);
       return exitCodes.OUTCOME_UNKNOWN;
     }
     io.err(`baton: ${what} ${how}; NOT STORED: ${messageOf(error)}\n`);
-    return errorCode === "STORE_FULL" ? exitCodes.STORE_FULL : code;
+    return errorCode === "STORE_FULL" ? exitCodes.STORE_FULL : null;
   }
 }
 

@@ -16,6 +16,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
+import { signalToEndBy } from "../job/lock_ending.ts";
 import { leftoversMessage } from "../job/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
 
@@ -33,6 +34,8 @@ export interface FirstTryResult {
   readonly code: ExitCode;
   /** The response was cut off, or could not be printed. */
   readonly isCut?: boolean;
+  /** The signal by which baton ends in place of this exit code. */
+  readonly signal?: NodeJS.Signals | null;
   /** A process of the command may still run, so the message must not be tried again. */
   readonly mayStillRun?: boolean;
 }
@@ -63,6 +66,7 @@ export async function tryCommand(
     outcome: outcomeOfExit(code, rules),
     retryAfterMs: null,
     code,
+    signal: signalToEndBy(end),
     mayStillRun: end.kind === "breach" && !end.isDead,
   };
 }
@@ -74,12 +78,8 @@ async function runCommandOnce(
 ): Promise<ChildOutcome> {
   const clock = systemClock();
   const signals = processSignals();
-  const heard = new Set<NodeJS.Signals>();
   const stopping = new AbortController();
-  const unlisten = signals.listen(stopSignals, (signal) => {
-    heard.add(signal);
-    stopping.abort(new StoppedBySignal(signal));
-  });
+  const unlisten = signals.listen(stopSignals, (signal) => stopping.abort(new StoppedBySignal(signal)));
   const reads = !values.noStdin && !io.stdinIsTerminal;
   const input = reads ? openBodyFile(body) : null;
   try {
@@ -105,10 +105,11 @@ async function runCommandOnce(
       ...(values.noStdin ? { readsNothing: true } : {}),
     });
     if (outcome.kind === "cancelled") throw stopping.signal.reason;
-    const interruption = [...heard].find((signal) => interruptions.has(signal));
-    if (interruption !== undefined && outcome.kind === "signaled" && outcome.signal === interruption) {
+    const signal = signalToEndBy(outcome);
+    // The terminal signals both processes: the command may have ended before this one has received the signal.
+    if (signal !== null && interruptions.has(signal)) {
       io.err(`baton: ${command[0]} was interrupted; NOT STORED\n`);
-      throw new StoppedBySignal(interruption);
+      throw new StoppedBySignal(signal);
     }
     return outcome;
   } finally {

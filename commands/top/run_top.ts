@@ -166,7 +166,7 @@ class LiveScreen implements Disposable {
       const { ui, action } = pressKey(this.#ui, key, this.#body);
       this.#ui = ui;
       if (action === "quit") return this.#end(new UserQuit());
-      if (action === "interrupt") return this.#end(new StoppedBySignal("SIGINT"));
+      if (action === "interrupt") return this.#end(new StoppedBySignal("SIGINT", { isTyped: true }));
       if (action === "suspend") this.#screen?.suspend(suspendTarget());
       if (action === "refresh") this.#wish.set();
     }

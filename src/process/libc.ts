@@ -24,6 +24,8 @@ const signatures = {
   flock: ["i32", "i32", "i32"],
   dup: ["i32", "i32"],
   getppid: ["i32"],
+  setrlimit: ["i32", "i32", "ptr"],
+  getrlimit: ["i32", "i32", "ptr"],
 } as const;
 
 type Argument = number | bigint | Uint8Array;
@@ -87,7 +89,7 @@ function openInDeno(name: string): Library {
 function describe({ call, addressOf }: Library) {
   const linux = process.platform === "linux";
   const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1, POLLOUT = 4;
-  const LOCK_EX = 2, LOCK_NB = 4;
+  const PR_SET_DUMPABLE = 4, LOCK_EX = 2, LOCK_NB = 4, RLIMIT_CORE = 4;
   // CLOCK_MONOTONIC includes suspended time on macOS; Linux has CLOCK_BOOTTIME for that.
   const clockId = linux ? 7 : 6;
   const time = new BigInt64Array(2);
@@ -112,6 +114,11 @@ function describe({ call, addressOf }: Library) {
     },
     /** Reaps this child if it has ended; true if it was reaped. Never waits. */
     reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
+    /** Makes the death of this process by a signal leave no core dump, also where the kernel passes core dumps to a program. */
+    forbidCoreDump(): void {
+      if (linux) call.prctl(PR_SET_DUMPABLE, 0n, 0n, 0n, 0n);
+      call.setrlimit(RLIMIT_CORE, new Uint8Array(16));
+    },
     ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
     /** Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status of children. */
     restoreChildSignal(): void {

@@ -15,7 +15,7 @@ export interface StatusReport {
   readonly reason: string;
   /** The exit code of baton; null if `signal` ended it. */
   readonly exit_code: number | null;
-  /** The signal that stopped baton while it waited. */
+  /** The signal that stopped baton while it waited, or that ended the command and then baton. */
   readonly signal: string | null;
   /** The end of the command; null if none ran. */
   readonly command_status: { readonly code: number | null; readonly signal: string | null } | null;

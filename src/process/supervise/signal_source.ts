@@ -5,6 +5,7 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import process from "node:process";
+import { loadLibc } from "../libc.ts";
 import type { Clock } from "../../support/clock.ts";
 
 export interface SignalSource {
@@ -70,11 +71,14 @@ export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1",
 /** Thrown through all code that has something to close; the main program then calls `endBySignal`, so that the parent sees the signal. */
 export class StoppedBySignal extends Error {
   readonly signal: NodeJS.Signals;
+  /** True: a key of a terminal whose keys make no signals. The shell around baton has to receive it, too. */
+  readonly isTyped: boolean;
 
-  constructor(signal: NodeJS.Signals) {
+  constructor(signal: NodeJS.Signals, { isTyped = false } = {}) {
     super(`stopped by ${signal}`);
     this.name = "StoppedBySignal";
     this.signal = signal;
+    this.isTyped = isTyped;
   }
 }
 
@@ -93,15 +97,21 @@ export class StopRequest implements Disposable {
   }
 }
 
-/** Ends this process by the signal's own default action. Does not return. */
-export async function endBySignal(signal: NodeJS.Signals): Promise<never> {
+/**
+ * Ends this process by the signal's own default action, without a core dump. `isTyped`: the process group gets the signal, as from the
+ * terminal. Does not return.
+ */
+export async function endBySignal(signal: NodeJS.Signals, { isTyped = false } = {}): Promise<never> {
+  const code = 128 + constants.signals[signal];
+  if (process.pid === 1) process.exit(code); // the kernel ignores what process 1 of a container sends to itself
+  (await loadLibc())?.forbidCoreDump();
   // Removing the last listener restores the default action, also of a signal that the runtime ignores, such as SIGPIPE.
   process.on(signal, () => {});
   process.removeAllListeners(signal);
-  process.kill(process.pid, signal);
+  process.kill(isTyped ? 0 : process.pid, signal);
   // The signal arrives now or a moment later; a blocked signal never does.
   await new Promise((resolve) => setTimeout(resolve, 1000));
-  process.exit(128 + constants.signals[signal]);
+  process.exit(code);
 }
 
 /**
