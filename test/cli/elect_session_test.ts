@@ -129,7 +129,7 @@ describe("a term", () => {
     await leads("turns", "a:1");
     await eventually(() => first.stdout() === "up\nup\n", { what: "the second term's command" });
     first.child.kill("SIGTERM");
-    expect((await first.ended).code).toBe(143);
+    expect((await first.ended).signal).toBe("SIGTERM");
     await leads("turns", "b:1");
     second.child.kill("SIGTERM");
     await second.ended;

@@ -2,12 +2,13 @@
  * Runs a command while it holds a fencing store, the file with the highest token: checks the token, runs the command, releases the
  * store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is killed.
  */
-import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { ChildEnd } from "../../process/spawn/child_outcome.ts";
 import { commandSignals, type SignalSource, StopRequest } from "../../process/supervise/signal_source.ts";
 import { type Libc, loadLibc } from "../../process/libc.ts";
+import { sendSignal } from "../../process/proc/process_table.ts";
+import { isForeground } from "../../process/supervise/supervise_child.ts";
 import { childEnvironment, spawnChild, type SpawnResult } from "../../process/spawn/spawn_child.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
 import {
@@ -57,22 +58,26 @@ export async function runFenced(options: RunFencedOptions): Promise<FencedComman
   using stop = new StopRequest(signals);
   using store = await TokenStore.openLocked(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
   store.admit(token);
-  const spawned = await spawnWith(store, libc, { ...options, signal: stop.signal });
+  const ownGroup = !isForeground("auto", libc);
+  const spawned = await spawnWith(store, libc, { ...options, ownGroup, signal: stop.signal });
   if (spawned.kind === "cancelled") throw stop.signal.reason;
   if (spawned.kind !== "started") return spawned;
-  return await waitForwardingSignals(spawned, signals);
+  return await waitForwardingSignals(spawned, ownGroup, signals);
 }
 
 /** Starts the command with the descriptor of the lock, so that it holds the store even if baton is killed. */
 async function spawnWith(
   store: TokenStore,
   libc: Libc,
-  { command, descriptors, signals, signal }: RunFencedOptions & { readonly signal: AbortSignal },
+  { command, descriptors, signals, ownGroup, signal }: RunFencedOptions & {
+    readonly ownGroup: boolean;
+    readonly signal: AbortSignal;
+  },
 ): Promise<SpawnResult> {
   using shared = store.duplicateDescriptor(libc);
   return await spawnChild(command, {
     env: childEnvironment({}),
-    ownGroup: false,
+    ownGroup,
     descriptors: [...descriptors, shared.fd].sort((a, b) => a - b),
     hangUpIgnored: signals.hangUpIgnored,
     signal,
@@ -81,11 +86,12 @@ async function spawnWith(
 
 async function waitForwardingSignals(
   { pid, ended }: Extract<SpawnResult, { kind: "started" }>,
+  ownGroup: boolean,
   signals: SignalSource,
 ): Promise<ChildEnd> {
   using _listeners = new TaskScope(
-    ...commandSignals(false).map(({ signal, forwarded }) =>
-      signals.listen([signal], () => forwarded && process.kill(pid, signal))
+    ...commandSignals(ownGroup).map(({ signal, forwarded }) =>
+      signals.listen([signal], () => forwarded && sendSignal(ownGroup ? -pid : pid, signal))
     ),
   );
   return await ended;

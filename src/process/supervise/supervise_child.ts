@@ -256,7 +256,7 @@ function startFailedEnding(error: unknown): ChildEnding {
 }
 
 /** Whether the command stays in baton's process group, with the terminal. "auto": if stdin is a terminal, because a new session would take /dev/tty from ssh and sudo. */
-function isForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
+export function isForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
   if (wanted !== "auto") return wanted;
   try {
     return fstatSync(0).isCharacterDevice() && (libc?.isTerminal(0) ?? false);
