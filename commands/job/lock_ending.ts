@@ -19,7 +19,7 @@ export interface LockEnding {
  * command had been started without baton: only then a shell ends its loop after Ctrl-C, and systemd takes the end for a clean one.
  * After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would look like a defect of baton.
  */
-const passedOn: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
+export const passedOn: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 
 /** The signal by which baton has to end, because it has ended the command; null if baton exits with a code. */
 export function signalToEndBy(end: ChildEnding): NodeJS.Signals | null {

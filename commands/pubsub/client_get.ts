@@ -14,6 +14,8 @@ import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { secretVariables, wantsTraces } from "../../src/config/coordination_settings.ts";
 import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
+import { passedOn } from "../job/lock_ending.ts";
+import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
@@ -216,7 +218,7 @@ function execSink(
       subscriber.recordDelivery(message.id);
       const body = end.byteLength === 0 ? message.body : Buffer.concat([message.body, end]);
       const span = trace?.begin(message.id);
-      const code = await children.run({ ...message, body }, {
+      const { code, signal: endedBy } = await children.run({ ...message, body }, {
         ...span?.environment,
         BATON_TOPIC: topic,
         BATON_MESSAGE_ID: String(message.id),
@@ -227,9 +229,10 @@ function execSink(
         if (signal.aborted) throw signal.reason;
         if (!call.values.quiet) {
           const advice = failureAdvice === undefined ? "" : `; ${failureAdvice}`;
-          const why = `the command exited with ${code}${advice}`;
+          const why = `the command ${endedBy === null ? `exited with ${code}` : `was ended by ${endedBy}`}${advice}`;
           call.io.err(`baton: message ${message.id} of "${topic}" is not acknowledged: ${why}\n`);
         }
+        if (endedBy !== null && passedOn.includes(endedBy)) throw new StoppedBySignal(endedBy);
         return code;
       }
       subscriber.acknowledge(message.id);

@@ -6,11 +6,13 @@ import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
 import { constants } from "node:os";
+import { replacingShell } from "../../src/process/spawn/shell_start.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import {
   cookieEnvironment,
   cookieVariable,
   hasProcessTable,
+  isGroupAlive,
   readProcess,
   sendSignal,
 } from "../../src/process/proc/process_table.ts";
@@ -42,6 +44,11 @@ export interface CommandMessage {
   readonly redelivered: boolean;
 }
 
+/** Resolves when no process of the group is alive. A stop signal ends it, so it has no limit of its own. */
+async function untilGroupIsEmpty(group: number, clock: Clock): Promise<void> {
+  while (isGroupAlive(group)) await sleep(clock, checkEveryMs);
+}
+
 /** Milliseconds, some years: the guard acts only when baton ends. */
 const guardMs = 1e11;
 /**
@@ -51,6 +58,13 @@ const guardMs = 1e11;
 const earlierRunMsMax = 2000;
 const killMsMax = 10_000;
 const checkEveryMs = 20;
+
+export interface CommandEnd {
+  /** The exit code, as a shell reports it. */
+  readonly code: ExitCode;
+  /** The signal that has ended the command; null for an exit code of its own. */
+  readonly signal: NodeJS.Signals | null;
+}
 
 export class MessageCommand implements Disposable {
   readonly #options: MessageCommandOptions;
@@ -62,11 +76,11 @@ export class MessageCommand implements Disposable {
   }
 
   /**
-   * Resolves with the exit code, as a shell reports it. A stop signal is passed on to the command, which is awaited; a
-   * second one kills it. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run cannot
+   * Resolves with the end of the command. A stop signal is passed on to the command; then all processes of
+   * its group are awaited, not only the shell. A second one kills them. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run cannot
    * be killed, IO if there is no room for the message, and the signal's reason before the command has started.
    */
-  async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<ExitCode> {
+  async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<CommandEnd> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
@@ -92,14 +106,14 @@ export class MessageCommand implements Disposable {
     this.#guard.end();
   }
 
-  #run(body: Uint8Array, env: Readonly<Record<string, string | undefined>>, cookie: string): Promise<ExitCode> {
+  #run(body: Uint8Array, env: Readonly<Record<string, string | undefined>>, cookie: string): Promise<CommandEnd> {
     const { line, clock, signal } = this.#options;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
       // The body is a file and not a pipe: a pipe would end when baton is killed, and the command would take a part of
       // the message for the whole.
       const input = openBodyFile(body);
-      const child = spawn("/bin/sh", ["-c", line], {
+      const child = spawn("/bin/sh", ["-c", replacingShell(line)], {
         env,
         stdio: [input, "inherit", "inherit"],
         detached: true, // a separate process group, so that a signal reaches the whole command
@@ -109,19 +123,26 @@ export class MessageCommand implements Disposable {
       if (pid !== undefined) {
         this.#guard.reportChild(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 });
       }
+      let isStopped = false;
       const toAll = (name: NodeJS.Signals) => {
+        isStopped = true;
         if (pid !== undefined) sendSignal(-pid, name);
       };
       const unlisten = listenForStops(processSignals(), clock, {
         onFirstSignal: toAll,
         onLaterSignal: () => toAll("SIGKILL"),
       });
-      const end = (code: ExitCode) => {
+      const end = (code: ExitCode, name: NodeJS.Signals | null = null) => {
         unlisten();
-        resolve(code);
+        resolve({ code, signal: name });
       };
       child.once("error", () => end(exitCodes.START_FAILED));
-      child.once("exit", (code, name) => end(code ?? 128 + (name === null ? 0 : constants.signals[name])));
+      child.once("exit", (code, name) => {
+        const status = code ?? 128 + (name === null ? 0 : constants.signals[name]);
+        // The signal may have ended the shell alone, while a program of the line still works at the message.
+        if (pid === undefined || !(isStopped || name !== null)) return end(status);
+        void untilGroupIsEmpty(pid, clock).then(() => end(status, name), reject);
+      });
     });
   }
 

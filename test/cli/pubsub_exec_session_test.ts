@@ -117,6 +117,68 @@ test("a signal reaches all of the line, a second one kills it, and the message c
   expect(await get().ended).toMatchObject({ code: 0, stdout: "1\none\n" });
 });
 
+/** Finishes the message at hand after TERM. */
+const careful =
+  `trap 'echo asked >>log' TERM; touch busy; while ! test -e finish; do sleep 0.02; done; echo done >>log`;
+
+test.each([
+  ["the shell has become the program, whose success counts", "./careful", "SIGTERM", "asked\ndone\n", 1],
+  ["the shell is dead, and the program is awaited", "true; ./careful; true", "SIGTERM", "asked\ndone\n", 0],
+  [
+    "the line has ended at the signal, and what it started is awaited",
+    "trap 'exit 0' TERM; ./careful & wait",
+    "SIGTERM",
+    "asked\ndone\n",
+    1,
+  ],
+])("after TERM to baton %s", async (_, line, signal, log, code) => {
+  await write("careful", `#!/bin/sh\n${careful}`);
+  await session.run("chmod +x careful");
+  await write("handler", line);
+  const running = get("--follow");
+  await session.made("busy");
+  running.child.kill("SIGTERM");
+  await eventually(() => existsSync(session.path("log")), { what: "the program to be asked" });
+  expect([running.child.exitCode, running.child.signalCode]).toEqual([null, null]);
+  await session.run("touch finish");
+  expect(await running.ended).toMatchObject({ signal });
+  expect(session.read("log")).toBe(log);
+  await write("handler", "true");
+  expect((await get().ended).code).toBe(code);
+});
+
+test("a second signal kills what the shell has left, too", async () => {
+  await write("careful", `#!/bin/sh\n${careful}`);
+  await session.run("chmod +x careful");
+  await write("handler", "true; ./careful; true");
+  const running = get();
+  await session.made("busy");
+  running.child.kill("SIGTERM");
+  await eventually(() => existsSync(session.path("log")), { what: "the program to be asked" });
+  running.child.kill("SIGINT");
+  expect(await running.ended).toMatchObject({ signal: "SIGTERM" });
+  expect(session.read("log")).toBe("asked\n");
+});
+
+test("a shell that was killed alone ends the call when its programs have ended", async () => {
+  await write("careful", `#!/bin/sh\n${careful}`);
+  await session.run("chmod +x careful");
+  await write("handler", "echo $$ >pid.new; mv pid.new pid; ./careful; true");
+  const running = get();
+  await session.made("busy");
+  process.kill(pidIn("pid"), "SIGKILL");
+  await eventually(() => !lives(pidIn("pid")));
+  expect(running.child.exitCode).toBe(null);
+  await session.run("touch finish");
+  expect(await running.ended).toMatchObject({ code: 137, signal: null });
+  expect(session.read("log")).toBe("done\n");
+});
+
+test("a command that SIGINT has ended ends the call by it", async () => {
+  await write("handler", "kill -INT $$");
+  expect(await get().ended).toMatchObject({ signal: "SIGINT", stderr: expect.stringContaining("was ended by SIGINT") });
+});
+
 test("credentials are for baton, and not for what it runs", async () => {
   await write("handler", "env | sort | sed -n 's/^BATON_\\([A-Z]*\\)=.*/\\1/p' | tr '\\n' ' '");
   const words = 'exec "$baton" pubsub client alice get news --exec "$(cat handler)"';

@@ -104,6 +104,15 @@ export function isAlive(pid: number): boolean {
   return row === "unknown" || row?.dead === false;
 }
 
+/** Whether a process of the group is alive; a zombie, which keeps the group's number, is not. */
+export function isGroupAlive(group: number): boolean {
+  if (!sendSignal(-group, 0)) return false;
+  return !hasProcessTable() || listProcesses().some((pid) => {
+    const row = readProcess(pid);
+    return row !== null && row.group === group && !row.dead;
+  });
+}
+
 /** Call it for each process that this one has started, in the same turn of the event loop. */
 export function noteStarted(pid: number): void {
   const { own } = system;

@@ -61,6 +61,18 @@ function settable(variables: readonly RawArgument[]): RawArgument[] {
   return variables.filter(({ text }) => /^[A-Za-z_][A-Za-z0-9_]*=/.test(text));
 }
 
+/** A program with a path, and its arguments: nothing for which the shell would have to stay. */
+const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
+
+/**
+ * A line of shell that is one program: the shell becomes the program, so that signals reach it and its exit code is the line's. Some
+ * shells do that by themselves; dash waits, dies of the signal, and how the program ends stays unknown. Pure.
+ */
+export function replacingShell(line: string): string {
+  const words = line.trim();
+  return oneProgram.test(words) ? `exec ${words}` : line;
+}
+
 /** The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with stderr for stdout. */
 export function shellLine(line: string): readonly [string, ...string[]] {
   return ["/bin/sh", "-c", `exec </dev/null >&2\n${line}`];
