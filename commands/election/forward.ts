@@ -1,5 +1,6 @@
 /** `baton forward`: a local port whose connections go to the leader of an election. */
 import { rmSync } from "node:fs";
+import { raiseOpenFiles } from "../../src/process/spawn/shell_start.ts";
 import { TcpForwarder } from "../../src/sockets/tcp_forwarder.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { flag, type SettingTable } from "../../src/config/setting.ts";
@@ -63,6 +64,7 @@ export const forwardCommand = defineCommand({
       connectionsMax: values.maxConnections,
       log: say,
     });
+    await raiseOpenFiles(); // each connection has two
     const listener = await takeAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
     try {
       say(`forwarding ${formatAddress(listener.address)} to the leader of "${name}"`);

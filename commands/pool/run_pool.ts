@@ -1,5 +1,6 @@
 /** Runs the items of a pool: connects, locks the component, reads the list, runs the items, reports. */
 import { JobTable } from "../../src/process/proc/job_table.ts";
+import { raiseOpenFiles } from "../../src/process/spawn/shell_start.ts";
 import { PreparedChild } from "../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../src/process/guard/guard.ts";
 import type { Io } from "../../src/terminal/io.ts";
@@ -37,6 +38,9 @@ import {
 import { reportOutages } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
+/** The number of commands at the same time from which on the usual limit of 1,024 open files may be too low. */
+const manyJobs = 100;
+
 interface PoolEnding extends LockEnding {
   readonly counts: PoolCounts | null;
 }
@@ -50,6 +54,7 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
   const about = { verb: "pool", names: [options.component], conflicts: [], hasQuietEndings: true };
   return await runReported({ ...options, ...about, io, facts }, async () => {
     const jobLog = openJobLog(options, guard);
+    if (options.values.jobs > manyJobs) await raiseOpenFiles();
     const deps = jobDependencies();
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
     const { counts, ...ending } = await connectAndRun(options, report, { deps, guard, trace: facts.trace });

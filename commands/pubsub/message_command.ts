@@ -2,11 +2,9 @@
  * Runs a shell command for each message, which is its stdin. A guard process kills the command when baton ends for any
  * reason, so that the next process that gets the message does not run the command while the earlier one still works.
  */
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
-import { constants } from "node:os";
-import { replacingShell } from "../../src/process/spawn/shell_start.ts";
+import { childEnvironment, spawnChild } from "../../src/process/spawn/spawn_child.ts";
 import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
 import {
   cookieEnvironment,
@@ -21,6 +19,7 @@ import { listenForStops, processSignals } from "../../src/process/supervise/sign
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Clock } from "../../src/support/clock.ts";
+import { TaskScope } from "../../src/support/abort.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 
@@ -44,6 +43,18 @@ export interface CommandMessage {
   readonly redelivered: boolean;
 }
 
+/** A program with a path, and its arguments: nothing for which the shell would have to stay. */
+const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
+
+/**
+ * A line of shell that is one program: the shell becomes the program, so that signals reach it and its exit code is the line's. Some
+ * shells do that by themselves; dash waits, dies of the signal, and how the program ends stays unknown. Pure.
+ */
+export function replacingShell(line: string): string {
+  const words = line.trim();
+  return oneProgram.test(words) ? `exec ${words}` : line;
+}
+
 /** Resolves when no process of the group is alive. A stop signal ends it, so it has no limit of its own. */
 async function untilGroupIsEmpty(group: number, clock: Clock): Promise<void> {
   while (isGroupAlive(group)) await sleep(clock, checkEveryMs);
@@ -59,7 +70,7 @@ const earlierRunMsMax = 2000;
 const killMsMax = 10_000;
 const checkEveryMs = 20;
 
-export interface CommandEnd {
+export interface MessageCommandEnd {
   /** The exit code, as a shell reports it. */
   readonly code: ExitCode;
   /** The signal that has ended the command; null for an exit code of its own. */
@@ -80,7 +91,7 @@ export class MessageCommand implements Disposable {
    * its group are awaited, not only the shell. A second one kills them. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run cannot
    * be killed, IO if there is no room for the message, and the signal's reason before the command has started.
    */
-  async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<CommandEnd> {
+  async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
     const { signal, place, env: inherited } = this.#options;
     const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
     if (message.redelivered) await this.#endEarlierRun(message.id, every);
@@ -106,44 +117,43 @@ export class MessageCommand implements Disposable {
     this.#guard.end();
   }
 
-  #run(body: Uint8Array, env: Readonly<Record<string, string | undefined>>, cookie: string): Promise<CommandEnd> {
+  async #run(
+    body: Uint8Array,
+    env: Readonly<Record<string, string | undefined>>,
+    cookie: string,
+  ): Promise<MessageCommandEnd> {
     const { line, clock, signal } = this.#options;
-    return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(signal.reason as Error);
-      // The body is a file and not a pipe: a pipe would end when baton is killed, and the command would take a part of
-      // the message for the whole.
-      const input = openBodyFile(body);
-      const child = spawn("/bin/sh", ["-c", replacingShell(line)], {
-        env,
-        stdio: [input, "inherit", "inherit"],
-        detached: true, // a separate process group, so that a signal reaches the whole command
-      });
-      closeSync(input);
-      const { pid } = child;
-      if (pid !== undefined) {
-        this.#guard.reportChild(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 });
-      }
-      let isStopped = false;
-      const toAll = (name: NodeJS.Signals) => {
-        isStopped = true;
-        if (pid !== undefined) sendSignal(-pid, name);
-      };
-      const unlisten = listenForStops(processSignals(), clock, {
-        onFirstSignal: toAll,
-        onLaterSignal: () => toAll("SIGKILL"),
-      });
-      const end = (code: ExitCode, name: NodeJS.Signals | null = null) => {
-        unlisten();
-        resolve({ code, signal: name });
-      };
-      child.once("error", () => end(exitCodes.START_FAILED));
-      child.once("exit", (code, name) => {
-        const status = code ?? 128 + (name === null ? 0 : constants.signals[name]);
-        // The signal may have ended the shell alone, while a program of the line still works at the message.
-        if (pid === undefined || !(isStopped || name !== null)) return end(status);
-        void untilGroupIsEmpty(pid, clock).then(() => end(status, name), reject);
-      });
-    });
+    // The body is a file and not a pipe: a pipe would end when baton is killed, and the command would take a part of the
+    // message for the whole.
+    const input = openBodyFile(body);
+    const signals = processSignals();
+    const child = await spawnChild(["/bin/sh", "-c", replacingShell(line)], {
+      env: childEnvironment(env),
+      input,
+      signal,
+      descriptors: [],
+      hangUpIgnored: signals.hangUpIgnored,
+      ownGroup: true, // so that a signal reaches the whole command
+      onStarted: (pid) =>
+        this.#guard.reportChild(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 }),
+    }).finally(() => closeSync(input));
+    if (child.kind === "cancelled") throw signal.reason;
+    if (child.kind !== "started") return { code: exitCodes.START_FAILED, signal: null };
+    let isStopped = false;
+    const toAll = (name: NodeJS.Signals) => {
+      isStopped = true;
+      sendSignal(-child.pid, name);
+    };
+    using _listening = new TaskScope(listenForStops(signals, clock, {
+      onFirstSignal: toAll,
+      onLaterSignal: () => toAll("SIGKILL"),
+    }));
+    const end = await child.ended;
+    // The signal may have ended the shell alone, while a program of the line still works at the message.
+    if (isStopped || end.kind === "signaled") await untilGroupIsEmpty(child.pid, clock);
+    if (end.kind === "exited") return { code: end.code, signal: null };
+    if (end.kind === "unreadable") throw new BatonError("INTERNAL", `The command has ended: ${end.why}`);
+    return { code: 128 + end.signalNumber, signal: end.signal as NodeJS.Signals };
   }
 
   /**

@@ -24,19 +24,21 @@ const signatures = {
   flock: ["i32", "i32", "i32"],
   dup: ["i32", "i32"],
   getppid: ["i32"],
-  setrlimit: ["i32", "i32", "ptr"],
-  getrlimit: ["i32", "i32", "ptr"],
 } as const;
 
 type Argument = number | bigint | Uint8Array;
-type Symbols = Record<keyof typeof signatures, (...args: Argument[]) => number | bigint>;
-interface Library {
-  readonly call: Symbols;
+type Signatures = Readonly<Record<string, readonly string[]>>;
+type Symbols<S extends Signatures> = Record<keyof S, (...args: Argument[]) => number | bigint>;
+interface Library<S extends Signatures> {
+  readonly call: Symbols<S>;
   readonly addressOf: (bytes: Uint8Array) => bigint;
 }
 
 interface DenoFfi {
-  dlopen(path: string, symbols: Record<string, { result: string; parameters: string[] }>): { symbols: Symbols };
+  dlopen(
+    path: string,
+    symbols: Record<string, { result: string; parameters: string[] }>,
+  ): { symbols: Symbols<Signatures> };
   UnsafePointer: { of(bytes: Uint8Array): unknown; value(pointer: unknown): bigint };
 }
 
@@ -47,7 +49,7 @@ const loaded = new WeakMap<ProcessSystem, Promise<Libc | null>>();
 export function loadLibc(): Promise<Libc | null> {
   const known = loaded.get(system);
   if (known !== undefined) return known;
-  const loading = open().then((library) => library && describe(library));
+  const loading = openLibrary(signatures).then((library) => library && describe(library));
   loaded.set(system, loading);
   return loading;
 }
@@ -57,11 +59,12 @@ export function provideLibc(of: ProcessSystem, libc: Libc): void {
   loaded.set(of, Promise.resolve(libc));
 }
 
-async function open(): Promise<Library | null> {
+/** Opens libc for these functions. Returns null where it cannot be called. */
+export async function openLibrary<S extends Signatures>(functions: S): Promise<Library<S> | null> {
   const names = process.platform === "darwin" ? ["/usr/lib/libSystem.B.dylib"] : ["libc.so.6", "libc.so"];
   for (const name of names) {
     try {
-      return "Deno" in globalThis ? openInDeno(name) : await openInBun(name);
+      return "Deno" in globalThis ? openInDeno(name, functions) : await openInBun(name, functions);
     } catch {
       continue; // another C library, or FFI is not permitted
     }
@@ -69,27 +72,27 @@ async function open(): Promise<Library | null> {
   return null;
 }
 
-async function openInBun(name: string): Promise<Library> {
+async function openInBun<S extends Signatures>(name: string, functions: S): Promise<Library<S>> {
   const { dlopen, ptr } = await import("bun:ffi");
-  const entries = Object.entries(signatures).map(([symbol, [returns, ...args]]) => [symbol, { returns, args }]);
+  const entries = Object.entries(functions).map(([symbol, [returns, ...args]]) => [symbol, { returns, args }]);
   const symbols: unknown = dlopen(name, Object.fromEntries(entries)).symbols;
-  return { call: symbols as Symbols, addressOf: (bytes) => BigInt(ptr(bytes)) };
+  return { call: symbols as Symbols<S>, addressOf: (bytes) => BigInt(ptr(bytes)) };
 }
 
-function openInDeno(name: string): Library {
+function openInDeno<S extends Signatures>(name: string, functions: S): Library<S> {
   const ffi = (globalThis as unknown as { Deno: DenoFfi }).Deno;
   const inDeno = (type: string) => (type === "ptr" ? "buffer" : type);
-  const entries = Object.entries(signatures).map(([symbol, [result, ...parameters]]) => {
+  const entries = Object.entries(functions).map(([symbol, [result = "", ...parameters]]) => {
     return [symbol, { result, parameters: parameters.map(inDeno) }] as const;
   });
   const { symbols } = ffi.dlopen(name, Object.fromEntries(entries));
-  return { call: symbols, addressOf: (bytes) => ffi.UnsafePointer.value(ffi.UnsafePointer.of(bytes)) };
+  return { call: symbols as Symbols<S>, addressOf: (bytes) => ffi.UnsafePointer.value(ffi.UnsafePointer.of(bytes)) };
 }
 
-function describe({ call, addressOf }: Library) {
+function describe({ call, addressOf }: Library<typeof signatures>) {
   const linux = process.platform === "linux";
   const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1, POLLOUT = 4;
-  const PR_SET_DUMPABLE = 4, LOCK_EX = 2, LOCK_NB = 4, RLIMIT_CORE = 4;
+  const LOCK_EX = 2, LOCK_NB = 4;
   // CLOCK_MONOTONIC includes suspended time on macOS; Linux has CLOCK_BOOTTIME for that.
   const clockId = linux ? 7 : 6;
   const time = new BigInt64Array(2);
@@ -114,11 +117,6 @@ function describe({ call, addressOf }: Library) {
     },
     /** Reaps this child if it has ended; true if it was reaped. Never waits. */
     reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
-    /** Makes the death of this process by a signal leave no core dump, also where the kernel passes core dumps to a program. */
-    forbidCoreDump(): void {
-      if (linux) call.prctl(PR_SET_DUMPABLE, 0n, 0n, 0n, 0n);
-      call.setrlimit(RLIMIT_CORE, new Uint8Array(16));
-    },
     ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
     /** Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status of children. */
     restoreChildSignal(): void {

@@ -1,4 +1,18 @@
-/** A shell that becomes the command. The runtimes themselves reset every signal to its default, and pass arguments in UTF-8 only. */
+/**
+ * A shell that becomes the command, and puts back what the runtime or baton has changed. The kernel passes on all other state that baton
+ * was started with: working directory, umask, niceness, limits, signal mask, processors, oom_score_adj.
+ *
+ *   arguments, variables  the runtime passes on UTF-8 only; the shell writes the bytes
+ *   open files, soft      the binary leaves the limit alone (scripts/keep_open_files.ts); where baton has raised it, the shell lowers
+ *                         it again. From source, and on macOS, the runtime has raised it, and the old one is lost
+ *   ignored signals       the runtime sets them to the default in the command; the shell ignores them again. Not SIGPIPE and SIGXFSZ,
+ *                         which the runtime ignores, so that baton cannot know: they have their default in the command
+ *   variables             the shell removes those that only it has set
+ *   descriptors           the runtime marks them close-on-exec; the start passes them on by number (inherited_descriptors.ts)
+ *   process group         a session of its own, unless the command is in the foreground
+ */
+import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import type { RawArgument } from "./raw_arguments.ts";
 
 export interface ShellStart {
@@ -8,21 +22,93 @@ export interface ShellStart {
   readonly variables: readonly RawArgument[];
   /** The command inherits the ignored signal from the shell. */
   readonly hangUpIgnored: boolean;
+  /** Further signals that it ignores, without `SIG`. */
+  readonly ignored?: readonly string[];
+  /** The soft limit of open files; null: that of the shell. */
+  readonly openFiles?: number | null;
+  /** Variables that the command does not get, although a shell sets them. */
+  readonly unset?: readonly string[];
+}
+
+/** Signals that the runtime itself ignores. */
+const ownIgnored: readonly string[] = ["SIGPIPE", "SIGXFSZ"];
+
+let mask: number | null = null;
+
+/** Whether this process was started with the signal ignored. The first call must be before baton ignores one itself. */
+export function isIgnored(signal: string): boolean {
+  mask ??= readMask();
+  return (mask >>> (constants.signals[signal as NodeJS.Signals] - 1) & 1) === 1;
+}
+
+/** A bit for each signal that has a name, the lowest one for signal 1. */
+function readMask(): number {
+  try {
+    const bits = /^SigIgn:\s*[0-9a-f]*([0-9a-f]{8})$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
+    return Number.parseInt(bits, 16);
+  } catch {
+    return 0; // no /proc: a caught signal is then forwarded, ignored or not
+  }
+}
+
+/** The soft limit of open files that commands get from the shell; null while this process has theirs. */
+let openFiles: number | null = null;
+
+/** Raises the soft limit of open files for a process that opens many. Commands still get the one from before. */
+export async function raiseOpenFiles(): Promise<void> {
+  openFiles ??= await (await import("./resource_limits.ts")).raiseOpenFiles();
+}
+
+/** Descriptors above the limit of open files, opened before it was set, can only be passed on under a higher one. */
+export async function makeRoomFor(descriptors: readonly number[]): Promise<void> {
+  const limit = descriptors.length === 0 ? null : openFilesMax();
+  if (limit !== null && descriptors.some((fd) => fd >= limit)) await raiseOpenFiles();
+}
+
+/** The soft limit of open files; null off Linux. */
+export function openFilesMax(): number | null {
+  try {
+    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1]);
+  } catch {
+    return null;
+  }
+}
+
+/** The state that the shell has to put back for a command with this environment; null for nothing. `stopSignal` must not be ignored. */
+export function stateToRestore(
+  { env, hangUpIgnored, stopSignal }: {
+    readonly env: Readonly<Record<string, string>>;
+    readonly hangUpIgnored: boolean;
+    readonly stopSignal?: NodeJS.Signals | undefined;
+  },
+): Pick<ShellStart, "hangUpIgnored" | "ignored" | "openFiles" | "unset"> | null {
+  const ignored = Object.keys(constants.signals)
+    .filter((name) => name !== "SIGHUP" && name !== stopSignal && !ownIgnored.includes(name) && isIgnored(name))
+    .map((name) => name.slice(3));
+  if (!hangUpIgnored && ignored.length === 0 && openFiles === null) return null;
+  return { hangUpIgnored, ignored, openFiles, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
 }
 
 /** The arguments for /bin/sh. Pure. */
-export function shellArgs({ command, variables, hangUpIgnored }: ShellStart): string[] {
+export function shellArgs(
+  { command, variables, hangUpIgnored, ignored = [], openFiles = null, unset = [] }: ShellStart,
+): string[] {
   const [name = { text: "" }, ...args] = command;
-  const trap = hangUpIgnored ? 'trap "" HUP; ' : "";
+  const names = [...(hangUpIgnored ? ["HUP"] : []), ...ignored];
+  const state = [
+    ...(names.length === 0 ? [] : [`trap "" ${names.join(" ")}; `]),
+    ...(openFiles === null ? [] : [`ulimit -Sn ${openFiles}; `]),
+    ...(unset.length === 0 ? [] : [`unset ${unset.join(" ")}; `]),
+  ].join("");
   const passed = [...settable(variables), ...args];
   if (passed.every(({ bytes }) => bytes === undefined)) {
-    return ["sh", "-c", `${trap}exec "$0" "$@"`, name.text, ...args.map(({ text }) => text)];
+    return ["sh", "-c", `${state}exec "$0" "$@"`, name.text, ...args.map(({ text }) => text)];
   }
   const encoded = [
     ...settable(variables).map((variable) => encode("v", variable)),
     ...args.map((arg) => encode("w", arg)),
   ];
-  return ["sh", "-c", `${trap}${decode}`, name.text, ...encoded];
+  return ["sh", "-c", `${state}${decode}`, name.text, ...encoded];
 }
 
 /** Prefixes each argument with its kind: t for text, w and v for an argument and a variable that printf %b has to decode. */
@@ -59,18 +145,6 @@ function escapeBytes(bytes: Uint8Array): string {
 /** The variables that a shell can set; another one keeps the value that the runtime passes. */
 function settable(variables: readonly RawArgument[]): RawArgument[] {
   return variables.filter(({ text }) => /^[A-Za-z_][A-Za-z0-9_]*=/.test(text));
-}
-
-/** A program with a path, and its arguments: nothing for which the shell would have to stay. */
-const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
-
-/**
- * A line of shell that is one program: the shell becomes the program, so that signals reach it and its exit code is the line's. Some
- * shells do that by themselves; dash waits, dies of the signal, and how the program ends stays unknown. Pure.
- */
-export function replacingShell(line: string): string {
-  const words = line.trim();
-  return oneProgram.test(words) ? `exec ${words}` : line;
 }
 
 /** The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with stderr for stdout. */

@@ -1,13 +1,12 @@
 /** Starts a command with baton's own standard streams and the inherited descriptors at their numbers. No policy. */
 import type { StdioOptions } from "node:child_process";
-import { readFileSync } from "node:fs";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
 import { type ProcessSystem, registerChild, system } from "../../support/own_process.ts";
 import { type ChildEnd, childEndOf } from "./child_outcome.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
-import { shellArgs } from "./shell_start.ts";
+import { makeRoomFor, openFilesMax, shellArgs, stateToRestore } from "./shell_start.ts";
 import { onUnnamedSignal } from "./unnamed_signal.ts";
 
 /** The properties of the new process that are known in advance. */
@@ -17,6 +16,8 @@ export interface StartOptions {
   readonly descriptors: readonly number[];
   /** Start the command with SIGHUP ignored. */
   readonly hangUpIgnored: boolean;
+  /** The signal by which the command is asked to stop, which it must not ignore. */
+  readonly stopSignal?: NodeJS.Signals | undefined;
   /** Once it has aborted, no process is started. It has no effect on a command that runs. */
   readonly signal?: AbortSignal | undefined;
   /** /dev/null is the standard input. Left out: baton's own is. */
@@ -77,8 +78,9 @@ export function provideSpawn(of: ProcessSystem, spawn: Spawn): void {
 }
 
 /** `prepareSpawn` and `spawnReady` in one call. */
-export function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
-  return spawnReady(prepareSpawn(command, options), options);
+export async function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
+  await makeRoomFor(options.descriptors);
+  return await spawnReady(prepareSpawn(command, options), options);
 }
 
 export function prepareSpawn(command: readonly string[], options: StartOptions): ReadyChild {
@@ -112,17 +114,18 @@ export async function spawnReady(ready: ReadyChild, terms: LaunchOptions): Promi
   }
 }
 
-/** Starts the program directly, or through a shell where the runtime cannot pass on the arguments, the variables or an ignored SIGHUP. */
+/** Starts the program directly, or through a shell that puts back what the runtime cannot pass on. */
 function startOf(command: readonly string[], path: string, options: StartOptions): ResolvedStart {
   const [name = "", ...args] = command;
-  const { hangUpIgnored } = options;
   const passed = rawArguments(args);
   const variables = rawVariables(options.env);
-  if (!hangUpIgnored && [...passed, ...variables].every(({ bytes }) => bytes === undefined)) {
+  const state = stateToRestore(options);
+  if (state === null && [...passed, ...variables].every(({ bytes }) => bytes === undefined)) {
     return { ...options, path, argv: command };
   }
   const first = { text: name.startsWith("-") ? path : name };
-  return { ...options, path: "/bin/sh", argv: shellArgs({ command: [first, ...passed], variables, hangUpIgnored }) };
+  const start = { command: [first, ...passed], variables, hangUpIgnored: false, ...state };
+  return { ...options, path: "/bin/sh", argv: shellArgs(start) };
 }
 
 /** Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other errors of exec. */
@@ -146,15 +149,6 @@ function startFailure(path: string, error: unknown): SpawnResult {
   }
   const kind = ["EAGAIN", "ENOMEM", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
   return { kind, message: `Cannot start "${path}": ${messageOf(error)}` };
-}
-
-/** Null off Linux. */
-function openFilesMax(): string | null {
-  try {
-    return /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1] ?? null;
-  } catch {
-    return null;
-  }
 }
 
 /** Avoids node:child_process, which takes some milliseconds to load. */

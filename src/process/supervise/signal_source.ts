@@ -2,10 +2,9 @@
  * Signals that baton receives: those that it forwards to the command, and those that ask it to stop. A signal without a listener keeps
  * its default action.
  */
-import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import process from "node:process";
-import { loadLibc } from "../libc.ts";
+import { isIgnored } from "../spawn/shell_start.ts";
 import type { Clock } from "../../support/clock.ts";
 
 export interface SignalSource {
@@ -17,8 +16,6 @@ export interface SignalSource {
 
 /** The signals of this process, without those that it was started to ignore, as `nohup baton …` does. */
 export function processSignals(): SignalSource {
-  const mask = ignoredSignals();
-  const isIgnored = (signal: NodeJS.Signals) => (mask >>> (constants.signals[signal] - 1) & 1) === 1;
   return {
     hangUpIgnored: isIgnored("SIGHUP"),
     listen: (signals, listener) => {
@@ -30,16 +27,6 @@ export function processSignals(): SignalSource {
       };
     },
   };
-}
-
-/** A bit mask of the signals that have a name, the lowest bit for signal 1; real-time signals have none. */
-function ignoredSignals(): number {
-  try {
-    const mask = /^SigIgn:\s*[0-9a-f]*([0-9a-f]{8})$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
-    return Number.parseInt(mask, 16);
-  } catch {
-    return 0; // no /proc: a caught signal is then forwarded, ignored or not
-  }
 }
 
 interface CommandSignal {
@@ -104,7 +91,7 @@ export class StopRequest implements Disposable {
 export async function endBySignal(signal: NodeJS.Signals, { isTyped = false } = {}): Promise<never> {
   const code = 128 + constants.signals[signal];
   if (process.pid === 1) process.exit(code); // the kernel ignores what process 1 of a container sends to itself
-  (await loadLibc())?.forbidCoreDump();
+  await (await import("../spawn/resource_limits.ts")).forbidCoreDump();
   // Removing the last listener restores the default action, also of a signal that the runtime ignores, such as SIGPIPE.
   process.on(signal, () => {});
   process.removeAllListeners(signal);

@@ -16,6 +16,7 @@ import { StoppedBySignal } from "./signal_source.ts";
 import { cookieEnvironment, cookieVariable, noteStarted, readProcess } from "../proc/process_table.ts";
 import { JobProcesses } from "../proc/job_processes.ts";
 import type { JobTable, TableJob } from "../proc/job_table.ts";
+import { makeRoomFor } from "../spawn/shell_start.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import {
   childEnvironment,
@@ -143,6 +144,7 @@ export class PreparedChild {
 
   async #prepare(): Promise<PreparedStart> {
     const libc = await loadLibc();
+    await makeRoomFor(this.#options.descriptors);
     const watching = watchJob(this.#options, this.#cookie, this.#guardKills);
     const child = prepareSpawn(this.#options.command, startOptions(this.#options, this.#cookie));
     return this.#ready = { libc, child, obstacle: await watching };
@@ -188,6 +190,7 @@ function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
     ...options,
     env: childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) }),
     // A command that is to be stopped by SIGHUP must not ignore it.
+    stopSignal: options.stopSignal,
     hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
   };
 }

@@ -203,7 +203,6 @@ export function simLibc(
     },
     ignoreSignal: (number) => void process.ignored.add(signalNames[number] ?? "SIGHUP"),
     restoreChildSignal: () => {},
-    forbidCoreDump: refuse("setrlimit"),
     bootTimeMs: () => os.machine.bootMs() + spent(),
     read: (_fd, into) => input?.read(into) ?? -1,
     write: (fd, bytes) => void (fd === 1 && output?.(bytes)),

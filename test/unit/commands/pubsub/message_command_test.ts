@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { replacingShell } from "../../../../src/process/spawn/shell_start.ts";
+import { replacingShell } from "../../../../commands/pubsub/message_command.ts";
 
 test.each([
   "./handle",

@@ -1,0 +1,34 @@
+/** Limits of this process, setrlimit(2). Loaded by the calls that change one. */
+import process from "node:process";
+import { openLibrary } from "../libc.ts";
+
+const signatures = {
+  getrlimit: ["i32", "i32", "ptr"],
+  setrlimit: ["i32", "i32", "ptr"],
+  prctl: ["i32", "i32", "u64", "u64", "u64", "u64"],
+} as const;
+
+const coreDump = 4;
+const openFiles = process.platform === "darwin" ? 8 : 7;
+const dumpable = 4;
+
+/** Enough for every process, and less than what makes programs slow that close each possible descriptor. */
+const openFilesMost = 1n << 20n;
+
+/** Raises the soft limit of open files to the hard one, at most a million. Returns the one from before; null if it stays. */
+export async function raiseOpenFiles(): Promise<number | null> {
+  const libc = await openLibrary(signatures);
+  const limits = new BigUint64Array(2); // struct rlimit: soft, hard
+  const bytes = new Uint8Array(limits.buffer);
+  if (libc === null || Number(libc.call.getrlimit(openFiles, bytes)) !== 0) return null;
+  const [soft = 0n, hard = 0n] = limits;
+  limits[0] = hard < openFilesMost ? hard : openFilesMost;
+  return limits[0] > soft && Number(libc.call.setrlimit(openFiles, bytes)) === 0 ? Number(soft) : null;
+}
+
+/** The death of this process by a signal leaves no core dump, also where the kernel passes core dumps to a program. */
+export async function forbidCoreDump(): Promise<void> {
+  const libc = await openLibrary(signatures);
+  if (process.platform === "linux") libc?.call.prctl(dumpable, 0n, 0n, 0n, 0n);
+  libc?.call.setrlimit(coreDump, new Uint8Array(16));
+}
