@@ -1,7 +1,8 @@
 /** The output of jobs: each line with the job's name on stderr, or files of each run. */
-import { closeSync, fstatSync, mkdirSync, openSync, readdirSync, unlinkSync } from "node:fs";
+import { closeSync, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { openOutput, refuseLinksOfOthers } from "../../src/support/open_output.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { printable } from "../../src/support/text.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
@@ -119,6 +120,7 @@ export class OutputFolder {
     this.#folder = folder;
     this.#filesMax = filesMax;
     try {
+      refuseLinksOfOthers(folder);
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (cause) {
       throw new BatonError("CANNOT_CREATE", `Cannot create --output-dir ${folder}: ${messageOf(cause)}`, { cause });
@@ -178,7 +180,7 @@ class RunFiles implements Disposable {
     do {
       this[Symbol.dispose]();
       this.#number++;
-      this.#fd = openSync(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "a", 0o600);
+      this.#fd = openOutput(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "append", 0o600);
       this.#bytes = fstatSync(this.#fd).size;
     } while (this.#bytes >= fileBytesMax);
     this.#onOpened();

@@ -2,6 +2,8 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { dirname } from "node:path";
+import { refuseLinksOfOthers } from "../../src/support/open_output.ts";
 import { LeaderChanges } from "../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../src/coordination/election/leader_status.ts";
 import type { Clock } from "../../src/support/clock.ts";
@@ -63,7 +65,9 @@ export class LeaderFile {
     const { file } = this.#options;
     const draft = `${file}.${process.pid}.new`;
     try {
-      writeFileSync(draft, text);
+      refuseLinksOfOthers(dirname(file));
+      rmSync(draft, { force: true });
+      writeFileSync(draft, text, { flag: "wx" }); // never through a link that another user of the folder has made
       renameSync(draft, file);
       return null;
     } catch (thrown) {

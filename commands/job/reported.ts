@@ -61,7 +61,9 @@ export interface ReportedOptions {
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
     options;
-  using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
+  const { statusFd: fd, statusFile: file } = values;
+  const openFile = file === undefined ? undefined : await loadOpenFile();
+  using status = new StatusWriter({ fd, file, openFile, inheritedFds: io.inheritedFds });
   const report = async (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
     for (const problem of status.write(statusReportOf(options, end))) io.err(`baton: ${problem}\n`);
     await facts.trace?.sendEnd(end);
@@ -92,6 +94,11 @@ export async function runReported(options: ReportedOptions, run: () => Promise<L
   await report({ reason, exit_code: signal === null ? exitCode : null, signal, message });
   if (signal !== null) throw new StoppedBySignal(signal);
   return exitCode;
+}
+
+async function loadOpenFile(): Promise<(path: string) => number> {
+  const { openOutput } = await import("../../src/support/open_output.ts");
+  return (path) => openOutput(path, "replace");
 }
 
 function statusReportOf(

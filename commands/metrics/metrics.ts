@@ -1,11 +1,12 @@
 /** `baton metrics`: numbers of everything below the root, for Prometheus. */
 import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
 import process from "node:process";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { flag, type SettingTable } from "../../src/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/config/value_types.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { refuseLinksOfOthers } from "../../src/support/open_output.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -154,6 +155,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
 function replaceFile(path: string, text: string): void {
   const draft = `${resolve(path)}.${process.pid}`;
   try {
+    refuseLinksOfOthers(dirname(draft));
     rmSync(draft, { force: true });
     const fd = openSync(draft, "wx"); // never through a link that another user of the folder has made
     try {

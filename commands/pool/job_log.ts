@@ -2,10 +2,11 @@
  * The job log of `baton pool --joblog`: a tab-separated line for each item that was run, in the format of GNU parallel, whose
  * --retry-failed reads it. A line is written when the last try of an item has ended.
  */
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { openOutput } from "../../src/support/open_output.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
 
 const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
@@ -36,7 +37,7 @@ export class JobLog implements Disposable {
     const appends = named.startsWith("+");
     this.#file = appends ? named.slice(1) : named;
     try {
-      this.#fd = openSync(this.#file, appends ? "a" : "w");
+      this.#fd = openOutput(this.#file, appends ? "append" : "replace");
       if (!appends || fstatSync(this.#fd).size === 0) writeWhole(this.#fd, `${columns.join("\t")}\n`);
     } catch (cause) {
       throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${messageOf(cause)}`, { cause });

@@ -32,6 +32,8 @@ export interface StatusReport {
 export interface StatusTargets {
   readonly fd?: number | undefined;
   readonly file?: string | undefined;
+  /** Opens the file; `openOutput`, which only a call with a file has to load. */
+  readonly openFile?: ((path: string) => number) | undefined;
   /** Descriptors that were open when the process started. Others were opened by baton and are no target. */
   readonly inheritedFds: readonly number[];
 }
@@ -58,7 +60,7 @@ export class StatusWriter implements Disposable {
       }
       this.#fds.push(fd);
     }
-    this.#own = file === undefined ? null : create(file);
+    this.#own = file === undefined ? null : create(file, targets.openFile);
     if (this.#own !== null) this.#fds.push(this.#own);
   }
 
@@ -103,9 +105,9 @@ function isReadOnly(fd: number): boolean {
   }
 }
 
-function create(file: string): number {
+function create(file: string, openFile: StatusTargets["openFile"] = (path) => openSync(path, "w", 0o666)): number {
   try {
-    return openSync(file, "w", 0o666);
+    return openFile(file);
   } catch (thrown) {
     throw new BatonError("CANNOT_CREATE", `--status-file ${file}: cannot create the file: ${messageOf(thrown)}`, {
       cause: thrown,

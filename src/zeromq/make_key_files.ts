@@ -6,6 +6,7 @@ import { randomBytes } from "node:crypto";
 import { linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BatonError, messageOf } from "../errors.ts";
+import { refuseLinksOfOthers } from "../support/open_output.ts";
 import { flushPath, writeFlushed } from "../storage/durable_file.ts";
 import { x25519KeyBytes, x25519Secret } from "../support/x25519.ts";
 import { publicCertificate, secretCertificate } from "./curve_certificate.ts";
@@ -37,6 +38,7 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
   const made: string[] = [];
   let path = file;
   try {
+    refuseLinksOfOthers(dirname(file));
     // Both files are written before the first one is replaced, so that no key is lost if the second fails.
     for (const piece of pieces) {
       path = piece.path;

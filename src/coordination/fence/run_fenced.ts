@@ -3,6 +3,7 @@
  * store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is killed.
  */
 import { BatonError, messageOf } from "../../errors.ts";
+import { openOutput } from "../../support/open_output.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { ChildEnd } from "../../process/spawn/child_outcome.ts";
 import { commandSignals, type SignalSource, StopRequest } from "../../process/supervise/signal_source.ts";
@@ -11,17 +12,7 @@ import { sendSignal } from "../../process/proc/process_table.ts";
 import { isForeground } from "../../process/supervise/supervise_child.ts";
 import { childEnvironment, spawnChild, type SpawnResult } from "../../process/spawn/spawn_child.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  readSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, fstatSync, fsyncSync, readFileSync, readSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { TaskScope, throwIfAborted } from "../../support/abort.ts";
 import { sleep } from "../../support/deadline.ts";
@@ -218,7 +209,7 @@ class TokenStore implements Disposable {
 function openStore(path: string): number {
   let fd: number;
   try {
-    fd = openSync(path, constants.O_RDWR | constants.O_CREAT, 0o666);
+    fd = openOutput(path, "update");
   } catch (error) {
     throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${messageOf(error)}`, { cause: error });
   }

@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
+import { refuseLinksOfOthers } from "../../support/open_output.ts";
 import { backoffMs, requestBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
@@ -82,6 +83,7 @@ export class ClientState implements Disposable {
     readonly onWait?: (why: string) => void;
   }): Promise<ClientState> {
     try {
+      refuseLinksOfOthers(folder);
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (thrown) {
       throw new BatonError("CANNOT_CREATE", `Cannot make the folder of client states ${folder}: ${messageOf(thrown)}`);

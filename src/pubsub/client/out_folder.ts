@@ -11,6 +11,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
+import { refuseLinksOfOthers } from "../../support/open_output.ts";
 import { flushParentFolders, flushPath, writeFlushed } from "../../storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
@@ -153,6 +154,7 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
 /** Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. */
 function makeFolder(path: string): string {
   try {
+    refuseLinksOfOthers(path);
     mkdirSync(path, { recursive: true });
     return realpathSync(path);
   } catch (thrown) {
@@ -194,7 +196,8 @@ function readOwnerFile(file: string): string {
 /** Writes a part file, and removes it if the disk is full. */
 function writePart(path: string, body: Uint8Array): void {
   try {
-    writeFlushed(path, body);
+    rmSync(path, { force: true });
+    writeFlushed(path, body, { flags: "wx" }); // never through a link that another user of the folder has made
   } catch (thrown) {
     try {
       rmSync(path, { force: true });

@@ -15,6 +15,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
+import { refuseLinksOfOthers } from "../../support/open_output.ts";
 import { flushPath } from "../../storage/durable_file.ts";
 import { hostname } from "node:os";
 
@@ -29,6 +30,7 @@ interface DataDirClaim {
 /** Throws CANNOT_CREATE. */
 export function makeDataDir(dataDir: string): void {
   try {
+    refuseLinksOfOthers(dataDir);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (thrown) {
     throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${dataDir}: ${messageOf(thrown)}`, {

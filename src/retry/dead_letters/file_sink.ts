@@ -1,7 +1,8 @@
 /** Appends dead letters to a file as lines of JSON. Each line is written once, complete and flushed, in spite of crashes. */
-import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
+import { openOutput } from "../../support/open_output.ts";
 import { flushPath } from "../../storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import {
@@ -32,7 +33,7 @@ export class FileSink implements DeadLetterSink {
     const { path, lockFile } = this.#options;
     try {
       // Readable as well: after a crash the end of the file is read.
-      const fd = openSync(path, "a+", 0o600);
+      const fd = openOutput(path, "extend", 0o600);
       if (lockFile(fd)) {
         endLastLine(fd);
         flushPath(dirname(path));

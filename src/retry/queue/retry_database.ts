@@ -9,6 +9,7 @@ import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { nameInDatabase, userName } from "../../support/user_name.ts";
 import { BatonError, messageOf } from "../../errors.ts";
+import { refuseLinksOfOthers } from "../../support/open_output.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
 import { SqliteFile } from "../../storage/sqlite_file.ts";
 import { isDiskFull, isLocked, storageError } from "../../storage/storage_error.ts";
@@ -217,6 +218,7 @@ function refuseMissing(folder: string, path: string): void {
 /** Creates the folder for its user only: bodies may be secret. */
 function makeFolder(folder: string): void {
   try {
+    refuseLinksOfOthers(folder);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
     const message = `Cannot create the folder of the message store, ${folder}: ${messageOf(error)}`;

@@ -1,0 +1,107 @@
+/**
+ * Opens files for output whose path a user has named. In a folder where other users may write, such as /tmp, one of them can make a link,
+ * a FIFO or a file under that name before, and so choose what is overwritten, or read what is written. The rules are those of the
+ * kernel's protected_symlinks, protected_fifos and protected_regular (proc(5)), which a system may have off.
+ */
+import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
+import { dirname, isAbsolute, join } from "node:path";
+import process from "node:process";
+import { isSameFile } from "./one_file.ts";
+
+const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC } = constants;
+
+const accesses = {
+  replace: O_WRONLY | O_TRUNC,
+  append: O_WRONLY | O_APPEND,
+  /** Readable as well. */
+  extend: O_RDWR | O_APPEND,
+  update: O_RDWR,
+} as const;
+
+/** Opens a file, or creates it. Throws errors of the system, and an Error for what another user has put there. */
+export function openOutput(path: string, access: keyof typeof accesses, mode = 0o666): number {
+  const flags = accesses[access];
+  for (;;) {
+    const found = refuseLinksOfOthers(path);
+    if (found === null) return openSync(path, flags | O_CREAT, mode);
+    // Another user may make something under the name at any moment, and cannot replace what is this user's.
+    try {
+      if (found.entry === null) return openSync(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+      const fd = openSync(path, (flags & ~O_TRUNC) | O_NOFOLLOW);
+      if (isSameFile(fstatSync(fd), found.entry)) {
+        if ((flags & O_TRUNC) !== 0 && found.entry.isFile()) ftruncateSync(fd);
+        return fd;
+      }
+      closeSync(fd);
+    } catch (thrown) {
+      if (!changed.includes((thrown as NodeJS.ErrnoException).code ?? "")) throw thrown;
+    }
+  }
+}
+
+/** The errors when the name was given or taken after it had been looked at. */
+const changed = ["EEXIST", "ENOENT", "ELOOP"];
+
+/** The kernel follows at most this number of links. */
+const linksMax = 40;
+
+/**
+ * Checks every part of a path. Throws for a link of another user, and at the end for another user's file or FIFO, in a folder where
+ * others may write. Returns the last part if others could replace it or make it: null for its entry when it does not exist.
+ */
+export function refuseLinksOfOthers(path: string): { readonly entry: Stats | null } | null {
+  let folder = isAbsolute(path) ? "/" : process.cwd();
+  const parts = partsOf(path);
+  for (let links = 0; parts.length > 0 && links < linksMax;) {
+    const part = parts.shift() ?? "";
+    if (part === "..") {
+      folder = dirname(folder);
+      continue;
+    }
+    const at = join(folder, part);
+    const entry = lstatSync(at, { throwIfNoEntry: false });
+    const isLast = parts.length === 0;
+    const exposed = exposedFolder(folder);
+    if (entry === undefined) return isLast && exposed !== null ? { entry: null } : null;
+    if (exposed !== null && isOfOthers(entry, exposed)) refuse(at, entry, { isLast, isSticky: isSticky(exposed) });
+    if (!entry.isSymbolicLink()) {
+      if (isLast && exposed !== null) return { entry };
+      folder = at;
+      continue;
+    }
+    links++;
+    if (at.startsWith("/proc/")) return null; // leads to an open file, not to a path
+    const target = readlinkSync(at);
+    parts.unshift(...partsOf(target));
+    if (isAbsolute(target)) folder = "/";
+  }
+  return null;
+}
+
+const partsOf = (path: string) => path.split("/").filter((part) => part !== "" && part !== ".");
+
+function refuse(at: string, entry: Stats, { isLast, isSticky }: { isLast: boolean; isSticky: boolean }): void {
+  const isLink = entry.isSymbolicLink();
+  if (!isLink && !(isLast && isSticky && (entry.isFile() || entry.isFIFO()))) return;
+  const what = isLink ? "link" : entry.isFIFO() ? "FIFO" : "file";
+  throw new Error(
+    `"${at}" is a ${what} of user ${entry.uid} in a folder where other users may write; name a file in another folder`,
+  );
+}
+
+/** The folder, if users other than its owner may write there; null otherwise. */
+function exposedFolder(folder: string): Stats | null {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  return stat !== undefined && ((stat.mode & 0o002) !== 0 || (isSticky(stat) && (stat.mode & 0o020) !== 0))
+    ? stat
+    : null;
+}
+
+function isSticky({ mode }: Stats): boolean {
+  return (mode & 0o1000) !== 0;
+}
+
+/** Whether an entry is neither this user's nor the folder's owner's. */
+function isOfOthers({ uid }: Stats, folder: Stats): boolean {
+  return uid !== process.geteuid?.() && uid !== folder.uid;
+}
