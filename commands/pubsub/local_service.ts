@@ -66,7 +66,7 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
     );
   }
   const place = ownKeeperLocation(values, sources);
-  if (place.dir !== null) createFolders({ ...place, dir: place.dir, above: place.parents ?? [] });
+  if (place.dir !== null) createFolders({ ...place, dir: place.dir });
   const settings = localSettings(place, values.pubsubDataDir);
   const common = { io, names: [], command: null };
   const [forServer, forProxy] = [settings.server, settings.proxy].map((flags): ConfigSources => ({

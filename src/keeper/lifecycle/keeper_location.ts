@@ -9,7 +9,7 @@ import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { homeInDatabase } from "../../support/home_folder.ts";
 import { socketPathBytesMax } from "../../sockets/clear_socket_path.ts";
-import { checkFolder, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
+import { checkFolder, foldersAbove, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
 
 export interface KeeperLocation {
   /** The folder of the data; null for a keeper that another user runs. */
@@ -17,8 +17,8 @@ export interface KeeperLocation {
   readonly socketPath: string;
   /** The users that it serves: all of this machine, or this user. */
   readonly scope: "machine" | "user";
-  /** The folders above `dir` that other users must not be able to rename, from the top; empty when the user named the folder. */
-  readonly parents?: readonly SafeFolder[];
+  /** The folders above `dir` that other users must not be able to rename, from the top. */
+  readonly above?: readonly SafeFolder[];
 }
 
 /** The log file of a keeper that was started on demand; in the location's folder. */
@@ -37,7 +37,7 @@ export interface KeeperLocationOptions {
 /**
  * The location of this user's keeper, or of the machine's keeper if there is one. BATON_KEEPER_DIR overrides both. Throws CONFIG
  * when the location is not safe: owned by another user, writable for others, a symbolic link. Below the home folder and /var/tmp
- * every folder is checked; the folders above a folder that the user named are not.
+ * every folder is checked, and all above a folder that the user named.
  */
 export function keeperLocation(
   env: Readonly<Record<string, string | undefined>>,
@@ -46,7 +46,7 @@ export function keeperLocation(
   const named = env["BATON_KEEPER_DIR"];
   if (named !== undefined && named !== "") {
     if (!named.startsWith("/")) throw configError(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
-    return locationIn({ dir: resolve(named), above: [] });
+    return locationIn({ dir: resolve(named), above: foldersAbove(resolve(named)) });
   }
   const machine = options.machineSocketPath ?? machineSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };

@@ -2,7 +2,8 @@
  * Checks that no other user can replace a folder. A user that may rename it, or a folder above it, could put another folder
  * there, in which a second keeper would grant the same locks. Changes nothing.
  */
-import { lstatSync, type Stats, statSync } from "node:fs";
+import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 
@@ -12,11 +13,33 @@ import { BatonError, messageOf } from "../../errors.ts";
  * - `home`: a folder in the home that other programs use too. Owned by this user or root, may be a link, writable only for the
  *   owner and a group. Some systems make files writable for the user's own group. Other users that may write to ~/.local could
  *   run commands as this user anyway.
+ * - `above`: a folder above one that the user has named. Owned by this user or root, may be a link, writable for no other user, unless
+ *   it has the sticky bit. Its group may write if it is this user's first one, which on many systems is the user's own.
  * - `system`: writable for all users, like /var/tmp, but with the sticky bit, so that users can rename only their own files.
  */
 export interface SafeFolder {
   readonly path: string;
-  readonly rule: "own" | "home" | "system";
+  readonly rule: "own" | "home" | "above" | "system";
+}
+
+/** All folders above a folder that the user has named, also above the targets of links on the way, from the top. */
+export function foldersAbove(path: string): SafeFolder[] {
+  const found = new Set<string>();
+  for (let folder = dirname(path);; folder = dirname(folder)) {
+    const real = realPathOf(folder);
+    if (real !== folder) { for (const { path: one } of foldersAbove(join(real, "x"))) found.add(one); }
+    found.add(folder);
+    if (folder === dirname(folder)) return [...found].sort().map((one) => ({ path: one, rule: "above" }));
+  }
+}
+
+/** The path without links; the path itself for a folder that does not exist yet. */
+function realPathOf(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
 }
 
 /** Throws CONFIG when an existing folder breaks its rule. A missing folder passes: its creator checks again. */
@@ -52,17 +75,18 @@ function wrongKind(stat: Stats): string | null {
   return stat.isDirectory() ? null : "it is not a folder";
 }
 
-function wrongOwner(stats: readonly Stats[], rule: "own" | "home"): string | null {
-  const otherOwner = stats.find(({ uid }) => uid !== userId() && !(rule === "home" && uid === 0));
+function wrongOwner(stats: readonly Stats[], rule: "own" | "home" | "above"): string | null {
+  const otherOwner = stats.find(({ uid }) => uid !== userId() && !(rule !== "own" && uid === 0));
   return otherOwner === undefined ? null : `it belongs to user ${otherOwner.uid}, not to ${userId()}`;
 }
 
-function wrongMode({ mode }: Stats, rule: SafeFolder["rule"]): string | null {
+function wrongMode({ mode, gid }: Stats, rule: SafeFolder["rule"]): string | null {
   const printed = (mode & 0o777).toString(8);
   if (rule === "own") {
     return (mode & 0o077) === 0 ? null : `its mode is ${printed}, which gives other users access: chmod 700`;
   }
-  if ((mode & 0o1002) !== 0o0002) return null;
-  const remedy = rule === "home" ? "o-w" : "+t";
+  const isGroups = rule === "above" && gid !== process.getegid?.() && (mode & 0o1020) === 0o0020;
+  if ((mode & 0o1002) !== 0o0002 && !isGroups) return null;
+  const remedy = rule === "system" ? "+t" : isGroups ? "go-w" : "o-w";
   return `its mode is ${printed}, so other users can rename its files: chmod ${remedy}`;
 }

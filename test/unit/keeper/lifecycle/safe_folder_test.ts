@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, lchownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -122,3 +122,63 @@ test.skipIf(uid !== 0)("a home with a folder of somebody else's in it, or a link
     symlinkSync(join(root, "theirs"), join(root, "home/.local"));
   })).toContain(`it belongs to user ${stranger}`);
 });
+
+/** The refusal of BATON_KEEPER_DIR, and the same when the folder is made after it was found in order. */
+function refusalOf(dir: string, prepare: () => void = () => {}): string {
+  const look = () => keeperLocation({ BATON_KEEPER_DIR: dir });
+  const before = (() => {
+    try {
+      return look();
+    } catch {
+      return null;
+    }
+  })();
+  prepare();
+  for (const act of [look, () => before !== null && createFolders({ ...before, dir })]) {
+    try {
+      act();
+    } catch (error) {
+      return error instanceof BatonError && error.code === "CONFIG" ? error.message : `unexpected: ${error}`;
+    }
+  }
+  return "fine";
+}
+
+test("BATON_KEEPER_DIR may be anywhere where no other user can rename it", () => {
+  expect(refusalOf(join(root, "a/b/keeper"))).toBe("fine"); // below /tmp, which has the sticky bit
+  expect(refusalOf(join(root, "c/keeper"), () => make("c", 0o1777))).toBe("fine");
+  symlinkSync(join(root, make("real")), join(root, "way"));
+  expect(refusalOf(join(root, "way/keeper"))).toBe("fine");
+  const own = process.getegid?.() ?? -1;
+  chownSync(join(root, make("group", 0o770)), uid, own);
+  expect(refusalOf(join(root, "group/keeper"))).toBe("fine");
+});
+
+test("BATON_KEEPER_DIR below a folder that all may write is refused, directly and higher up", () => {
+  const wrong = under("open", "its mode is 777, so other users can rename its files: chmod o-w");
+  expect(refusalOf(join(root, "open/keeper"), () => make("open", 0o777))).toBe(wrong);
+  expect(refusalOf(join(root, "open/a/b/keeper"), () => make("open/a/b"))).toBe(wrong);
+});
+
+test.skipIf(uid !== 0)("BATON_KEEPER_DIR below another user's folder, and below a group's, is refused", () => {
+  const theirs = under("theirs", `it belongs to user ${stranger}, not to ${uid}`);
+  expect(refusalOf(join(root, "theirs/keeper"), () => make("theirs", 0o755, stranger))).toBe(theirs);
+  expect(refusalOf(join(root, "theirs/a/keeper"), () => make("theirs/a"))).toBe(theirs);
+  chownSync(join(root, make("staff", 0o775)), uid, 50);
+  expect(refusalOf(join(root, "staff/keeper"))).toBe(
+    under("staff", "its mode is 775, so other users can rename its files: chmod go-w"),
+  );
+});
+
+test.skipIf(uid !== 0)(
+  "BATON_KEEPER_DIR through a link is refused if what it leads to, or the link, is another user's",
+  () => {
+    make("theirs", 0o755, stranger);
+    make("theirs/inner");
+    symlinkSync(join(root, "theirs/inner"), join(root, "way"));
+    expect(refusalOf(join(root, "way/keeper"))).toBe(under("theirs", `it belongs to user ${stranger}, not to ${uid}`));
+    symlinkSync(join(root, make("mine")), join(root, "link"));
+    lchownSync(join(root, "link"), stranger, stranger);
+    expect(refusalOf(join(root, "link/keeper"))).toBe(under("link", `it belongs to user ${stranger}, not to ${uid}`));
+  },
+);
