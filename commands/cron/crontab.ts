@@ -7,6 +7,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { durationType, integerType } from "../../src/config/value_types.ts";
 import { historySettings } from "../../src/config/coordination_settings.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
+import { zoneOfVariable } from "../../src/schedule/local_zone.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
 import { isTimeField, noSeconds } from "../../src/schedule/schedule_text.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
@@ -138,7 +139,7 @@ class CrontabReader {
   #readVariable(name: string, value: string, line: number): void {
     if (name === "" || name.includes("=")) throw wrong(`${JSON.stringify(name)} is not the name of a variable`);
     if (name === "CRON_TZ") {
-      const zone = value === "" ? this.#context.zone : value;
+      const zone = value === "" ? this.#context.zone : zoneOfVariable(value) ?? value;
       new Schedule("@daily", zone); // throws for an unknown zone
       this.#zone = zone;
     }

@@ -8,6 +8,7 @@ import type { AcquireOptions } from "../../src/coordination/lock/acquire_lock.ts
 import type { HolderInfo } from "../../src/coordination/holder_info.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { localZone } from "../../src/schedule/civil_time.ts";
+import { zoneOfSetVariable } from "../../src/schedule/local_zone.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -29,15 +30,9 @@ export function scheduleOf(
   return new Schedule(tick ?? "", scheduleZone(timezone, env));
 }
 
-/** Returns the time zone of schedules: the given one, or that of the environment, or this machine's. */
+/** Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for the environment's. */
 export function scheduleZone(given: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
-  return given ?? (env["CRON_TZ"] || zoneOf(env["TZ"]) || localZone());
-}
-
-/** The value of TZ; undefined for the path of a file. */
-function zoneOf(written: string | undefined): string | undefined {
-  const zone = written?.replace(/^:/, "");
-  return zone?.startsWith("/") ? undefined : zone;
+  return given ?? zoneOfSetVariable("CRON_TZ", env) ?? zoneOfSetVariable("TZ", env) ?? localZone();
 }
 
 /** Rejects as acquireTick does. */

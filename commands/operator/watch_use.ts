@@ -2,6 +2,7 @@
 import { followReads } from "../../src/coordination/admin/follow_reads.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { type SettingTable, toggle } from "../../src/config/setting.ts";
+import { clockTime, zoneWarning } from "../../src/schedule/local_zone.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { painterOf } from "../../src/terminal/color.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
@@ -64,13 +65,22 @@ interface ChangeOutput<T> extends Disposable {
   report(message: string): void;
 }
 
+/** Says that the times on the screen are not those of TZ. */
+export function warnOfZone(isQuiet: boolean, io: Io): void {
+  const warning = zoneWarning(io.env);
+  if (warning !== null && !isQuiet) io.err(`baton: warning: ${warning}\n`);
+}
+
 function changeOutput<T>(
   { values, io }: WatchCall,
   view: UseView<T>,
   { what, clock }: { readonly what: string; readonly clock: Clock },
 ): ChangeOutput<T> {
   const isScreen = io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
-  if (isScreen && !values.json) return new ScreenChanges(io, view, { what, clock });
+  if (isScreen && !values.json) {
+    warnOfZone(values.quiet, io);
+    return new ScreenChanges(io, view, { what, clock });
+  }
   const show = values.json ? jsonChanges(io, view) : lineChanges(io, view);
   return { show, report: (message) => io.err(message), [Symbol.dispose]() {} };
 }
@@ -145,7 +155,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
     const paint = painterOf(this.#io, "stdout");
     const now = new Date();
     const table = this.#view.table(value, now.getTime());
-    const time = paint("dim", now.toTimeString().slice(0, 8));
+    const time = paint("dim", clockTime(now.getTime()));
     const body = table.length === 0
       ? [printable(this.#view.empty(value))]
       : tableLines(table, paint, terminalSize().columns);

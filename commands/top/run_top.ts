@@ -13,6 +13,7 @@ import { printJson } from "../../src/terminal/io.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { followSessions } from "../coordination/follow_sessions.ts";
+import { warnOfZone } from "../operator/watch_use.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { topJson } from "./top_json.ts";
 import { type BodySize, firstUi, keysOf, pressKey, type TopUi } from "./top_keys.ts";
@@ -23,6 +24,7 @@ import { topScreen, topText } from "./top_view.ts";
 
 export async function runTop(call: TopCall): Promise<ExitCode> {
   const { values, io } = call;
+  if (!values.json) warnOfZone(values.quiet, io);
   await using sources = new TopSources(call);
   const isLive = !values.once && !values.json && io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
   return isLive ? await runLive(call, sources) : await printOnce(call, sources);

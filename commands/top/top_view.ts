@@ -1,5 +1,6 @@
 /** Draws `baton top`: a reading and what the user has chosen become lines. Pure. */
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import { clockTime } from "../../src/schedule/local_zone.ts";
 import { formatPassedTime } from "../../src/support/duration.ts";
 import { countWithNoun, printable } from "../../src/support/text.ts";
 import type { Paint, Style } from "../../src/terminal/color.ts";
@@ -83,7 +84,7 @@ function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
     ...(topics.length === 0 ? [] : [countWithNoun(topics.length, "topic")]),
     ...(stores.length === 0 ? [] : [countWithNoun(stores.length, "message store")]),
   ];
-  const time = new Date(nowMs).toTimeString().slice(0, 8);
+  const time = clockTime(nowMs);
   return `${paint("bold", "baton top")}  ${time}  ${printable(servers)} ${printable(root)}  ${counts.join("  ")}`;
 }
 
