@@ -243,6 +243,17 @@ test("signals reach the whole group, not the one process", async () => {
   expect(await run.output()).toBe("inner\n");
 });
 
+test("the program of a shell that a signal has ended gets the signal once, and time to end", async () => {
+  const program = 'trap "echo asked; left=20" TERM; left=-1; touch {}/ready; ' +
+    "while [ $left -ne 0 ]; do sleep 0.02; left=$((left - 1)); done; echo done";
+  await using run = new SuperviseRun(bun, `sh -c '${program}'; true`, {});
+  await run.ready();
+  await eventually(() => catches(run.process.pid, "SIGTERM"));
+  run.process.kill("SIGTERM");
+  expect(await run.output()).toBe("asked\ndone\n");
+  expect((await run.report()).outcome).toMatchObject({ kind: "signaled", signal: "SIGTERM" });
+});
+
 test("orphans that die while the command runs leave no zombies", async () => {
   await using run = new SuperviseRun(
     bun,

@@ -40,12 +40,12 @@ export class ScriptProcesses extends CommandProcesses {
   /** Passes no signals on: users send them to the script. */
   override signalCommand(): void {}
 
-  override signalAll(signal: NodeJS.Signals): void {
+  override signalAll(signal: NodeJS.Signals, options?: { readonly isRepeated?: boolean }): void {
     if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isReleased) {
       this.#isStopped ||= !this.hasEnded;
       this.onStop();
     }
-    super.signalAll(signal);
+    super.signalAll(signal, options);
   }
 
   /** Remembers the descendants, so that those that lose their parents later are known. None of them is baton's child to reap. */

@@ -31,6 +31,8 @@ export abstract class CommandProcesses {
   readonly #rounds: StopRounds;
   #isCertain = true;
   #lastAlive: readonly number[] = [];
+  /** The last signal that asked for the end, and the processes that have got it. */
+  #asked: { readonly signal: NodeJS.Signals; readonly pids: ReadonlySet<number> } | null = null;
 
   constructor(command: CommandProcess) {
     this.#command = command;
@@ -52,18 +54,25 @@ export abstract class CommandProcesses {
   /** Sends to the command's group; in the foreground to the command only, because the terminal signals the others. */
   signalCommand(signal: NodeJS.Signals): void {
     const { pid, ownGroup } = this.#command;
-    if (!this.hasEnded) sendSignal(ownGroup ? -pid : pid, signal);
-    else this.signalAll(signal);
+    if (this.hasEnded) return this.signalAll(signal);
+    const reached = ownGroup ? this.alive().filter((one) => readProcess(one)?.group === pid) : [pid];
+    this.#asked = { signal, pids: new Set(reached) };
+    sendSignal(ownGroup ? -pid : pid, signal);
   }
 
-  /** Sends to all processes that are alive. SIGSTOP and SIGKILL also reach processes that are started meanwhile. */
-  signalAll(signal: NodeJS.Signals): void {
+  /**
+   * Sends to all processes that are alive. SIGSTOP and SIGKILL also reach processes that are started meanwhile. `isRepeated`: leaves
+   * out those that have got this signal already.
+   */
+  signalAll(signal: NodeJS.Signals, { isRepeated = false }: { readonly isRepeated?: boolean } = {}): void {
     if (signal === "SIGKILL") return this.#rounds.kill();
     if (signal === "SIGSTOP") return void this.#rounds.freeze();
     if (signal === "SIGCONT") this.#rounds.forgetStopped();
-    const alive = this.alive();
+    const asked = isRepeated && this.#asked?.signal === signal ? this.#asked.pids : new Set<number>();
+    const alive = this.alive().filter((pid) => !asked.has(pid));
+    if (signal !== "SIGCONT") this.#asked = { signal, pids: new Set([...asked, ...alive]) };
     // One signal to the group reaches all of it at the same time, before a member can fork.
-    const group = this.#group();
+    const group = asked.size === 0 ? this.#group() : null;
     if (group !== null) sendSignal(-group, signal);
     // No process gets the signal twice: many programs take a second SIGTERM as an order to end without cleaning up.
     for (const pid of alive) if (group === null || readProcess(pid)?.group !== group) sendSignal(pid, signal);

@@ -154,8 +154,8 @@ class SharedJobProcesses extends CommandProcesses {
   }
 
   /** Also suspends and resumes the processes that may be this job's: these signals undo each other. */
-  override signalAll(signal: NodeJS.Signals): void {
-    super.signalAll(signal);
+  override signalAll(signal: NodeJS.Signals, options?: { readonly isRepeated?: boolean }): void {
+    super.signalAll(signal, options);
     if (signal === "SIGSTOP" || signal === "SIGCONT") {
       for (const pid of this.#doubtfulPids()) {
         sendSignal(pid, signal);

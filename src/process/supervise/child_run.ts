@@ -99,6 +99,8 @@ export class ChildRun {
   /** The command ended in time, before it was stopped or killed. */
   #endedByItself = false;
   #endedAtMs = Infinity;
+  /** When the processes last got a signal to end, or one that was passed on. */
+  #askedAtMs = -Infinity;
   #leftovers: readonly NamedProcess[] = [];
   /** The processes that cannot be stopped, as they were shown last; empty for none. */
   #unstoppable = "";
@@ -146,6 +148,7 @@ export class ChildRun {
   #onSignal(signal: NodeJS.Signals, forwarded: boolean): void {
     this.#act(); // SIGCONT may come after a long pause
     if (this.#over || !forwarded || (signal === "SIGCONT" && this.#frozen)) return;
+    this.#askedAtMs = this.#now();
     this.#options.processes.signalCommand(signal);
   }
 
@@ -158,7 +161,7 @@ export class ChildRun {
     if (this.#over) return;
     const lossMs = lossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
-    // A command that was told to stop may have left processes behind, which get the signal now. Otherwise the plan decides.
+    // A command that was told to stop may have started further processes, which get the signal now. Otherwise the plan decides.
     if (this.#stop !== null && nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop.reason, nowMs);
     this.#act();
   }
@@ -246,7 +249,10 @@ export class ChildRun {
     if (reason !== "leftovers") this.#options.processes.claimUndecided();
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
-    this.#options.processes.signalAll(this.#options.stopSignal);
+    // The shell of a line dies of a signal immediately, and its program, which has got the signal too, may need time to end.
+    const isRepeated = this.#end !== null && nowMs < this.#askedAtMs + this.#options.killAfterMs;
+    this.#askedAtMs = nowMs;
+    this.#options.processes.signalAll(this.#options.stopSignal, { isRepeated });
     // A stopped process reacts to no other signal; a process that was frozen because of doubt stays frozen.
     if (!this.#frozen) this.#options.processes.signalAll("SIGCONT");
   }
