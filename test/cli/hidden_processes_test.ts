@@ -22,7 +22,7 @@ let session: BatonSession;
 beforeEach(async () => {
   session = new BatonSession({ BATON_SERVERS: "embedded" });
   if (!canHide) return;
-  chmodSync(session.folder, 0o777);
+  chmodSync(session.folder, 0o1777);
   // As sudo is: it may become root. The project's own folder may be closed to others.
   await session.run('cp "$(command -v setpriv)" asroot && chmod 4755 asroot; cp "$baton" baton; chmod 755 baton');
 });

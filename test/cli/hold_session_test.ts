@@ -426,7 +426,7 @@ test("--status-file says what was had, or why not", async () => {
 const isRoot = canBeOthers("a folder that may not be entered is not tried");
 
 test.skipIf(!isRoot)("a script that stands in a folder which its user may not enter gets its lock", async () => {
-  await session.run('mkdir -m 777 open; mkdir -m 700 closed; chmod 755 .; cp "$baton" baton; chmod 755 baton');
+  await session.run('mkdir -m 1777 open; mkdir -m 700 closed; chmod 755 .; cp "$baton" baton; chmod 755 baton');
   const script = 'held=$("$dir/baton" hold -q x) || exit; eval "$held"; "$dir/baton" release x';
   const asOther = `exec setpriv --reuid=64871 --regid=64871 --clear-groups sh -c '${script}'`;
   const { code, stderr } = await session.run(`cd closed; BATON_KEEPER_DIR=$dir/open/keeper ${asOther}`);
