@@ -5,6 +5,7 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statfsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { refuseLinksOfOthers } from "../support/open_output.ts";
 import type { WorkProgress } from "../support/work_progress.ts";
 import { blockFor } from "../support/write_whole.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
@@ -316,6 +317,7 @@ export function copyDatabase(read: (copy: (database: DatabaseSync) => void) => v
   readonly check: (copy: DatabaseSync) => void;
   readonly progress: WorkProgress;
 }): void {
+  refuseLinksOfOthers(dirname(path));
   const part = `${path}.part`;
   const file = openSync(part, "wx", 0o600);
   let made = part;

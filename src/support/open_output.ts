@@ -6,6 +6,7 @@
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import process from "node:process";
+import { BatonError } from "../errors.ts";
 import { isSameFile } from "./one_file.ts";
 
 const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC } = constants;
@@ -18,7 +19,7 @@ const accesses = {
   update: O_RDWR,
 } as const;
 
-/** Opens a file, or creates it. Throws errors of the system, and an Error for what another user has put there. */
+/** Opens a file, or creates it. Throws errors of the system, and CANNOT_CREATE for what another user has put there. */
 export function openOutput(path: string, access: keyof typeof accesses, mode = 0o666): number {
   const flags = accesses[access];
   for (;;) {
@@ -46,7 +47,7 @@ const changed = ["EEXIST", "ENOENT", "ELOOP"];
 const linksMax = 40;
 
 /**
- * Checks every part of a path. Throws for a link of another user, and at the end for another user's file or FIFO, in a folder where
+ * Checks every part of a path. Throws CANNOT_CREATE for a link of another user, and at the end for another user's file or FIFO, in a folder where
  * others may write. Returns the last part if others could replace it or make it: null for its entry when it does not exist.
  */
 export function refuseLinksOfOthers(path: string): { readonly entry: Stats | null } | null {
@@ -84,7 +85,8 @@ function refuse(at: string, entry: Stats, { isLast, isSticky }: { isLast: boolea
   const isLink = entry.isSymbolicLink();
   if (!isLink && !(isLast && isSticky && (entry.isFile() || entry.isFIFO()))) return;
   const what = isLink ? "link" : entry.isFIFO() ? "FIFO" : "file";
-  throw new Error(
+  throw new BatonError(
+    "CANNOT_CREATE",
     `"${at}" is a ${what} of user ${entry.uid} in a folder where other users may write; name a file in another folder`,
   );
 }

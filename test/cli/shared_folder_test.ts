@@ -63,6 +63,7 @@ describe.skipIf(!isRoot)("a link of another user", () => {
     "--out-dir": 'pubsub client a get t --out-dir "$dir/shared/way"',
     "--state-dir": 'publish --state-dir "$dir/shared/way" t x',
     "--store of call": 'retry-processor call --store "$dir/shared/way/store" --no-stdin -- false',
+    "the copy of keeper backup": 'keeper backup --data-dir "$dir/keeper" "$dir/shared/way/copy"',
     "pubsub server --data-dir": 'pubsub server --id s --data-dir "$dir/shared/way/data"',
   } as const;
   test.each(Object.entries(folders))("on the way to %s is refused", async (_, call) => {
