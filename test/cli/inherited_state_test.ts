@@ -28,6 +28,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 
 /** Writes what it sees into the file that it is given. */
 const probe = `#!/bin/sh
+for fd in /proc/$$/fd/*; do descriptors="$descriptors \${fd##*/}"; done
 {
   echo "soft limit of open files: $(ulimit -Sn)"
   echo "hard limit of open files: $(ulimit -Hn)"
@@ -46,7 +47,7 @@ const probe = `#!/bin/sh
   echo "ignored signals: $(grep ^SigIgn: /proc/self/status)"
   echo "non-blocking output: $(awk '/^flags:/ { print int($2 / 4000) % 2 }' /proc/$$/fdinfo/1 /proc/$$/fdinfo/2 | tr '\\n' ' ')"
   echo "working directory: $(pwd -P)"
-  echo "descriptors: $(ls /proc/$$/fd | tr '\\n' ' ')"
+  echo "descriptors:$descriptors"
   echo "variables: $(tr '\\0' '\\n' </proc/$$/environ | grep -Ev '^(BATON_|TRACE)' | sort | tr '\\n' ' ')"
 } >"$1.new" 2>&1
 mv "$1.new" "$1"
