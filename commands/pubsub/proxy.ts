@@ -166,8 +166,9 @@ async function serve(
   proxy: PubsubProxy,
   { directory, endpoint, place, log, signal, clock }: ProxyServeOptions,
 ): Promise<void> {
+  const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   let current: ZooKeeper | null = null;
-  const open = async (opening: AbortSignal) => current = await connect({ ...place.connect, signal: opening });
+  const open = async (opening: AbortSignal) => current = await connect({ ...place.connect, onSlow, signal: opening });
   const announcement = { id: proxy.id, endpoint, storeId: proxyPlaceId([endpoint, ...proxy.endpoints]) };
   try {
     let first: ZooKeeper | null = await open(signal);

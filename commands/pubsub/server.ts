@@ -108,6 +108,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
   using stop = new ServiceStop(log, { until });
   const { signal } = stop;
   let current: ZooKeeper | null = null;
+  const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   try {
     await using server = await TopicServer.start({
       id,
@@ -118,7 +119,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       listen: values.pubsubServerListen,
       advertise: values.pubsubServerAdvertise,
       path: new PubsubPath(place.root),
-      connect: async (signal) => current = await connect({ ...place.connect, signal }),
+      connect: async (signal) => current = await connect({ ...place.connect, onSlow, signal }),
       clock: systemClock(),
       store: storeOptionsOf(values),
       limits: { connectionsMax: values.pubsubMaxConnections, inputBytesMax: values.pubsubMaxIncomingBytes },

@@ -57,18 +57,77 @@ export interface HeartbeatDecision {
   readonly nextCheckMs: number;
 }
 
-/** Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another one would. */
-export function heartbeatAction(nowMs: number, facts: LivenessFacts, timeoutMs: number): HeartbeatDecision {
+/**
+ * Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another one would. A
+ * connection that may be silent for longer than T/3 (`patienceMs`) is doubted at half of that time, and carries a heartbeat every
+ * T/3: the server counts the session's time from what it receives, not from what it has answered.
+ */
+export function heartbeatAction(
+  nowMs: number,
+  facts: LivenessFacts,
+  timeoutMs: number,
+  patienceMs = timingOf(timeoutMs).dropMs,
+): HeartbeatDecision {
   const timing = timingOf(timeoutMs);
-  const pingAtMs = facts.lastHeartbeatMs + timing.pingMs;
-  const isPingDue = !facts.isHeartbeatPending && nowMs >= pingAtMs;
-  const doubtAtMs = facts.oldestUnansweredMs === null ? Infinity : facts.oldestUnansweredMs + timing.doubtMs;
-  const dropAtMs = doubtAtMs - timing.doubtMs + timing.dropMs;
+  const { lastHeartbeatMs, isHeartbeatPending } = facts;
+  const pingAtMs = lastHeartbeatMs + timing.pingMs;
+  const laterPingAtMs = lastHeartbeatMs + timing.dropMs;
+  const doubtAtMs = doubtTimeMs(facts, patienceMs);
+  const dropAtMs = doubtAtMs + patienceMs / 2;
   if (nowMs >= dropAtMs) return { action: "drop", nextCheckMs: nowMs };
-  if (nowMs >= doubtAtMs) return { action: "doubt", nextCheckMs: dropAtMs };
-  if (isPingDue) return { action: "ping", nextCheckMs: Math.min(nowMs + timing.pingMs, doubtAtMs) };
+  const isPingDue = nowMs >= (isHeartbeatPending ? laterPingAtMs : pingAtMs);
+  if (isPingDue && (isHeartbeatPending || nowMs < doubtAtMs)) {
+    return { action: "ping", nextCheckMs: Math.max(nowMs, Math.min(nowMs + timing.pingMs, doubtAtMs)) };
+  }
+  if (nowMs >= doubtAtMs) return { action: "doubt", nextCheckMs: Math.min(dropAtMs, Math.max(nowMs, laterPingAtMs)) };
   // The response to a heartbeat may arrive at any time, and then the next heartbeat is due before the doubt would be.
-  return { action: "trust", nextCheckMs: nowMs < pingAtMs ? Math.min(pingAtMs, doubtAtMs) : doubtAtMs };
+  return { action: "trust", nextCheckMs: Math.min(nowMs < pingAtMs ? pingAtMs : laterPingAtMs, doubtAtMs) };
+}
+
+function doubtTimeMs({ oldestUnansweredMs }: LivenessFacts, patienceMs: number): number {
+  return oldestUnansweredMs === null ? Infinity : oldestUnansweredMs + patienceMs / 2;
+}
+
+export function isDoubtful(nowMs: number, facts: LivenessFacts, patienceMs: number): boolean {
+  return nowMs >= doubtTimeMs(facts, patienceMs);
+}
+
+/** The longest silence of a connection that a session without a lease accepts, in milliseconds. */
+const patienceMsMax = 120_000;
+
+/**
+ * How long a connection may be silent. A session that keeps a lease gives a connection up after T/3, so that another server can renew the
+ * lease in time. But a write takes as long as the server's disk, and a server that is only slow would never finish a write that is
+ * given up sooner. A session without a lease therefore becomes more patient with each connection that it has given up. Pure.
+ */
+export class Patience {
+  #limitMs = 0;
+  /** Whether the last connection was given up with a write on its way: then fast reads say nothing. */
+  #isForWrites = false;
+  /** The connections in a row that were given up although the servers could be reached. */
+  rounds = 0;
+
+  limitMs(timeoutMs: number, { isGuarded }: { readonly isGuarded: boolean }): number {
+    const { dropMs } = timingOf(timeoutMs);
+    return isGuarded ? dropMs : Math.max(dropMs, Math.min(this.#limitMs, patienceMsMax));
+  }
+
+  /** A connection was given up while these requests had no response. */
+  gaveUp(timeoutMs: number, { hasWrites }: { readonly hasWrites: boolean }): void {
+    this.rounds++;
+    this.#isForWrites ||= hasWrites;
+    this.#limitMs = Math.min(2 * Math.max(timingOf(timeoutMs).dropMs, this.#limitMs), patienceMsMax);
+  }
+
+  /** A request was answered after this time. The next one may have to wait for a flush that runs already, and for its own. */
+  answered(ageMs: number, { isWrite }: { readonly isWrite: boolean }): void {
+    if (this.#limitMs === 0) return;
+    const nextMs = 3 * ageMs;
+    if (this.#isForWrites && !isWrite) return void (this.#limitMs = Math.max(this.#limitMs, nextMs));
+    this.#isForWrites = false;
+    this.rounds = 0;
+    this.#limitMs = nextMs;
+  }
 }
 
 /**

@@ -55,6 +55,11 @@ export interface ConnectOptions
    * loss of the connection. Each is read immediately when left out.
    */
   readonly gatherEventsMs?: number;
+  /**
+   * Told that a server does not answer requests in time although it accepts connections: after three connections in a row, and after
+   * each further one. The time that a connection gets grows, so that the sentences become rare.
+   */
+  readonly onSlow?: (sentence: string) => void;
   /** Called when no process listens at a `unix:` address; resolves when one does. */
   readonly startServer?: () => Promise<void>;
   readonly dial?: Dial;
@@ -90,9 +95,9 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   const { frameBytesMax = frameBytesMaxDefault } = options;
   const watches = new SessionWatches({ frameBytesMax });
   const toClientPath = (path: string) => chroot.toClient(path);
-  const { gatherEventsMs } = options;
+  const { gatherEventsMs, onSlow } = options;
   const session = new ZooKeeperClientSession(established, {
-    ...{ clock, connector, timeoutMs, watches, toClientPath, gatherEventsMs },
+    ...{ clock, connector, timeoutMs, watches, toClientPath, gatherEventsMs, onSlow },
   });
   const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
   // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.

@@ -10,7 +10,7 @@ import { eventType, type EventTypeName, operations, specialXid } from "../wire/j
 import { WatcherEvent } from "../wire/jute/zookeeper_records.ts";
 import { isAnsweredByLeader, LeaderProof } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "../sockets/frame_stream.ts";
-import type { LivenessFacts } from "./session_timing.ts";
+import type { LivenessFacts, Patience } from "./session_timing.ts";
 import type { RearmBatch } from "./watches.ts";
 import { onAbort } from "../support/abort.ts";
 import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
@@ -39,6 +39,8 @@ interface ZooKeeperLinkOptions {
   /** See LeaderProof. */
   readonly relayMs: number;
   readonly lastZxid: bigint;
+  /** Learns how long requests take. */
+  readonly patience: Patience;
   /** While no request is unanswered, input is read at most once in this time, in milliseconds. Immediately when left out. */
   readonly gatherMs?: number | undefined;
 }
@@ -74,6 +76,9 @@ export class ZooKeeperLink implements FrameListener {
   /** The send time of the last request that the leader answers. */
   #lastLeaderRequestMs: number;
   #leaderRequestsPending = 0;
+  /** Unanswered requests of the session's user, and the writes among them. */
+  readonly #waiting = { requests: 0, writes: 0 };
+  readonly #patience: Patience;
   readonly #proof: LeaderProof;
   lastZxid: bigint;
   #hasNewReplies = false;
@@ -91,6 +96,7 @@ export class ZooKeeperLink implements FrameListener {
     this.#lastLeaderRequestMs = options.connectSentMs;
     this.#proof = new LeaderProof(options.relayMs, options.connectSentMs);
     this.lastZxid = options.lastZxid;
+    this.#patience = options.patience;
     this.#gatherMs = options.gatherMs ?? 0;
     stream.listen(this);
   }
@@ -109,6 +115,11 @@ export class ZooKeeperLink implements FrameListener {
         oldestUnansweredMs,
       }
       : { lastHeartbeatMs: this.#lastSentMs, isHeartbeatPending: oldestUnansweredMs !== null, oldestUnansweredMs };
+  }
+
+  /** The connection is given up although the servers can be reached: the session waits longer for what it sends again. */
+  gaveUp(timeoutMs: number): void {
+    if (this.#waiting.requests > 0) this.#patience.gaveUp(timeoutMs, { hasWrites: this.#waiting.writes > 0 });
   }
 
   /** The send time of the last request that the leader is known to have heard of. */
@@ -174,6 +185,12 @@ export class ZooKeeperLink implements FrameListener {
     }
     this.#pending.shift();
     if (isAnsweredByLeader(pending.code)) this.#leaderRequestsPending--;
+    if (isOfUser(pending)) {
+      const isWrite = isWriteOfUser(pending);
+      this.#waiting.requests--;
+      if (isWrite) this.#waiting.writes--;
+      this.#patience.answered(this.#clock.now() - pending.sentMs, { isWrite });
+    }
     this.#proof.recordResponse(pending.code, err, pending.provesMs);
     this.#hasNewReplies = true;
     pending.reply.received(err, reader);
@@ -229,7 +246,10 @@ export class ZooKeeperLink implements FrameListener {
       this.#leaderRequestsPending++;
     }
     this.#endGathering?.();
-    this.#pending.push({ xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply });
+    const pending = { xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply };
+    if (isOfUser(pending)) this.#waiting.requests++;
+    if (isWriteOfUser(pending)) this.#waiting.writes++;
+    this.#pending.push(pending);
   }
 
   #flush(): void {
@@ -250,6 +270,15 @@ export class ZooKeeperLink implements FrameListener {
 const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
 const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
+
+/** Not a heartbeat. */
+function isOfUser({ reply }: PendingRequest): boolean {
+  return reply !== ignoredReply;
+}
+
+function isWriteOfUser(request: PendingRequest): boolean {
+  return isOfUser(request) && isAnsweredByLeader(request.code) && request.code !== operations.sync.code;
+}
 
 export interface OperationCall<T> {
   readonly label: OperationLabel;

@@ -3,7 +3,9 @@
  * server can have ended it. The client defines the operations; server_search.ts finds another server.
  */
 import type { BatonError } from "../errors.ts";
+import { formatAddress } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
+import { formatDuration } from "../support/duration.ts";
 import { FifoQueue } from "../support/fifo_queue.ts";
 import { type EventTypeName, operations } from "../wire/jute/zookeeper_operations.ts";
 import type { Connector } from "./connector.ts";
@@ -13,9 +15,10 @@ import { type SearchResult, ServerSearch, type ServerSearchOwner, type ServerSea
 import { probeShortestTimeout } from "./end_session.ts";
 import {
   heartbeatAction,
-  type HeartbeatDecision,
+  isDoubtful,
   leaseEndMs,
   type LivenessFacts,
+  Patience,
   relayMs,
   resumeAttemptMs,
   timingOf,
@@ -34,6 +37,9 @@ const inFlightMax = 1000;
 /** The limit of requests that wait to be sent. */
 const queuedMax = 100_000;
 
+/** After so many connections in a row without a response the user is told. */
+const slowRoundsMin = 3;
+
 export interface ZooKeeperClientSessionOptions {
   readonly clock: Clock;
   readonly connector: Connector;
@@ -44,6 +50,8 @@ export interface ZooKeeperClientSessionOptions {
   readonly toClientPath: (path: string) => string;
   /** See ConnectOptions. */
   readonly gatherEventsMs?: number | undefined;
+  /** See ConnectOptions. */
+  readonly onSlow?: ((sentence: string) => void) | undefined;
 }
 
 type SessionChange = "state" | "renewed";
@@ -66,6 +74,11 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
   #shortestTimeoutMs: number | null = null;
   #isProbingTimeout = false;
+  /** A server with a slow disk does not respond in time; another attempt soon would only add to its work. */
+  #nextProbeMs = -Infinity;
+  readonly #patience = new Patience();
+  /** The connection that was closed because it was silent, until there is another one. */
+  #silentLink: ZooKeeperLink | null = null;
   #hasYielded = false;
   #lastZxid = 0n;
   connections = 0;
@@ -100,6 +113,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   guard(): () => void {
     this.#guardCount++;
+    // The next check may be due at once: a session with a lease is less patient.
+    if (this.#patience.rounds > 0) this.#wakeBy(this.#clock.now());
     let guarded = true;
     return () => {
       if (guarded) this.#guardCount--;
@@ -145,8 +160,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.#link === null) return;
     this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
     if (
-      this.state === "doubtful" &&
-      !isDoubtful(heartbeatAction(this.#clock.now(), this.#livenessFacts(this.#link), this.timeoutMs))
+      this.state === "doubtful" && !isDoubtful(this.#clock.now(), this.#livenessFacts(this.#link), this.#patienceMs)
     ) {
       this.#search.stop();
       this.#setState("connected");
@@ -192,6 +206,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   #adopt(established: EstablishedConnection): void {
     const { accepted, connectSentMs, stream } = established;
     const old = this.#link;
+    this.#countSilence(old ?? this.#silentLink);
     this.#lastZxid = this.#seenZxid;
     this.#established = established;
     this.#link = new ZooKeeperLink(stream, this, {
@@ -201,6 +216,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
       // The server at a unix socket is standalone, and its own leader.
       relayMs: this.#isStandalone ? 0 : relayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
       lastZxid: this.#lastZxid,
+      patience: this.#patience,
       gatherMs: this.#options.gatherEventsMs,
     });
     this.#provenMs = Math.max(this.#provenMs, connectSentMs);
@@ -222,14 +238,16 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
     if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
-      const { action, nextCheckMs } = heartbeatAction(nowMs, this.#livenessFacts(link), this.timeoutMs);
+      const facts = this.#livenessFacts(link);
+      const { action, nextCheckMs } = heartbeatAction(nowMs, facts, this.timeoutMs, this.#patienceMs);
       if (action === "ping") this.#needsLeader ? this.#pingLeader(link) : link.ping();
       if (action === "doubt" && this.state === "connected") {
         this.#setState("doubtful");
         if (isResumable(this)) this.#search.start();
       }
       if (action === "drop") {
-        const silence = new Error(`no response from the server for ${Math.round(timing.dropMs)} ms`);
+        const silence = new Error(`no response from the server for ${Math.round(this.#patienceMs)} ms`);
+        this.#silentLink = link;
         link.destroy(silence);
         this.connectionLost(silence);
       } else this.#wakeBy(nextCheckMs);
@@ -237,11 +255,32 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     this.#scheduleQueue();
   }
 
+  /** The session goes on although a connection was silent: its server is alive, but slow. */
+  #countSilence(silent: ZooKeeperLink | null): void {
+    this.#silentLink = null;
+    if (silent === null) return;
+    const silentMs = this.#patienceMs;
+    silent.gaveUp(this.timeoutMs);
+    const { rounds } = this.#patience;
+    if (rounds < slowRoundsMin) return;
+    const server = formatAddress(this.#established.endpoint.address);
+    this.#options.onSlow?.(
+      `${server} accepts connections, but has not answered a request within ${formatDuration(silentMs)}, ` +
+        `${rounds} times in a row: its disk may be slow`,
+    );
+  }
+
+  get #patienceMs(): number {
+    return this.#patience.limitMs(this.timeoutMs, { isGuarded: this.#guardCount > 0 });
+  }
+
   /** Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the lease it costs. */
   #pingLeader(link: ZooKeeperLink): void {
     link.pingLeader();
-    if (this.#shortestTimeoutMs !== null || this.#isProbingTimeout) return;
+    const nowMs = this.#clock.now();
+    if (this.#shortestTimeoutMs !== null || this.#isProbingTimeout || nowMs < this.#nextProbeMs) return;
     this.#isProbingTimeout = true;
+    this.#nextProbeMs = nowMs + this.timeoutMs;
     const limits = { clock: this.#clock, attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
     void probeShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
       this.#isProbingTimeout = false;
@@ -392,10 +431,6 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     }
     this.#changes.add(change);
   }
-}
-
-function isDoubtful({ action }: HeartbeatDecision): boolean {
-  return action === "doubt" || action === "drop";
 }
 
 function closedError(): ZooKeeperError {

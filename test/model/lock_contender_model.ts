@@ -97,6 +97,8 @@ export class ContenderModel {
         return this.#grant(state, who, c, out);
       case "advance":
         return this.#advance(state, who, c, out);
+      case "look first":
+        return void read("looks for the outcome", this.#lookFirst(who, c, view));
       case "recover":
         return this.#recover(state, who, c, out);
       case "recover queue": {
@@ -166,7 +168,7 @@ export class ContenderModel {
       label: "contends",
       server,
       change: { step: this.#world.firstRead, node: made.name, born, announced: false, watched: "", watching: false },
-      lost: this.#world.has("does not look after a lost reply") ? "contend" : "recover",
+      lost: this.#world.has("does not look after a lost reply") ? "contend" : "look first",
     });
   }
 
@@ -279,7 +281,7 @@ export class ContenderModel {
         grants: [],
         oldest: "",
       },
-      lost: "recover",
+      lost: "look first",
     });
   }
 
@@ -321,7 +323,7 @@ export class ContenderModel {
     const refusal = this.#refusalOf(c, server, true);
     if (refusal !== null || server.version === null || server.grants === null) {
       const [why, change] = refusal ?? ["no container", { step: "recover" }];
-      return this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "recover" });
+      return this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "look first" });
     }
     const zxid = server.zxid + 1;
     const leaves = this.#world.has("leaves the queue with a grant in advance");
@@ -337,7 +339,7 @@ export class ContenderModel {
       change: this.#world.has("holds beside older grants")
         ? { step: "holding", keeps: true }
         : { step: this.#firstOlderRead, keeps: !leaves, disowned: false, token: this.#counts ? zxid : 0 },
-      lost: "recover",
+      lost: "look first",
     });
   }
 
@@ -393,7 +395,7 @@ export class ContenderModel {
     const refusal = this.#refusalOf(c, server, !this.#world.has("leaves its queue node out of the grant"));
     if (refusal !== null || server.version === null) {
       const [why, change] = refusal ?? ["no lock", this.#world.again(c)];
-      return this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "recover" });
+      return this.#world.write(state, who, c, out, { label: `${label}, ${why}`, server, change, lost: "look first" });
     }
 
     const zxid = server.zxid + 1;
@@ -419,9 +421,16 @@ export class ContenderModel {
       label,
       server: granted,
       change: { step: "holding" },
-      lost: "recover",
+      lost: "look first",
       wrong,
     });
+  }
+
+  /** The node in the queue is made once: if it is there, nothing is on its way. */
+  #lookFirst(who: number, c: Contender, view: Server): Partial<Contender> {
+    const isEnough = c.asked === "" || this.#world.has("looks only at its place in the queue");
+    const node = isEnough ? this.#world.own(who, c, view) : "";
+    return node === "" ? { step: "recover" } : { node, step: this.#world.firstRead };
   }
 
   #recover(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {

@@ -30,6 +30,7 @@ export type Mistake =
   | "writes the state without a version"
   | "does not settle its writes after a lost reply"
   | "does not look after a lost reply"
+  | "looks only at its place in the queue"
   | "uses its guid again after a restart"
   | "takes the token from its queue node"
   | "does not look at the grants when it watches them"
@@ -92,6 +93,7 @@ export type Step =
   | "read older"
   | "read own"
   | "await older"
+  | "look first"
   | "recover"
   | "recover queue"
   | "holding"
@@ -176,6 +178,7 @@ function withoutTheForgotten(c: Contender): Contender {
       return { ...started, step, life, attempt, node, asked, keeps };
     }
     case "contend":
+    case "look first":
     case "recover":
     case "recover queue":
     case "await predecessor":
@@ -273,7 +276,7 @@ export class LockWorld {
   }
 
   reads(step: Step): boolean {
-    return /^(read|watch|await|recover queue)/.test(step) ||
+    return /^(read|watch|await|look|recover queue)/.test(step) ||
       (step === "recover" && this.has("does not settle its writes after a lost reply"));
   }
 

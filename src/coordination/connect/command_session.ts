@@ -46,8 +46,8 @@ export function waitsForServer(waitMs: number | undefined, { connectTimeout, con
 }
 
 /**
- * Connects, and reports on stderr when no server responds. With `isPatient` there is no time limit: it connects until the signal of the
- * options aborts.
+ * Connects, and reports on stderr when no server responds, and later when one is slow. With `isPatient` there is no time limit: it
+ * connects until the signal of the options aborts.
  */
 export async function openSession(
   connect: (options: ConnectOptions) => Promise<ZooKeeper>,
@@ -62,15 +62,16 @@ export async function openSession(
   },
 ): Promise<ZooKeeper> {
   const goal = what === "" ? "still trying" : `still waiting for ${what}`;
+  const onSlow = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   const report = new ConnectReport();
   using _notice = new TaskScope(clock.startTimer(noticeMs, () => {
     if (quiet) return;
     const why = report.describe(clock.now()) || "no address was found for their names";
     io.err(`baton: no server has responded for ${formatDuration(noticeMs)} (${why}); ${goal}\n`);
   }));
-  if (!isPatient) return await connect({ ...options, report });
+  if (!isPatient) return await connect({ onSlow, ...options, report });
   const { retries: _retries, ...others } = options;
-  return await connect({ ...others, report, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
+  return await connect({ onSlow, ...others, report, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
 }
 
 /**

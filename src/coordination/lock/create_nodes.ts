@@ -54,11 +54,13 @@ export function containerRequest(path: string, acl: Acl[], data: Uint8Array = ne
   return { type: "createContainer", path, data, acl, flags: createFlag.container };
 }
 
-/** Creates the missing nodes above a path. */
+/** Creates the missing nodes above a path. The requests go in one packet: a slow disk flushes once for all of them. */
 export async function createParents(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
-  for (const parent of ancestorsOf(path)) {
-    await nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS");
-  }
+  const creations = ancestorsOf(path).map((parent) =>
+    nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS")
+  );
+  for (const creation of creations) creation.catch(() => {}); // the first failure explains the others
+  for (const creation of creations) await creation;
 }
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

@@ -182,7 +182,7 @@ export class Contender {
       case "contend":
         return this.#contend();
       case "recover":
-        return readAfterOwnWrites(this.#zk, this.#options.path.lock, () => this.#read(false));
+        return this.#recover();
       case "read":
         return this.#read(step.watch);
       case "decide":
@@ -211,9 +211,10 @@ export class Contender {
     this.#zk.usesContainer?.(path.holders);
     this.#options.claim?.queue();
     for (let tries = 0;; tries++) {
-      if (this.#missing === "parents") await createParents(this.#zk, path.lock, acl);
       if (this.#waits.isStopped) return { do: "stopped" };
-      // Both requests go in one packet and are executed in order: the queue that is read contains the own node.
+      // All requests go in one packet and are executed in order: the queue that is read contains the own node.
+      const parents = this.#missing === "parents" ? createParents(this.#zk, path.lock, acl) : Promise.resolve();
+      parents.catch(() => {}); // awaited below, if the node was not created
       const creating = createMember(this.#zk, {
         missing: this.#missing,
         containers: [lock, containerRequest(path.queue, acl)],
@@ -229,9 +230,23 @@ export class Contender {
         this.#node = created.node;
         return { do: "decide", view: await reading, armed: null };
       }
+      await parents;
       this.#missing = created.missing;
       if (tries > 3) await this.#waits.pause(tries);
     }
+  }
+
+  /**
+   * Looks for the outcome of a request whose response was lost. What is missing may still come, unless an own write was executed after it.
+   * But the node in the queue is created only once: if it is there, no write is needed, which takes long on a slow disk.
+   */
+  async #recover(): Promise<ContenderStep> {
+    if (this.#requestedGrant === null) {
+      const view = await this.#readLock();
+      const isQueued = view?.queue.some((name) => parseContender(name)?.guid === this.#guid) ?? false;
+      if (isQueued) return { do: "decide", view, armed: null };
+    }
+    return await readAfterOwnWrites(this.#zk, this.#options.path.lock, () => this.#read(false));
   }
 
   async #read(watch: boolean): Promise<ContenderStep> {
@@ -249,7 +264,10 @@ export class Contender {
   }
 
   async #decide(view: LockView | null, armed: ArmedWatch | null, oldest?: string): Promise<ContenderStep> {
-    if (view === null) return { do: "contend" };
+    if (view === null) {
+      this.#missing = "parents"; // those that exist cost nothing: all are created in one packet
+      return { do: "contend" };
+    }
     const { grants, queue } = view;
     const limit = this.#limitIn(view);
     const { mode, waits, claim } = this.#options;

@@ -54,7 +54,7 @@ export class ProcessorElection {
     this.#name = `retry-${storeName}`;
     this.#session = new CandidateSession({
       connect: (to) => connect({ ...to, clock, ...(dial === undefined ? {} : { dial }) }),
-      options: place.connect,
+      options: { ...place.connect, onSlow: (sentence) => log("warning", "election_slow", sentence) },
       clock,
       isPatient: true,
       onOpened: () => {},

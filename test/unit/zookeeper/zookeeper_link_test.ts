@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { FrameStream } from "../../../src/sockets/frame_stream.ts";
 import { ZooKeeperLink } from "../../../src/zookeeper/zookeeper_link.ts";
+import { Patience } from "../../../src/zookeeper/session_timing.ts";
 import { ByteReader } from "../../../src/wire/bytes.ts";
 import { JuteFrameDecoder } from "../../../src/wire/jute/jute_frame.ts";
 import { FakeClock, settled } from "../../support/fake_clock.ts";
@@ -34,6 +35,7 @@ function rig(nextXid: number, gatherMs = 0) {
     connectSentMs: 0,
     relayMs: 0,
     lastZxid: 0n,
+    patience: new Patience(),
   });
   const reply = (xid: number) => {
     const frame = new DataView(new ArrayBuffer(20));
