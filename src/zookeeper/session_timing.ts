@@ -101,34 +101,34 @@ const patienceMsMax = 120_000;
  * given up sooner. A session without a lease therefore becomes more patient with each connection that it has given up. Pure.
  */
 export class Patience {
-  #limitMs = 0;
-  /** Whether the last connection was given up with a write on its way: then fast reads say nothing. */
-  #isForWrites = false;
-  /** The connections in a row that were given up although the servers could be reached. */
+  /** The limits for connections on which writes, or only reads, are on their way; 0 while T/3 is enough. Fast reads say nothing of writes. */
+  readonly #limitsMs = { write: 0, read: 0 };
+  /** The connections in a row that were given up although the servers can be reached. */
   rounds = 0;
 
   limitMs(timeoutMs: number, { isGuarded }: { readonly isGuarded: boolean }): number {
     const { dropMs } = timingOf(timeoutMs);
-    return isGuarded ? dropMs : Math.max(dropMs, Math.min(this.#limitMs, patienceMsMax));
+    return isGuarded ? dropMs : Math.max(dropMs, Math.min(this.#longestMs, patienceMsMax));
   }
 
-  /** A connection was given up while these requests had no response. */
-  gaveUp(timeoutMs: number, { hasWrites }: { readonly hasWrites: boolean }): void {
+  get #longestMs(): number {
+    return Math.max(this.#limitsMs.write, this.#limitsMs.read);
+  }
+
+  /** A connection was given up while requests of this kind had no response. */
+  gaveUp(timeoutMs: number, kind: RequestKind): void {
     this.rounds++;
-    this.#isForWrites ||= hasWrites;
-    this.#limitMs = Math.min(2 * Math.max(timingOf(timeoutMs).dropMs, this.#limitMs), patienceMsMax);
+    this.#limitsMs[kind] = Math.min(2 * Math.max(timingOf(timeoutMs).dropMs, this.#longestMs), patienceMsMax);
   }
 
   /** A request was answered after this time. The next one may have to wait for a flush that runs already, and for its own. */
-  answered(ageMs: number, { isWrite }: { readonly isWrite: boolean }): void {
-    if (this.#limitMs === 0) return;
-    const nextMs = 3 * ageMs;
-    if (this.#isForWrites && !isWrite) return void (this.#limitMs = Math.max(this.#limitMs, nextMs));
-    this.#isForWrites = false;
-    this.rounds = 0;
-    this.#limitMs = nextMs;
+  answered(kind: RequestKind, ageMs: number): void {
+    if (this.#limitsMs[kind] > 0) this.#limitsMs[kind] = 3 * ageMs;
+    if (kind === "write" || this.#limitsMs.write === 0) this.rounds = 0;
   }
 }
+
+export type RequestKind = "write" | "read";
 
 /**
  * The time limit of one attempt to resume the session. While the lease lasts it leaves time for several attempts; afterwards it

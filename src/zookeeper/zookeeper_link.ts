@@ -10,7 +10,7 @@ import { eventType, type EventTypeName, operations, specialXid } from "../wire/j
 import { WatcherEvent } from "../wire/jute/zookeeper_records.ts";
 import { isAnsweredByLeader, LeaderProof } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "../sockets/frame_stream.ts";
-import type { LivenessFacts, Patience } from "./session_timing.ts";
+import type { LivenessFacts, Patience, RequestKind } from "./session_timing.ts";
 import type { RearmBatch } from "./watches.ts";
 import { onAbort } from "../support/abort.ts";
 import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
@@ -76,8 +76,8 @@ export class ZooKeeperLink implements FrameListener {
   /** The send time of the last request that the leader answers. */
   #lastLeaderRequestMs: number;
   #leaderRequestsPending = 0;
-  /** Unanswered requests of the session's user, and the writes among them. */
-  readonly #waiting = { requests: 0, writes: 0 };
+  /** The numbers of unanswered requests. Heartbeats are no requests of the session's user. */
+  readonly #waiting = { read: 0, write: 0 };
   readonly #patience: Patience;
   readonly #proof: LeaderProof;
   lastZxid: bigint;
@@ -119,7 +119,8 @@ export class ZooKeeperLink implements FrameListener {
 
   /** The connection is given up although the servers can be reached: the session waits longer for what it sends again. */
   gaveUp(timeoutMs: number): void {
-    if (this.#waiting.requests > 0) this.#patience.gaveUp(timeoutMs, { hasWrites: this.#waiting.writes > 0 });
+    const { read, write } = this.#waiting;
+    if (read + write > 0) this.#patience.gaveUp(timeoutMs, write > 0 ? "write" : "read");
   }
 
   /** The send time of the last request that the leader is known to have heard of. */
@@ -185,11 +186,10 @@ export class ZooKeeperLink implements FrameListener {
     }
     this.#pending.shift();
     if (isAnsweredByLeader(pending.code)) this.#leaderRequestsPending--;
-    if (isOfUser(pending)) {
-      const isWrite = isWriteOfUser(pending);
-      this.#waiting.requests--;
-      if (isWrite) this.#waiting.writes--;
-      this.#patience.answered(this.#clock.now() - pending.sentMs, { isWrite });
+    if (pending.reply !== ignoredReply) {
+      const kind = kindOf(pending.code);
+      this.#waiting[kind]--;
+      this.#patience.answered(kind, this.#clock.now() - pending.sentMs);
     }
     this.#proof.recordResponse(pending.code, err, pending.provesMs);
     this.#hasNewReplies = true;
@@ -246,10 +246,8 @@ export class ZooKeeperLink implements FrameListener {
       this.#leaderRequestsPending++;
     }
     this.#endGathering?.();
-    const pending = { xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply };
-    if (isOfUser(pending)) this.#waiting.requests++;
-    if (isWriteOfUser(pending)) this.#waiting.writes++;
-    this.#pending.push(pending);
+    if (reply !== ignoredReply) this.#waiting[kindOf(code)]++;
+    this.#pending.push({ xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply });
   }
 
   #flush(): void {
@@ -271,13 +269,9 @@ const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
 const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
 
-/** Not a heartbeat. */
-function isOfUser({ reply }: PendingRequest): boolean {
-  return reply !== ignoredReply;
-}
-
-function isWriteOfUser(request: PendingRequest): boolean {
-  return isOfUser(request) && isAnsweredByLeader(request.code) && request.code !== operations.sync.code;
+/** Writes wait for the servers' disks. */
+function kindOf(code: number): RequestKind {
+  return isAnsweredByLeader(code) && code !== operations.sync.code ? "write" : "read";
 }
 
 export interface OperationCall<T> {
