@@ -109,6 +109,20 @@ export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
   await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
 }
 
+/**
+ * Reads the outcome of an own write whose response was lost. What is there is there, and no write is needed, which takes long on a slow
+ * disk. What is missing may still come, until a later write of this session has been executed.
+ */
+export async function readOutcome<T>(
+  zk: ZooKeeper,
+  path: string,
+  read: () => Promise<T>,
+  isThere: (found: T) => boolean,
+): Promise<T> {
+  const found = await readAfterSync(zk, path, read);
+  return isThere(found) ? found : await readAfterOwnWrites(zk, path, read);
+}
+
 /** Reads after a lost response: shows every earlier write of this session. */
 export function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(settleWrites(zk, path), read);

@@ -98,7 +98,8 @@ const patienceMsMax = 120_000;
 /**
  * How long a connection may be silent. A session that keeps a lease gives a connection up after T/3, so that another server can renew the
  * lease in time. But a write takes as long as the server's disk, and a server that is only slow would never finish a write that is
- * given up sooner. A session without a lease therefore becomes more patient with each connection that it has given up. Pure.
+ * given up sooner. A session therefore becomes more patient with each connection that it has given up while the servers could be
+ * reached; one that keeps a lease does so only for its own requests, and leaves T/3 of the lease for other servers. Pure.
  */
 export class Patience {
   /** The limits for connections on which writes, or only reads, are on their way; 0 while T/3 is enough. Fast reads say nothing of writes. */
@@ -106,9 +107,10 @@ export class Patience {
   /** The connections in a row that were given up although the servers can be reached. */
   rounds = 0;
 
-  limitMs(timeoutMs: number, { isGuarded }: { readonly isGuarded: boolean }): number {
+  /** `leaseMs`: the part of a lease that its keeper has left when it sends a request; Infinity without a lease. */
+  limitMs(timeoutMs: number, leaseMs: number): number {
     const { dropMs } = timingOf(timeoutMs);
-    return isGuarded ? dropMs : Math.max(dropMs, Math.min(this.#longestMs, patienceMsMax));
+    return Math.max(dropMs, Math.min(this.#longestMs, leaseMs - dropMs));
   }
 
   get #longestMs(): number {

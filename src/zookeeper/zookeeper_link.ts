@@ -117,6 +117,11 @@ export class ZooKeeperLink implements FrameListener {
       : { lastHeartbeatMs: this.#lastSentMs, isHeartbeatPending: oldestUnansweredMs !== null, oldestUnansweredMs };
   }
 
+  /** The send time of the oldest unanswered message, if requests of the session's user are among the unanswered ones. */
+  get oldestRequestMs(): number | null {
+    return this.#waiting.read + this.#waiting.write > 0 ? this.#pending.peek()?.sentMs ?? null : null;
+  }
+
   /** The connection is given up although the servers can be reached: the session waits longer for what it sends again. */
   gaveUp(timeoutMs: number): void {
     const { read, write } = this.#waiting;

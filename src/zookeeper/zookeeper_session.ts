@@ -270,8 +270,11 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     );
   }
 
+  /** A lease is kept by strict rules: for heartbeats there is no more time than T/3. */
   get #patienceMs(): number {
-    return this.#patience.limitMs(this.timeoutMs, { isGuarded: this.#guardCount > 0 });
+    if (this.#guardCount === 0) return this.#patience.limitMs(this.timeoutMs, Infinity);
+    const sentMs = this.#link?.oldestRequestMs ?? Infinity;
+    return this.#patience.limitMs(this.timeoutMs, this.leaseEndMs() - sentMs);
   }
 
   /** Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the lease it costs. */

@@ -98,7 +98,7 @@ export class ContenderModel {
       case "advance":
         return this.#advance(state, who, c, out);
       case "look first":
-        return void read("looks for the outcome", this.#lookFirst(who, c, view));
+        return this.#lookFirst(state, who, c, out);
       case "recover":
         return this.#recover(state, who, c, out);
       case "recover queue": {
@@ -426,29 +426,34 @@ export class ContenderModel {
     });
   }
 
-  /** The node in the queue is made once: if it is there, nothing is on its way. */
-  #lookFirst(who: number, c: Contender, view: Server): Partial<Contender> {
+  /** Looks at what the leader has: a grant that is there is there, and the node in the queue is made once. */
+  #lookFirst(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const isEnough = c.asked === "" || this.#world.has("looks only at its place in the queue");
-    const node = isEnough ? this.#world.own(who, c, view) : "";
-    return node === "" ? { step: "recover" } : { node, step: this.#world.firstRead };
+    const node = isEnough ? this.#world.own(who, c, state.server) : "";
+    const queued: Partial<Contender> = node === "" ? { step: "recover" } : { node, step: this.#world.firstRead };
+    const found = this.#ownGrant(who, c, state.server) ?? queued;
+    const label = `${this.#world.session(who, c)} looks for the outcome`;
+    out.push(this.#world.with(state, "step", label, who, { ...c, ...found, view: null }));
   }
 
   #recover(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const unsynced = this.#world.has("does not settle its writes after a lost reply");
     const view = unsynced ? (c.view ?? state.server) : state.server;
+    const found = this.#ownGrant(who, c, view) ?? { step: "recover queue" as const };
+    const change: Contender = { ...c, ...found, view: unsynced ? c.view : null };
+    out.push(this.#world.with(state, "step", `${this.#world.session(who, c)} looks at the grants`, who, change));
+  }
+
+  /** What follows an own grant; null if there is none. */
+  #ownGrant(who: number, c: Contender, view: Server): Partial<Contender> | null {
     const own = this.#world.granted(who, c, view);
     const names = servers.namesOf(view.grants);
     const anyOwner = this.#world.has("uses its guid again after a restart");
     const owner = view.grants?.find((node) => node.name === own)?.owner;
-    const mine = own !== "" && (anyOwner || owner === this.#world.session(who, c));
-    const others = names.filter((name) => name !== own);
-    const found: Partial<Contender> = !mine
-      ? { step: "recover queue" }
-      : anyOwner
-      ? { step: "holding", asked: own }
-      : { step: this.#firstOlderRead, asked: own, grants: others, keeps: true, disowned: false, token: 0 };
-    const change: Contender = { ...c, ...found, view: unsynced ? c.view : null };
-    out.push(this.#world.with(state, "step", `${this.#world.session(who, c)} looks at the grants`, who, change));
+    if (own === "" || (!anyOwner && owner !== this.#world.session(who, c))) return null;
+    if (anyOwner) return { step: "holding", asked: own };
+    const grants = names.filter((name) => name !== own);
+    return { step: this.#firstOlderRead, asked: own, grants, keeps: true, disowned: false, token: 0 };
   }
 
   #release(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {

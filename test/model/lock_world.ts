@@ -276,7 +276,7 @@ export class LockWorld {
   }
 
   reads(step: Step): boolean {
-    return /^(read|watch|await|look|recover queue)/.test(step) ||
+    return /^(read|watch|await|recover queue)/.test(step) ||
       (step === "recover" && this.has("does not settle its writes after a lost reply"));
   }
 

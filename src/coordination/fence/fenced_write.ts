@@ -22,7 +22,7 @@ import {
   hiddenIfNoAuth,
   isRefusal,
   isTransient,
-  readAfterOwnWrites,
+  readOutcome,
   retryOnConnectionLoss,
 } from "../request_errors.ts";
 import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
@@ -181,7 +181,8 @@ class FencedWrite {
   /** Determines the outcome after a lost response; null if nothing was written. */
   async #resolveOutcome(cause: unknown): Promise<FencedWriteResult | null> {
     const findOutcome = async () => {
-      const mark = await readAfterOwnWrites(this.#zk, this.#mark, () => this.#zk.exists(this.#mark));
+      const reading = () => this.#zk.exists(this.#mark);
+      const mark = await readOutcome(this.#zk, this.#mark, reading, (found) => found !== null);
       return mark === null ? null : await this.#findResult(mark.czxid);
     };
     return await retryOnConnectionLoss(this.#zk, findOutcome, { clock: this.#clock }).catch(() => {

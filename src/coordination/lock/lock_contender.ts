@@ -22,6 +22,7 @@ import {
   nullIfNoNode,
   nullIfRefused,
   readAfterOwnWrites,
+  readOutcome,
   retryOnConnectionLoss,
 } from "../request_errors.ts";
 import { type GrantNames, OlderGrants } from "./older_grants.ts";
@@ -236,17 +237,17 @@ export class Contender {
     }
   }
 
-  /**
-   * Looks for the outcome of a request whose response was lost. What is missing may still come, unless an own write was executed after it.
-   * But the node in the queue is created only once: if it is there, no write is needed, which takes long on a slow disk.
-   */
   async #recover(): Promise<ContenderStep> {
-    if (this.#requestedGrant === null) {
-      const view = await this.#readLock();
-      const isQueued = view?.queue.some((name) => parseContender(name)?.guid === this.#guid) ?? false;
-      if (isQueued) return { do: "decide", view, armed: null };
-    }
-    return await readAfterOwnWrites(this.#zk, this.#options.path.lock, () => this.#read(false));
+    const view = await readOutcome(this.#zk, this.#options.path.lock, () => this.#readLock(), (found) => {
+      return found !== null && this.#showsOutcome(found);
+    });
+    return { do: "decide", view, armed: null };
+  }
+
+  /** Whether no request of this contender can still be on its way. The node in the queue is created only once. */
+  #showsOutcome({ grants, queue }: LockView): boolean {
+    if (grants.some((name) => parseHolder(name)?.guid === this.#guid)) return true;
+    return this.#requestedGrant === null && queue.some((name) => parseContender(name)?.guid === this.#guid);
   }
 
   async #read(watch: boolean): Promise<ContenderStep> {

@@ -14,7 +14,7 @@ import { formatNewNode, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { waitForFreshLease } from "../session_waits.ts";
-import { deleteIfThere, isRefusal, isTransient, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
+import { deleteIfThere, isRefusal, isTransient, readOutcome, retryOnConnectionLoss } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface UncontendedLockOptions {
@@ -108,7 +108,7 @@ async function requestGrant(
     }
     // The outcome is unknown.
     const holder = `${path.holders}/${node}`;
-    const reading = () => readAfterOwnWrites(zk, path.lock, () => zk.exists(holder));
+    const reading = () => readOutcome(zk, path.lock, () => zk.exists(holder), (stat) => stat !== null);
     try {
       const stat = await retryOnConnectionLoss(zk, reading, { clock });
       return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;

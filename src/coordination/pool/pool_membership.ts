@@ -16,7 +16,7 @@ import {
   deleteIfThere,
   isTransient,
   nullIfNoNode,
-  readAfterOwnWrites,
+  readOutcome,
   retryOnConnectionLoss,
 } from "../request_errors.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
@@ -178,7 +178,8 @@ export class PoolMembership {
 
   /** Reads the names after a lost response. */
   #listRunsAfterOwnWrites(): Promise<readonly string[]> {
-    return readAfterOwnWrites(this.#zk, this.#options.path.runs, () => this.#listRuns());
+    const isThere = (names: readonly string[]) => this.#ownNameIn(names) !== null;
+    return readOutcome(this.#zk, this.#options.path.runs, () => this.#listRuns(), isThere);
   }
 
   /** Retries without a time limit, like the wait for the component. */
