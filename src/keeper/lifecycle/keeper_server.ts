@@ -22,6 +22,7 @@ import type { Stat } from "../../wire/jute/zookeeper_records.ts";
 import { ContainerReaper } from "../state/container_reaper.ts";
 import { commitBounds, keeperReportOf, type KeeperStatistics, statisticsOf } from "../protocol/keeper_report.ts";
 import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
+import { CommitStalls } from "../state/commit_stalls.ts";
 import { SessionClock } from "../state/session_clock.ts";
 import { KeeperState } from "../state/keeper_state.ts";
 import { KeeperStore, startKeeperStoreThread } from "../storage/keeper_store.ts";
@@ -114,6 +115,7 @@ export class KeeperServer implements ConnectionHost {
   readonly #options: KeeperServerOptions;
   readonly #store: KeeperStore;
   readonly #sessionClock: SessionClock;
+  readonly #stalls: CommitStalls;
   readonly #checkMs: number;
   readonly #listeners: Listeners;
   readonly #guard: DataGuard;
@@ -124,7 +126,6 @@ export class KeeperServer implements ConnectionHost {
   writable = true;
   /** True while the state is read again after a failed commit: no connection is accepted. */
   #reloading = false;
-  #commitStartMs = 0;
   #idleSinceMs: number;
   readonly #commits = { commitSeconds: new Histogram(commitBounds), commitsFailed: 0 };
   #cancelTick = () => {};
@@ -141,6 +142,11 @@ export class KeeperServer implements ConnectionHost {
     this.superDigest = options.superDigest;
     this.#checkMs = Math.max(10, options.tickTimeMs / checksPerTick);
     this.#sessionClock = new SessionClock(options.clock, this.#checkMs);
+    // A session may be asked about that has had its timeout, and the time of a stall.
+    this.#stalls = new CommitStalls({
+      durationMsMin: options.tickTimeMs,
+      keptMs: 2 * options.sessionTimeoutMaxMs,
+    });
     this.#idleSinceMs = options.clock.now();
     this.#listeners = new Listeners({
       listen: options.system.listen,
@@ -308,9 +314,10 @@ export class KeeperServer implements ConnectionHost {
 
   async #commit(): Promise<void> {
     const changes = this.state.takeChanges();
-    this.#commitStartMs = this.#options.clock.now();
-    await this.#store.commit(encodeChanges(changes));
-    this.#commits.commitSeconds.observe((this.#options.clock.now() - this.#commitStartMs) / 1000);
+    const startMs = this.#options.clock.now();
+    this.#stalls.begin(this.now());
+    await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));
+    this.#commits.commitSeconds.observe((this.#options.clock.now() - startMs) / 1000);
     this.durableZxid = changes.zxid;
   }
 
@@ -360,11 +367,9 @@ export class KeeperServer implements ConnectionHost {
 
   #tick(): void {
     if (!this.ownsData) return;
-    const { clock, tickTimeMs, idleExitMs } = this.#options;
-    const diskStalled = !this.writable ||
-      this.commitQueue.committing && clock.now() - this.#commitStartMs > tickTimeMs;
-    this.#sessionClock.tick(diskStalled);
-    if (!diskStalled) this.#expire();
+    const { clock, idleExitMs } = this.#options;
+    this.#sessionClock.tick(!this.writable);
+    if (this.writable) this.#expire();
     this.commitQueue.commitRest();
     const nowMs = clock.now();
     this.connections.closeSilent();
@@ -378,9 +383,17 @@ export class KeeperServer implements ConnectionHost {
   }
 
   #expire(): void {
-    for (const session of this.state.sessions.expiredSessions(this.now())) {
-      this.state.closeSession(session);
+    const nowMs = this.now();
+    for (const session of this.state.sessions.expiredSessions(nowMs)) {
       const connection = this.connections.connectionOf(session.id);
+      // Its requests are not read until the disk has stored the earlier ones.
+      if (connection?.waitsForDisk === true) {
+        this.state.sessions.touch(session, nowMs);
+        continue;
+      }
+      const { deadlineMs, timeoutMs } = session;
+      if (nowMs < deadlineMs + this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;
+      this.state.closeSession(session);
       if (connection !== undefined) this.#drop(connection);
     }
     this.commitQueue.flush();

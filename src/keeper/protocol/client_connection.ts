@@ -327,9 +327,13 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
 
   /** Whether the client has too many requests or bytes outstanding for another request to be handled. */
   get #isFull(): boolean {
-    const { outstandingRequestsMax, outstandingBytesMax, unsentBytesMax } = this.#host.limits;
-    return this.outstandingCount > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax ||
-      this.#pendingBytes + this.#connection.bufferedBytes > unsentBytesMax;
+    return this.waitsForDisk || this.#pendingBytes + this.#connection.bufferedBytes > this.#host.limits.unsentBytesMax;
+  }
+
+  /** Whether so many requests wait for the disk that no other one of this client is read. */
+  get waitsForDisk(): boolean {
+    const { outstandingRequestsMax, outstandingBytesMax } = this.#host.limits;
+    return this.outstandingCount > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax;
   }
 
   #writeFrame(writer: ByteWriter, write: () => void): void {

@@ -1,6 +1,6 @@
 /**
  * The time that counts for sessions: monotonic, without the time in which the keeper itself was stalled. While it was stopped,
- * suspended, busy or waiting for its disk, no client could renew its session, so no session may expire for that.
+ * suspended, busy or without a disk that stores, no client could renew its session, so no session may expire for that.
  */
 import type { Clock } from "../../support/clock.ts";
 
@@ -26,7 +26,7 @@ export class SessionClock {
     return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;
   }
 
-  /** Compares the time since the last tick with the interval. `diskStalled`: no request could be executed meanwhile. */
+  /** Compares the time since the last tick with the interval. `diskStalled`: no change could be made meanwhile. */
   tick(diskStalled: boolean): void {
     this.#clock.noticeSuspend();
     const nowMs = this.#clock.now();
