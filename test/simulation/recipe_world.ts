@@ -25,6 +25,26 @@ export interface RecipeWorldOptions {
   readonly quietMs: number;
   /** The keeper has its real database. */
   readonly isSqlite?: boolean;
+  /** Each commit of the whole run takes half of this time to all of it, in milliseconds; left out for an ordinary disk. */
+  readonly slowCommitMs?: number;
+}
+
+/** A part of the runs has a disk whose commits take longer than a part of the session timeout, to its end. */
+export function drawSlowCommits(
+  chance: Chance,
+  sessionTimeoutMs: number,
+  parts: readonly number[] = [0.4, 0.7, 1.2, 2],
+): Pick<RecipeWorldOptions, "slowCommitMs"> {
+  const own = chance.fork("slow commits");
+  return own.is(0.1) ? { slowCommitMs: own.oneOf(parts) * sessionTimeoutMs } : {};
+}
+
+/** A client is served within the time of so many commits, for each client before it. */
+const commitsToServe = 12;
+
+/** What slow commits add to the longest time until each client has been served. */
+export function slowCommitsMs({ slowCommitMs = 0, clients }: RecipeWorldOptions): number {
+  return commitsToServe * clients * slowCommitMs;
 }
 
 /** Marks that every world must reach. */
@@ -129,6 +149,7 @@ export class RecipeWorld implements ClientWorld {
     this.network = new SimNetwork(this.world);
     this.#disk = new SimDisk(this.world, "keeper", options);
     this.#disk.flushMs = options.flushMs;
+    this.#disk.faults.slow += options.slowCommitMs ?? 0;
     this.tree = new StoredTree(this.world, this.#disk);
     this.sessions = new SessionOracle(this.world, this.tree, { ...options, faults: plan.faults });
     this.#clocks = this.world.chance.fork("clocks");
@@ -177,7 +198,7 @@ export class RecipeWorld implements ClientWorld {
       if (waiting.length > 0) world.fail("never served", `${waiting.join(", ")}; done: ${[...this.done].join(", ")}`);
       atServed?.();
     });
-    const endMs = servedMs + 2 * sessionTimeoutMs;
+    const endMs = servedMs + 2 * sessionTimeoutMs + 4 * (options.slowCommitMs ?? 0);
     world.after(endMs, () => this.tree.checkNothingLeft());
     try {
       await world.run(untilMs ?? endMs + 1);

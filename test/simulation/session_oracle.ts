@@ -11,6 +11,7 @@ export interface SessionOracleOptions {
   readonly sessionTimeoutMs: number;
   readonly tickTimeMs: number;
   readonly flushMs: number;
+  readonly slowCommitMs?: number;
   readonly faults: readonly Fault[];
 }
 
@@ -43,12 +44,12 @@ export class SessionOracle implements TreeObserver {
       if (this.#tree.hasSession(id)) continue;
       this.#orphans.delete(id);
       this.#world.count("mark session of a dead client ended");
-      const { sessionTimeoutMs, tickTimeMs, flushMs } = this.#options;
-      // The keeper's clock for sessions stands still while a commit takes longer than a tick.
-      if (flushMs >= tickTimeMs) continue;
+      const { sessionTimeoutMs, tickTimeMs, slowCommitMs = 0 } = this.#options;
       const fromMs = Math.max(diedAtMs, this.#calmSinceMs());
       const tookMs = this.#world.nowMs - fromMs;
-      if (tookMs <= lateAfter.timeouts * sessionTimeoutMs + lateAfter.moreMs + 2 * tickTimeMs) continue;
+      // A session gets the time of the longest commit; its end waits for the commit that runs, and for its own.
+      const commitsMs = 3.3 * slowCommitMs;
+      if (tookMs <= lateAfter.timeouts * sessionTimeoutMs + lateAfter.moreMs + 2 * tickTimeMs + commitsMs) continue;
       this.#world.fail(
         "session ended late",
         `that of ${who}, which died at ${diedAtMs}, after ${tookMs} ms without faults`,

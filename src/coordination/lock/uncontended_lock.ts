@@ -59,11 +59,19 @@ export async function acquireUncontended(
   const node = holderName({ mode: "exclusive", slot: null, guid });
   const granted = await requestGrant(zk, node, options);
   if (granted === null) return null;
+  const holderPath = `${path.holders}/${node}`;
+  try {
+    await waitForFreshLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
+  } catch (thrown) {
+    void deleteLater(zk, holderPath, clock);
+    throw thrown;
+  }
+  // Not before: the response may have come so late that nothing was left of the lease.
   const lease = new ZooKeeperLease(zk, {
     name,
     kind,
     path: path.lock,
-    holderPath: `${path.holders}/${node}`,
+    holderPath,
     holderId: guid,
     mode: "exclusive",
     slot: null,
@@ -73,12 +81,6 @@ export async function acquireUncontended(
     clock,
     watchDelayMs,
   });
-  try {
-    await waitForFreshLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
-  } catch (thrown) {
-    await lease.release().catch(() => {}); // the session is about to end, and its nodes with it
-    throw thrown;
-  }
   return { lease, isDirect: granted.isDirect };
 }
 

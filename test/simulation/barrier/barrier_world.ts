@@ -5,9 +5,11 @@ import {
   atCommits,
   drawPlan,
   drawRecipeOptions,
+  drawSlowCommits,
   recipeMarks,
   RecipeWorld,
   type RecipeWorldOptions,
+  slowCommitsMs,
 } from "../recipe_world.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import { Chance } from "../world/chance.ts";
@@ -37,12 +39,14 @@ function drawOptions(chance: Chance): BarrierWorldOptions {
     isEager: chance.is(0.7),
     hasOperator: chance.is(0.3),
     hasShortWaits: chance.is(0.3),
+    ...drawSlowCommits(chance, common.sessionTimeoutMs, [0.4]),
   };
 }
 
 /** The longest time until each participant has been started, when there are no faults. */
-function servedWithinMs({ sessionTimeoutMs, clients, jobMsMax }: BarrierWorldOptions): number {
-  return 4 * sessionTimeoutMs + 2 * jobMsMax + clients * 4000 + 20_000;
+function servedWithinMs(options: BarrierWorldOptions): number {
+  const { sessionTimeoutMs, clients, jobMsMax } = options;
+  return 4 * sessionTimeoutMs + 2 * jobMsMax + clients * 4000 + 20_000 + slowCommitsMs(options);
 }
 
 /** A fault with this target waits for the next response to a round, and concerns the process that has responded. */

@@ -1,6 +1,13 @@
 /** Contenders of locks at one keeper, all of them real, under faults; and a quiet end in which each contender must be served. */
 import type { LockMode } from "../../../src/process/lease.ts";
-import { drawPlan, recipeMarks, RecipeWorld, type RecipeWorldOptions } from "../recipe_world.ts";
+import {
+  drawPlan,
+  drawSlowCommits,
+  recipeMarks,
+  RecipeWorld,
+  type RecipeWorldOptions,
+  slowCommitsMs,
+} from "../recipe_world.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import type { Chance } from "../world/chance.ts";
 import { contenderProgram } from "./contender_program.ts";
@@ -51,12 +58,14 @@ function drawOptions(chance: Chance, isElection: boolean): LockWorldOptions {
     quietMs: Math.max(60_000, 5 * sessionTimeoutMs),
     isSqlite: chance.is(0.1),
     hasOperator: chance.fork("operator").is(0.25),
+    ...drawSlowCommits(chance, sessionTimeoutMs),
   };
 }
 
 /** The longest time until each contender has been served, when there are no faults. */
-function servedWithinMs({ sessionTimeoutMs, clients, jobMsMax }: LockWorldOptions): number {
-  return 4 * sessionTimeoutMs + 2 * jobMsMax + clients * 4000 + 20_000;
+function servedWithinMs(options: LockWorldOptions): number {
+  const { sessionTimeoutMs, clients, jobMsMax } = options;
+  return 4 * sessionTimeoutMs + 2 * jobMsMax + clients * 4000 + 20_000 + slowCommitsMs(options);
 }
 
 async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<RunOutcome> {
