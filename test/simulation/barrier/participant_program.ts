@@ -14,6 +14,7 @@ import type { SimProcess, SimProgram } from "../world/sim_process.ts";
 import type { BarrierOracle, MembershipInUse } from "./barrier_oracle.ts";
 
 export interface ParticipantSettings {
+  readonly slowCommitMs?: number;
   readonly parties: number;
   readonly onLost: OnMemberLost;
   /** Some participants have other options. */
@@ -61,7 +62,7 @@ class SimParticipant extends RecipeClient {
 
   protected async round(zk: ZooKeeper): Promise<void> {
     if (this.#shared.settings.hasGate && this.chance.is(0.3)) return await this.#useGate(zk);
-    const { oracle } = this.#shared;
+    const { oracle, settings } = this.#shared;
     const { world } = this.process;
     const wasQuiet = this.#shared.isQuiet();
     const membership = await this.#enter(zk);
@@ -81,6 +82,8 @@ class SimParticipant extends RecipeClient {
     } catch (error) {
       if (!isExpected(error) && !isCode(error, "LOCK_LOST")) throw error;
       world.count("mark leave without knowing of the others");
+      // A slow disk may confirm no release within T/2.
+      if (wasQuiet && settings.slowCommitMs !== undefined) this.#shared.served.add(this.process.name);
       return;
     }
     oracle.left(used);

@@ -186,6 +186,42 @@ export const lockMutants: readonly Mutant[] = [
     seeds: 1,
   },
   {
+    name: "a session gives up each connection after a third of its timeout, however slow its server is",
+    world: "lock",
+    changes: [{
+      file: "src/zookeeper/session_timing.ts",
+      from: "    return Math.max(dropMs, Math.min(this.#longestMs, leaseMs - dropMs));",
+      to: "    return Math.min(dropMs, leaseMs);",
+    }],
+    kinds: ["never served"],
+    from: 129,
+    seeds: 2,
+  },
+  {
+    name: "a patient session sends no heartbeat while a request has no response",
+    world: "lock",
+    changes: [{
+      file: "src/zookeeper/session_timing.ts",
+      from: "  const isPingDue = nowMs >= (isHeartbeatPending ? laterPingAtMs : pingAtMs);",
+      to: "  const isPingDue = !isHeartbeatPending && nowMs >= pingAtMs;",
+    }],
+    kinds: ["never served"],
+    from: 129,
+    seeds: 2,
+  },
+  {
+    name: "the keeper gives a session the time of all slow commits",
+    world: "lock",
+    changes: [{
+      file: keeperServer,
+      from: "      if (nowMs < deadlineMs + this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;",
+      to: "      if (nowMs < deadlineMs + 5 * this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;",
+    }],
+    kinds: ["session ended late"],
+    from: 107,
+    seeds: 60,
+  },
+  {
     name: "a holder does not notice that its machine was suspended",
     world: "lock",
     changes: [{

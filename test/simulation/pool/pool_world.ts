@@ -5,9 +5,11 @@ import {
   atCommits,
   drawPlan,
   drawRecipeOptions,
+  drawSlowCommits,
   recipeMarks,
   RecipeWorld,
   type RecipeWorldOptions,
+  slowCommitsMs,
 } from "../recipe_world.ts";
 import type { RunOptions, RunOutcome, RunPlan, Simulation } from "../simulation.ts";
 import type { Chance } from "../world/chance.ts";
@@ -28,9 +30,10 @@ interface PoolWorldOptions extends RecipeWorldOptions {
 function drawOptions(chance: Chance): PoolWorldOptions {
   const common = drawRecipeOptions(chance);
   const kind = chance.oneOf(["query", "query", "remembered", "remembered", "both", "plain"]);
+  const itemCount = chance.oneOf([2, 5, 12]);
   return {
     ...common,
-    itemCount: chance.oneOf([2, 5, 12]),
+    itemCount,
     isQuery: kind === "query" || kind === "both",
     isRemembered: kind === "remembered" || kind === "both",
     total: chance.oneOf([0, 0, 1, 2, 3]),
@@ -38,13 +41,18 @@ function drawOptions(chance: Chance): PoolWorldOptions {
     jobMsMax: chance.oneOf([5, 300, 1500, common.sessionTimeoutMs]),
     queryMsMax: chance.oneOf([0, 100, 3000]),
     isEager: chance.is(0.7),
+    // A run keeps leases while it writes: a session that is much shorter leaves it no time.
+    ...(common.sessionTimeoutMs >= 10_000 && itemCount < 12
+      ? drawSlowCommits(chance, common.sessionTimeoutMs, [0.4])
+      : {}),
   };
 }
 
 /** The longest time until each host has run the pool, when there are no faults. */
-function servedWithinMs({ sessionTimeoutMs, clients, jobMsMax, itemCount, queryMsMax }: PoolWorldOptions): number {
+function servedWithinMs(options: PoolWorldOptions): number {
+  const { sessionTimeoutMs, clients, jobMsMax, itemCount, queryMsMax } = options;
   return 4 * sessionTimeoutMs + clients * (4000 + queryMsMax + itemCount * (400 + jobMsMax / 4)) + 2 * jobMsMax +
-    20_000;
+    20_000 + (1 + itemCount) * slowCommitsMs(options);
 }
 
 async function run(plan: RunPlan, { log, untilMs }: RunOptions = {}): Promise<RunOutcome> {
