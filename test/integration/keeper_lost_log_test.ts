@@ -1,6 +1,6 @@
 /** A write-ahead log that is cut off or removed after kill -9 is found out: exit 74, never a keeper without what it had acknowledged. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { cpSync, existsSync, mkdtempSync, rmSync, statSync, truncateSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -53,10 +53,14 @@ async function there(...paths: string[]): Promise<number[]> {
   return found;
 }
 
+/** The end of what was written; behind it the log is reserved, as soon as the keeper is idle. */
+const writtenBytes = () => readFileSync(log()).findLastIndex((byte) => byte !== 0) + 1;
+
 const losses: [string, () => void][] = [
   ["truncated to 0 bytes", () => truncateSync(log(), 0)],
   ["truncated to 32 bytes", () => truncateSync(log(), 32)],
-  ["truncated by a half", () => truncateSync(log(), statSync(log()).size >> 1)],
+  ["truncated by a half", () => truncateSync(log(), writtenBytes() >> 1)],
+  ["truncated by a byte", () => truncateSync(log(), writtenBytes() - 1)],
   ["removed", () => rmSync(log())],
   ["removed with its index", () => ["-wal", "-shm"].forEach((end) => rmSync(data(`keeper.sqlite${end}`)))],
   ["truncated, its index removed", () => {
@@ -93,6 +97,17 @@ for (const isFirst of [true, false]) {
     },
   );
 }
+
+test("a log that has lost only what was reserved behind its content has lost nothing", async () => {
+  const keeper = await start();
+  await create("/a", "/b");
+  await eventually(() => statSync(log()).size > 4 * writtenBytes(), { what: "the log to be reserved" });
+  await keeper.kill();
+  truncateSync(log(), statSync(log()).size >> 1);
+  verifyData(join(root, "data"));
+  expect((await start()).alive).toBe(true);
+  expect(await there("/a", "/b")).toEqual([0, 0]);
+});
 
 test("what was copied into the database by another program, before it removed the log, is not missed", async () => {
   const keeper = await start();
