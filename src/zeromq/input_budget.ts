@@ -2,7 +2,7 @@
  * Memory for incomplete messages of all accepted connections of a socket. Decides which connections are read while
  * memory is short, and which are closed after a while; does neither itself. Pure. Below a first mark every connection
  * is read. Above it, only connections that hold less than an equal share; above a second mark, only those that hold
- * next to nothing. In addition, the connection whose message began first is always read to the end of that message:
+ * next to nothing; each of these may add what was on its way. In addition, the connection whose message began first is always read to the end of that message:
  * room for one message is reserved for it, so that connections do not all wait for each other.
  */
 
@@ -77,7 +77,8 @@ export class InputBudget<Owner> {
     else if (wasShort && this.#total < this.#sharedBytes * 0.75) this.#shortSinceMs = null;
     if (!wasShort && !this.isShort) return noChanges;
     const freed = before?.isStopped === true && !this.#holdings.has(owner) ? [owner] : [];
-    const concerned = added > 0 && wasShort ? [owner] : [...this.#holdings.keys()];
+    const passesMark = this.#total >= this.#stopBytes && this.#total - added < this.#stopBytes;
+    const concerned = added > 0 && wasShort && !passesMark ? [owner] : [...this.#holdings.keys()];
     return this.#decide(concerned, freed, nowMs);
   }
 
