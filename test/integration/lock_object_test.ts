@@ -5,6 +5,7 @@ import { newGuid } from "../../src/support/guid.ts";
 import { backends, describeBackend } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";
+import { FakeClock } from "../support/fake_clock.ts";
 import { firstWaiterGranted } from "../support/first_waiter_granted.ts";
 import { failureCode } from "../support/failure_code.ts";
 import { observedBackend } from "../support/observed_backend.ts";
@@ -76,10 +77,17 @@ for (const kind of backends) {
     });
 
     test("not within the time, and not held, have their own names", async () => {
+      const clock = new FakeClock();
       await using holder = new Lock(place(), "busy", { root });
-      await using other = new Lock(place(), "busy", { root, wait: 100 });
+      await using other = new Lock(place(), "busy", { root });
+      await using late = new Lock(place(), "busy", { root, wait: 100, clock });
       await holder.acquire();
-      expect(await failureCode(other.acquire())).toBe("LOCK_TIMEOUT");
+      // The time is over after a server has said that the lock is taken. Before that, it would be a lost connection.
+      const isTaken = Promise.withResolvers<void>();
+      const failure = failureCode(late.acquire({ onWaiting: () => isTaken.resolve() }));
+      await isTaken.promise;
+      await clock.advance(100);
+      expect(await failure).toBe("LOCK_TIMEOUT");
       expect(await failureCode(other.acquire({ wait: "none" }))).toBe("LOCK_BUSY");
       expect(await failureCode(other.release())).toBe("NOT_HELD");
       await holder.release();

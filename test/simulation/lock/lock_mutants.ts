@@ -248,9 +248,8 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       file: keeperServer,
-      from: "    await this.#store.commit(encodeChanges(changes));\n    this.#commits",
-      to:
-        "    void this.#store.commit(encodeChanges(changes)).catch(() => {});\n    await Promise.resolve();\n    this.#commits",
+      from: "    await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));",
+      to: "    void this.#store.commit(encodeChanges(changes)).catch(() => {});\n    await Promise.resolve();",
     }],
     kinds: ["two holders", "node of a dead session"],
     seeds: 20,
