@@ -56,8 +56,8 @@ export interface ConnectOptions
    */
   readonly gatherEventsMs?: number;
   /**
-   * Told that a server does not answer requests in time although it accepts connections: after three connections in a row, and after
-   * each further one. The time that a connection gets grows, so that the sentences become rare.
+   * Told that a server accepts connections and answers no request in time: after three connections in a row, and each time that their
+   * number has doubled.
    */
   readonly onSlow?: (sentence: string) => void;
   /** Called when no process listens at a `unix:` address; resolves when one does. */

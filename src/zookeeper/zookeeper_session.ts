@@ -37,8 +37,8 @@ const inFlightMax = 1000;
 /** The limit of requests that wait to be sent. */
 const queuedMax = 100_000;
 
-/** After so many connections in a row without a response the user is told. */
-const slowRoundsMin = 3;
+/** The user is told of this number of connections in a row without a response, and each time that it has doubled. */
+const slowRounds = 3;
 
 export interface ZooKeeperClientSessionOptions {
   readonly clock: Clock;
@@ -74,10 +74,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
   #shortestTimeoutMs: number | null = null;
   #isProbingTimeout = false;
-  /** A server with a slow disk does not respond in time; another attempt soon would only add to its work. */
+  /** Another probe soon would only add to the work of a slow server. */
   #nextProbeMs = -Infinity;
   readonly #patience = new Patience();
-  /** The connection that was closed because it was silent, until there is another one. */
+  /** A connection that was closed because it was silent, until there is another one. */
   #silentLink: ZooKeeperLink | null = null;
   #hasYielded = false;
   #lastZxid = 0n;
@@ -113,7 +113,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   guard(): () => void {
     this.#guardCount++;
-    // The next check may be due at once: a session with a lease is less patient.
+    // A session with a lease is less patient: the next check may be due.
     if (this.#patience.rounds > 0) this.#wakeBy(this.#clock.now());
     let guarded = true;
     return () => {
@@ -261,20 +261,19 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (silent === null) return;
     const silentMs = this.#patienceMs;
     silent.gaveUp(this.timeoutMs);
-    const { rounds } = this.#patience;
-    if (rounds < slowRoundsMin) return;
+    const doublings = Math.log2(this.#patience.rounds / slowRounds);
+    if (!Number.isInteger(doublings) || doublings < 0) return;
     const server = formatAddress(this.#established.endpoint.address);
     this.#options.onSlow?.(
       `${server} accepts connections, but has not answered a request within ${formatDuration(silentMs)}, ` +
-        `${rounds} times in a row: its disk may be slow`,
+        `${this.#patience.rounds} times in a row: its disk may be slow; still trying, and a longer session timeout gives it more time`,
     );
   }
 
-  /** A lease is kept by strict rules: for heartbeats there is no more time than T/3. */
   get #patienceMs(): number {
-    if (this.#guardCount === 0) return this.#patience.limitMs(this.timeoutMs, Infinity);
-    const sentMs = this.#link?.oldestRequestMs ?? Infinity;
-    return this.#patience.limitMs(this.timeoutMs, this.leaseEndMs() - sentMs);
+    const { timeoutMs } = this;
+    const leaseMs = this.#guardCount === 0 ? Infinity : this.leaseEndMs() - (this.#link?.oldestRequestMs ?? Infinity);
+    return this.#patience.limitMs(timeoutMs, leaseMs);
   }
 
   /** Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the lease it costs. */

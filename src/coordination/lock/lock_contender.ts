@@ -238,16 +238,12 @@ export class Contender {
   }
 
   async #recover(): Promise<ContenderStep> {
-    const view = await readOutcome(this.#zk, this.#options.path.lock, () => this.#readLock(), (found) => {
-      return found !== null && this.#showsOutcome(found);
-    });
+    // The node in the queue is created once; it is all that can be on its way while no grant was requested.
+    const isThere = (view: LockView | null) =>
+      view?.grants.some((name) => parseHolder(name)?.guid === this.#guid) === true ||
+      this.#requestedGrant === null && view?.queue.some((name) => parseContender(name)?.guid === this.#guid) === true;
+    const view = await readOutcome(this.#zk, this.#options.path.lock, () => this.#readLock(), isThere);
     return { do: "decide", view, armed: null };
-  }
-
-  /** Whether no request of this contender can still be on its way. The node in the queue is created only once. */
-  #showsOutcome({ grants, queue }: LockView): boolean {
-    if (grants.some((name) => parseHolder(name)?.guid === this.#guid)) return true;
-    return this.#requestedGrant === null && queue.some((name) => parseContender(name)?.guid === this.#guid);
   }
 
   async #read(watch: boolean): Promise<ContenderStep> {

@@ -20,7 +20,6 @@ import {
   nullIfNoNode,
   nullIfRefused,
   readAfterOwnWrites,
-  readOutcome,
   retryOnConnectionLoss,
 } from "../request_errors.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
@@ -287,9 +286,8 @@ export class TickClaim implements GrantClaim {
     const { clock } = this.#options;
     try {
       return await retryOnConnectionLoss(this.#zk, async () => {
-        const hasEnded = () => this.#read?.state?.open?.guid !== lease.holderId;
-        await readOutcome(this.#zk, this.#path, () => this.read(), hasEnded);
-        return hasEnded();
+        await readAfterOwnWrites(this.#zk, this.#path, () => this.read());
+        return this.#read?.state?.open?.guid !== lease.holderId;
       }, { clock, isWanted: () => lease.isHeld() });
     } catch {
       return false;

@@ -386,7 +386,7 @@ export class KeeperServer implements ConnectionHost {
     const nowMs = this.now();
     for (const session of this.state.sessions.expiredSessions(nowMs)) {
       const connection = this.connections.connectionOf(session.id);
-      // Its requests are not read until the disk has stored the earlier ones.
+      // The client's requests are not read until the disk has stored the earlier ones.
       if (connection?.waitsForDisk === true) {
         this.state.sessions.touch(session, nowMs);
         continue;

@@ -330,7 +330,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     return this.waitsForDisk || this.#pendingBytes + this.#connection.bufferedBytes > this.#host.limits.unsentBytesMax;
   }
 
-  /** Whether so many requests wait for the disk that no other one of this client is read. */
+  /** Whether no request of this client is read until the disk has stored earlier ones. */
   get waitsForDisk(): boolean {
     const { outstandingRequestsMax, outstandingBytesMax } = this.#host.limits;
     return this.outstandingCount > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax;
