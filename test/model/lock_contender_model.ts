@@ -1,6 +1,6 @@
 /** What a contender of the lock's model does: one step of src/coordination/lock/lock_contender.ts at a time, rightly or with a mistake. */
 import { contenderPrefix, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
-import { requestAfterChange } from "../../src/coordination/lock/queue_position.ts";
+import { isSettled, requestAfterChange } from "../../src/coordination/lock/queue_position.ts";
 import type { Transition } from "./explore.ts";
 import { withGrantOf, withTelling } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";
@@ -426,14 +426,22 @@ export class ContenderModel {
     });
   }
 
-  /** Looks at what the leader has: a grant that is there is there, and the node in the queue is made once. */
+  /** Looks at what the leader has: enough for a request that checks the version, or for a grant that is alone, and for no wait. */
   #lookFirst(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
-    const isEnough = c.asked === "" || this.#world.has("looks only at its place in the queue");
-    const node = isEnough ? this.#world.own(who, c, state.server) : "";
-    const queued: Partial<Contender> = node === "" ? { step: "recover" } : { node, step: this.#world.firstRead };
-    const found = this.#ownGrant(who, c, state.server) ?? queued;
+    const isBlind = this.#world.has("acts on what it sees after a lost reply");
+    const server = isBlind ? c.view ?? state.server : state.server;
+    const position = this.#world.position(who, c, {
+      grants: servers.namesOf(server.grants),
+      queue: servers.namesOf(server.queue),
+    });
+    const { mode } = this.#world.contender(who);
+    const seen = { mode, grants: servers.namesOf(server.grants), hasAsked: c.asked !== "" };
+    const isEnough = isSettled(position, seen) || isBlind;
+    const asks = { node: this.#world.own(who, c, server), step: this.#world.firstRead };
+    const acts: Partial<Contender> = { ...(this.#ownGrant(who, c, server) ?? asks), view: isBlind ? c.view : null };
+    const found: Partial<Contender> = isEnough ? acts : { step: "recover" };
     const label = `${this.#world.session(who, c)} looks for the outcome`;
-    out.push(this.#world.with(state, "step", label, who, { ...c, ...found, view: null }));
+    out.push(this.#world.with(state, "step", label, who, { ...c, ...found }));
   }
 
   #recover(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {

@@ -114,7 +114,7 @@ describe("the checker finds a protocol that", () => {
     [["leaves its queue node out of the grant"], /Incompatible grants|holds beside/],
     [["does not settle its writes after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
     [["does not look after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
-    [["looks only at its place in the queue"], /come to an end/, {
+    [["acts on what it sees after a lost reply"], /come to an end/, {
       faults: ["lost reply"],
       faultsMax: 1,
       staleReads: true,

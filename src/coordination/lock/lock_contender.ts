@@ -26,7 +26,15 @@ import {
   retryOnConnectionLoss,
 } from "../request_errors.ts";
 import { type GrantNames, OlderGrants } from "./older_grants.ts";
-import { freeSlot, isCompatible, type OutrankedGrants, queuePosition, requestAfterChange } from "./queue_position.ts";
+import {
+  freeSlot,
+  isCompatible,
+  isSettled,
+  type OutrankedGrants,
+  type QueuePosition,
+  queuePosition,
+  requestAfterChange,
+} from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
 export type LimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
@@ -208,7 +216,8 @@ export class Contender {
     const lock: MultiRequest = this.#state.permanent
       ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
       : containerRequest(path.lock, acl, state);
-    this.#nodeData = formatNewNode(info, this.#zk.session);
+    const containers = [lock, containerRequest(path.queue, acl)] as const;
+    const data = this.#nodeData = formatNewNode(info, this.#zk.session);
     this.#zk.usesContainer?.(path.holders);
     this.#options.claim?.queue();
     for (let tries = 0;; tries++) {
@@ -216,13 +225,7 @@ export class Contender {
       // All requests go in one packet and are executed in order: the queue that is read contains the own node.
       const parents = this.#missing === "parents" ? createParents(this.#zk, path.lock, acl) : Promise.resolve();
       parents.catch(() => {}); // awaited below, if the node was not created
-      const creating = createMember(this.#zk, {
-        missing: this.#missing,
-        containers: [lock, containerRequest(path.queue, acl)],
-        prefix,
-        acl,
-        data: this.#nodeData,
-      });
+      const creating = createMember(this.#zk, { missing: this.#missing, containers, prefix, acl, data });
       const reading = this.#readLock();
       reading.catch(() => {}); // awaited below, unless the creation has failed
       const created = await creating;
@@ -238,11 +241,11 @@ export class Contender {
   }
 
   async #recover(): Promise<ContenderStep> {
-    // The node in the queue is created once; it is all that can be on its way while no grant was requested.
-    const isThere = (view: LockView | null) =>
-      view?.grants.some((name) => parseHolder(name)?.guid === this.#guid) === true ||
-      this.#requestedGrant === null && view?.queue.some((name) => parseContender(name)?.guid === this.#guid) === true;
-    const view = await readOutcome(this.#zk, this.#options.path.lock, () => this.#readLock(), isThere);
+    const { mode, path, claim } = this.#options;
+    const hasAsked = this.#requestedGrant !== null || claim !== undefined;
+    const isEnough = (view: LockView | null) =>
+      view !== null && isSettled(this.#positionIn(view), { mode, grants: view.grants, hasAsked });
+    const view = await readOutcome(this.#zk, path.lock, () => this.#readLock(), isEnough);
     return { do: "decide", view, armed: null };
   }
 
@@ -268,20 +271,13 @@ export class Contender {
     const { grants, queue } = view;
     const limit = this.#limitIn(view);
     const { mode, waits, claim } = this.#options;
-    const position = queuePosition({
-      grants,
-      queue,
-      guid: this.#guid,
-      mode,
-      limit,
-      mayAdvance: this.#state.mayAdvance && waits && claim === undefined,
-      ...(oldest === undefined ? {} : { oldest }),
-    });
+    const position = this.#positionIn(view, oldest);
     this.#node ??= queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
     this.#isBusy = position.kind !== "gone" && position.kind !== "granted" && position.kind !== "eligible";
     switch (position.kind) {
       case "gone":
-        await this.#deleteLostNode();
+        // An ensemble whose servers differ may still have a node that this server has not: it would stay in front of all others.
+        if (this.#node !== null) await deleteIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
         return { do: "contend" };
       case "granted": {
         const { grant } = position;
@@ -310,9 +306,16 @@ export class Contender {
       : await this.#awaitChange(view, limit, armed);
   }
 
-  /** An ensemble whose servers differ may still have a node that this server has not: it would stay in front of all others. */
-  async #deleteLostNode(): Promise<void> {
-    if (this.#node !== null) await deleteIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
+  #positionIn(view: LockView, oldest?: string): QueuePosition {
+    const { mode, waits, claim } = this.#options;
+    return queuePosition({
+      ...view,
+      guid: this.#guid,
+      mode,
+      limit: this.#limitIn(view),
+      mayAdvance: this.#state.mayAdvance && waits && claim === undefined,
+      ...(oldest === undefined ? {} : { oldest }),
+    });
   }
 
   /**

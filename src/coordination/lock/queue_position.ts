@@ -86,6 +86,23 @@ export function queuePosition(view: QueueView): QueuePosition {
   return { kind: isNext ? "next" : "blocked", passed };
 }
 
+/**
+ * Whether a contender may act on what it reads after a lost response, without a write of its own that settles the outcome. It may ask
+ * for a grant, which checks the version, if it has not asked before; and it holds with a grant that is alone. A wait needs a server
+ * that is not behind.
+ */
+export function isSettled(
+  position: QueuePosition,
+  { mode, grants, hasAsked }: {
+    readonly mode: LockMode;
+    readonly grants: readonly string[];
+    readonly hasAsked: boolean;
+  },
+): boolean {
+  if (position.kind === "granted") return mode !== "exclusive" || grants.length === 1;
+  return position.kind === "eligible" && !hasAsked;
+}
+
 /** True if one more process may hold in `mode` beside `grants`. An unknown name is compatible with no mode. */
 export function isCompatible(mode: LockMode, grants: readonly string[], limit: number): boolean {
   if (mode === "exclusive") return grants.length === 0;
