@@ -428,17 +428,16 @@ export class ContenderModel {
 
   /** Looks at what the leader has: enough for a request that checks the version, or for a grant that is alone, and for no wait. */
   #lookFirst(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
-    const isBlind = this.#world.has("acts on what it sees after a lost reply");
-    const server = isBlind ? c.view ?? state.server : state.server;
+    const { server } = state;
     const position = this.#world.position(who, c, {
       grants: servers.namesOf(server.grants),
       queue: servers.namesOf(server.queue),
     });
     const { mode } = this.#world.contender(who);
     const seen = { mode, grants: servers.namesOf(server.grants), hasAsked: c.asked !== "" };
-    const isEnough = isSettled(position, seen) || isBlind;
+    const isEnough = isSettled(position, seen);
     const asks = { node: this.#world.own(who, c, server), step: this.#world.firstRead };
-    const acts: Partial<Contender> = { ...(this.#ownGrant(who, c, server) ?? asks), view: isBlind ? c.view : null };
+    const acts: Partial<Contender> = { ...(this.#ownGrant(who, c, server) ?? asks), view: null };
     const found: Partial<Contender> = isEnough ? acts : { step: "recover" };
     const label = `${this.#world.session(who, c)} looks for the outcome`;
     out.push(this.#world.with(state, "step", label, who, { ...c, ...found }));

@@ -30,7 +30,6 @@ export type Mistake =
   | "writes the state without a version"
   | "does not settle its writes after a lost reply"
   | "does not look after a lost reply"
-  | "acts on what it sees after a lost reply"
   | "uses its guid again after a restart"
   | "takes the token from its queue node"
   | "does not look at the grants when it watches them"

@@ -53,6 +53,8 @@ export class ScriptedServer {
   timeoutMs: number | null = null;
   /** Closes without an answer when a client has seen more than `zxid`, as real ones do. */
   isJealous = false;
+  /** Requests that are answered only by `wake`, such as writes to a slow disk, and with them all that follow on their connection. */
+  isSlow: (code: number) => boolean = () => false;
   readonly heard: Heard[] = [];
   readonly hellos: ConnectRequest[] = [];
   readonly connections: ScriptedConnection[] = [];
@@ -113,8 +115,9 @@ export class ScriptedConnection {
   }
 
   #frame(frame: Uint8Array): void {
+    const isSlow = this.#hello && this.server.isSlow(new ByteReader(frame.subarray(4)).i32());
     const act = this.#hello ? this.#request(frame) : this.#greeting(frame);
-    if (this.server.mode === "serve") act();
+    if (this.server.mode === "serve" && !isSlow && this.#held.length === 0) act();
     else this.#held.push(act);
   }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import {
   heartbeatAction,
   leaseEndMs,
+  Patience,
   relayMs,
   steadyLeaseMs,
   timingOf,
@@ -78,5 +79,62 @@ describe("the heartbeat of a connection", () => {
       expect(pingMs + doubtMs + staggerMs).toBeLessThan(leaseMs);
       if (timeoutMs >= 4000) expect(pingMs + dropMs).toBeLessThan(leaseMs);
     }
+  });
+});
+
+describe("the patience of a session", () => {
+  const drop = T / 3;
+
+  test("is T/3 while connections answer, and twice as long after each one that was given up", () => {
+    const patience = new Patience();
+    patience.answered("write", 5000);
+    expect(patience.limitMs(T, Infinity)).toBe(drop);
+    const limits = [1, 2, 3].map(() => {
+      patience.gaveUp(T, "write");
+      return patience.limitMs(T, Infinity);
+    });
+    expect(limits).toEqual([2 * drop, 4 * drop, 8 * drop]);
+    expect(patience.rounds).toBe(3);
+  });
+
+  test("follows the time of writes; fast reads say nothing of a disk", () => {
+    const patience = new Patience();
+    patience.gaveUp(T, "write");
+    patience.answered("read", 1);
+    expect([patience.limitMs(T, Infinity), patience.rounds]).toEqual([2 * drop, 1]);
+    patience.answered("write", 3000);
+    expect([patience.limitMs(T, Infinity), patience.rounds]).toEqual([9000, 0]);
+    patience.answered("write", 1);
+    expect(patience.limitMs(T, Infinity)).toBe(drop);
+  });
+
+  test("follows reads where only reads were slow", () => {
+    const patience = new Patience();
+    patience.gaveUp(T, "read");
+    expect(patience.limitMs(T, Infinity)).toBe(2 * drop);
+    patience.answered("read", 1);
+    expect([patience.limitMs(T, Infinity), patience.rounds]).toEqual([drop, 0]);
+  });
+
+  test("leaves T/3 of a lease for other servers, and is never shorter than T/3", () => {
+    const patience = new Patience();
+    for (let round = 0; round < 5; round++) patience.gaveUp(T, "write");
+    expect([5000, 3000, 0, -Infinity].map((leaseMs) => patience.limitMs(T, leaseMs))).toEqual([3000, drop, drop, drop]);
+  });
+
+  test("ends at two minutes", () => {
+    const patience = new Patience();
+    for (let round = 0; round < 30; round++) patience.gaveUp(T, "write");
+    expect(patience.limitMs(T, Infinity)).toBe(120_000);
+  });
+
+  test("doubts at its half, and sends a heartbeat every T/3: the server counts from what it has received", () => {
+    const patienceMs = 4 * T;
+    const facts = (lastHeartbeatMs: number) => ({ lastHeartbeatMs, isHeartbeatPending: true, oldestUnansweredMs: 0 });
+    expect(heartbeatAction(1999, facts(0), T, patienceMs)).toEqual({ action: "trust", nextCheckMs: 2000 });
+    expect(heartbeatAction(2000, facts(0), T, patienceMs).action).toBe("ping");
+    expect(heartbeatAction(2 * T, facts(2 * T), T, patienceMs)).toEqual({ action: "doubt", nextCheckMs: 14_000 });
+    expect(heartbeatAction(14_000, facts(2 * T), T, patienceMs).action).toBe("ping");
+    expect(heartbeatAction(4 * T, facts(23_000), T, patienceMs).action).toBe("drop");
   });
 });

@@ -3,6 +3,7 @@ import { ByteReader, ByteWriter } from "../../../src/wire/bytes.ts";
 import { operations } from "../../../src/wire/jute/zookeeper_operations.ts";
 import { SetWatchesRequest } from "../../../src/wire/jute/zookeeper_records.ts";
 import { settled } from "../../support/fake_clock.ts";
+import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import type { ScriptedConnection } from "./scripted_ensemble.ts";
 import { aNode, outcome, start, T } from "./session_rig.ts";
 
@@ -343,5 +344,70 @@ describe("a server that breaks the protocol", () => {
     await settled();
     expect(failed.of).toBe("CONNECTIONLOSS");
     expect(zk.session.connections).toBe(2);
+  });
+});
+
+describe("a server whose disk is slow", () => {
+  const slowDisk = async (options: Parameters<typeof start>[1] = {}) => {
+    const rig = await start(1, options);
+    rig.ensemble.server(1).isSlow = (code) => code === remove;
+    return rig;
+  };
+
+  /** Repeats a write until it is answered. */
+  async function write(zk: ZooKeeper): Promise<number> {
+    for (let tries = 1;; tries++) {
+      const isDone = await aNode(zk).then(() => true, () => false);
+      if (isDone) return tries;
+    }
+  }
+
+  test("gets twice the time with each connection, and heartbeats meanwhile, until a write is answered", async () => {
+    const { clock, ensemble, zk } = await slowDisk();
+    const writing = outcome(write(zk));
+    const server = ensemble.server(1);
+    const connectionsAt: number[] = [];
+    for (const ms of [T / 3, (2 * T) / 3, (4 * T) / 3]) {
+      await clock.advance(ms + T / 40);
+      connectionsAt.push(server.connections.length);
+    }
+    expect(connectionsAt).toEqual([2, 3, 4]);
+    const heardBefore = server.heard.length;
+    await clock.advance(2 * T);
+    expect(server.connections.length).toBe(4);
+    expect(server.codes.slice(heardBefore).filter((code) => code === ping).length).toBeGreaterThanOrEqual(5);
+    server.wake();
+    await clock.advance(0);
+    expect(writing.of).toBe(4);
+    expect(zk.session.state).toBe("connected");
+  });
+
+  test("is reported after three connections in a row, and each time that they have doubled", async () => {
+    const sentences: string[] = [];
+    const { clock, zk } = await slowDisk({ onSlow: (sentence) => sentences.push(sentence) });
+    void write(zk);
+    await clock.advance(T / 3 + (2 * T) / 3 + T / 10);
+    expect(sentences).toEqual([]);
+    await clock.advance((4 * T) / 3 + T / 10);
+    expect(sentences).toEqual([expect.stringContaining("has not answered a request within 8 s, 3 times in a row")]);
+    await clock.advance(8 * T);
+    expect(sentences.length).toBe(1);
+    await clock.advance(60 * T);
+    expect(sentences.length).toBe(2);
+  });
+
+  test("gets no more time for a lease: heartbeats are as strict as before", async () => {
+    const { clock, ensemble, zk } = await slowDisk();
+    const writing = outcome(write(zk));
+    await clock.advance(3 * T);
+    const server = ensemble.server(1);
+    server.wake();
+    await clock.advance(0);
+    expect(writing.of).toBeGreaterThan(2);
+    server.isSlow = () => true;
+    zk.session.guard();
+    const before = server.connections.length;
+    await clock.advance(T / 12 + T / 3 + T / 40);
+    expect(server.connections.length).toBeGreaterThan(before);
   });
 });
