@@ -152,12 +152,15 @@ export class Connector {
     const startMs = this.#clock.now();
     const tooLate = new Error("the connect timeout is over");
     using deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
-    const attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
+    let attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
     const wanted: SessionRequest = { identity, timeoutMs, lastZxid: 0n };
     try {
       for (let retry = 0;; retry++) {
         const round = { attemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
+        const { slowHandshakes } = report;
         const outcome = await this.tryEachServer(wanted, round);
+        // A new session is a write, which takes as long as the server's disk: a shorter attempt would never succeed.
+        if (report.slowHandshakes > slowHandshakes) attemptMs = Math.min(2 * attemptMs, connectTimeoutMs, attemptMsMax);
         if (outcome.kind === "accepted") return outcome.established;
         if (outcome.kind === "expired") throw new BatonError("LOCK_LOST", "The session has ended");
         if (outcome.kind === "refused" && !mayRetryFault(outcome.error, retry, retries)) throw outcome.error;
@@ -180,6 +183,8 @@ function mayRetryFault(error: BatonError, retry: number, retries: number | undef
 }
 
 const timeIsUp = new Error("the attempt ran out of time");
+/** The longest attempt to open a session with a server that accepts connections, in milliseconds. */
+const attemptMsMax = 120_000;
 
 /** Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be replaced. */
 function isFinal(error: BatonError): boolean {
@@ -191,12 +196,16 @@ interface ConnectAttempt {
   waitingFor: string;
 }
 
+const noConnection = "no connection";
+
 export class ConnectReport {
+  /** The attempts that ran out of time after a server had accepted the connection. */
+  slowHandshakes = 0;
   readonly #failed = new Map<string, string>();
   readonly #waiting = new Map<string, ConnectAttempt>();
 
   begin(name: string, nowMs: number): void {
-    this.#waiting.set(name, { sinceMs: nowMs, waitingFor: "no connection" });
+    this.#waiting.set(name, { sinceMs: nowMs, waitingFor: noConnection });
   }
 
   /** Sets what the attempt at `name` is waiting for: "no response to the handshake". */
@@ -212,6 +221,7 @@ export class ConnectReport {
 
   timeOut(name: string, nowMs: number): void {
     const attempt = this.#waiting.get(name);
+    if (attempt !== undefined && attempt.waitingFor !== noConnection) this.slowHandshakes++;
     if (attempt !== undefined) this.fail(name, describeAttempt(attempt, nowMs));
   }
 

@@ -114,11 +114,6 @@ describe("the checker finds a protocol that", () => {
     [["leaves its queue node out of the grant"], /Incompatible grants|holds beside/],
     [["does not settle its writes after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
     [["does not look after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
-    [["acts on what it sees after a lost reply"], /come to an end/, {
-      faults: ["lost reply"],
-      faultsMax: 1,
-      staleReads: true,
-    }],
     [["leaves only the queue when it gives up"], /orphan/],
     [["uses its guid again after a restart"], /believes to hold and does not/],
     [["takes the token from its queue node"], /Token 1 after 2/, {

@@ -411,3 +411,16 @@ describe("a local server that is not running", () => {
     expect(outcome()).toBe(wrong);
   });
 });
+
+test("a server that accepts connections and opens no session gets twice the time with each attempt; one that is away does not", async () => {
+  for (const [mode, attempts] of [["silent", 4], ["deaf", 15]] as const) {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = mode;
+    const stop = new AbortController();
+    const { clock } = begin(ensemble, { retries: 1000, delayMs: 0, signal: stop.signal });
+    await clock.advance(4000 + 8000 + 16_000 + 31_000);
+    expect(ensemble.dials.length).toBe(attempts);
+    stop.abort();
+    await settled();
+  }
+});
