@@ -117,8 +117,8 @@ export const barrierMutants: readonly Mutant[] = [
       to: "data: formatBarrierState(after), version: -1 };",
     }],
     kinds: ["left behind", "two generations", "order of generations"],
-    from: 19,
-    seeds: 60,
+    from: 80,
+    seeds: 30,
   },
   {
     name: "a participant forgets whom it has seen",
