@@ -74,16 +74,20 @@ export const commandLoaders: CommandLoaders = {
  */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
   let words = args;
+  let code: ExitCode = exitCodes.SUCCESS;
   try {
     const leading = await countLeadingOptions(args);
     words = args.slice(leading);
-    return await dispatch(words, io, args.slice(0, leading));
+    code = await dispatch(words, io, args.slice(0, leading));
+    await io.written("stdout");
+    return code;
   } catch (thrown) {
     if (thrown instanceof BatonError) {
       const hint = thrown.code === "USAGE" ? `\nbaton: see: baton ${helpArgs(words)}` : "";
       io.err(`baton: ${thrown.message}${hint}\n`);
-      return exitCodeOf(thrown.code);
+      return code > exitCodes.FALSE ? code : exitCodeOf(thrown.code);
     }
+    if (code > exitCodes.FALSE) return code; // a failure says more than that its output was lost
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
     return internalError(thrown, io);
   } finally {

@@ -29,11 +29,16 @@ if (words[0] === "__guard") {
   const io = systemIo();
   // The runtime would exit with 1, which would look like the result of a check.
   for (const event of ["uncaughtException", "unhandledRejection"]) {
-    process.on(event, (thrown: unknown) => process.exit(internalError(thrown, io)));
+    process.on(event, (thrown: unknown) => {
+      const code = internalError(thrown, io);
+      void io.end().then(() => process.exit(code));
+    });
   }
   try {
     process.exitCode = await runCommandLine(words, io);
+    await io.end();
   } catch (thrown) {
+    await io.end();
     const { endBySignal, StoppedBySignal } = await import("../src/process/supervise/signal_source.ts");
     await (thrown instanceof StoppedBySignal ? endBySignal(thrown.signal, thrown) : endBySignal("SIGPIPE"));
   }

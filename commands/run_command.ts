@@ -53,11 +53,18 @@ export async function runCommand<S extends SettingTable>(
   const sources = { flags, env: io.env, files, section };
   refuseUnreadableVariables(settings, sources);
   const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonSettings>;
-  const call = { values, names, command: childCommand, sources, mistakes };
-  return await command.run({
-    ...call,
-    io: command.isService === true ? await (await import("./service_io.ts")).serviceIo(io) : io,
-  });
+  if (command.isService === true) await prepareService();
+  return await command.run({ values, names, command: childCommand, sources, mistakes, io });
+}
+
+/** A service runs for long, and has many connections. */
+async function prepareService(): Promise<void> {
+  const [{ compileAsUsual }, { raiseOpenFiles }] = await Promise.all([
+    import("../src/process/spawn/compile_as_usual.ts"),
+    import("../src/process/spawn/shell_start.ts"),
+  ]);
+  compileAsUsual();
+  await raiseOpenFiles();
 }
 
 /** Whether a variable `BATON_…` sets none of these settings. Only then the list of all variables is loaded. */

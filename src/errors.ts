@@ -100,3 +100,8 @@ export class BatonError extends Error {
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
+
+/** The name of a system call's error: "EPIPE". Undefined for other errors. */
+export function errnoOf(thrown: unknown): string | undefined {
+  return (thrown as { readonly code?: string }).code;
+}

@@ -30,7 +30,7 @@ import { tickEndOf } from "../lock/tick_lock.ts";
 import { cronPath } from "./cron_file.ts";
 import type { CronValues } from "./cron_options.ts";
 import type { CronJob } from "./crontab.ts";
-import type { LogSink } from "../../src/terminal/service_stderr.ts";
+import type { LogSink } from "../../src/terminal/log_sink.ts";
 import { OutputFolder, printOutput } from "./job_output.ts";
 
 export interface CronJobContext {

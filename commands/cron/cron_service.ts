@@ -8,11 +8,9 @@ import { openSession, warnOfTimeout } from "../../src/coordination/connect/comma
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
-import { loadLibc } from "../../src/process/libc.ts";
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import { listenForStops } from "../../src/process/supervise/signal_source.ts";
 import { aborted, TaskScope } from "../../src/support/abort.ts";
-import { systemClock } from "../../src/support/clock.ts";
 import { ListenerSet } from "../../src/support/event.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Log } from "../../src/support/log.ts";
@@ -32,14 +30,14 @@ import { runCronJob } from "./cron_job.ts";
 import type { cronSettings } from "./cron_options.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
 import { followSchedule } from "./follow_schedule.ts";
-import { LineSink, type LogSink } from "../../src/terminal/service_stderr.ts";
+import { LineSink, type LogSink } from "../../src/terminal/log_sink.ts";
 import { OutputFolder } from "./job_output.ts";
 import { JobSlots } from "./job_slots.ts";
 
 /** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
 export async function runCronService(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
-  const stderr = new LineSink(io, { libc: await loadLibc(), clock: systemClock() });
+  const stderr = new LineSink(io);
   const crontab = readCrontab(file, io.env, values.timezone);
   demandValid(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;

@@ -6,7 +6,8 @@ import { openOutput, refuseLinksOfOthers } from "../../src/support/open_output.t
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { printable } from "../../src/support/text.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
-import { type LogSink, pieceBytesMax } from "../../src/terminal/service_stderr.ts";
+import { pieceBytesMax } from "../../src/terminal/output_writer.ts";
+import type { LogSink } from "../../src/terminal/log_sink.ts";
 
 /** A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16 units. */
 export const lineLengthMax = 16 * 1024 * 1024;

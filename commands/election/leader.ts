@@ -103,7 +103,10 @@ async function waitForLeader(call: LeaderCall, name: string): Promise<ExitCode> 
 }
 
 async function printChanges(call: LeaderCall, name: string): Promise<ExitCode> {
-  for await (const { change } of followLeader(call, name)) printJson(call.io, changeToJson(change));
+  for await (const { change } of followLeader(call, name)) {
+    printJson(call.io, changeToJson(change));
+    await call.io.written("stdout");
+  }
   return exitCodes.SUCCESS;
 }
 

@@ -2,14 +2,15 @@
 import { constants, fstatSync, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import process from "node:process";
-import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
+import { wasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
 import { type HelperProcess, markAsEnding, startHelper } from "../../src/process/spawn/helper_process.ts";
 import { holderVariable } from "../../src/process/proc/process_table.ts";
 import { processSignals, StoppedBySignal, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { holderCommand, holderName } from "../../src/process/hold/find_holds.ts";
 import { confirmedLine, type HolderMessage, type HolderRequest, stopLine } from "../../src/process/hold/holder_pipe.ts";
 import { failingLine, shellLines, shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
-import { type Io, isTerminal } from "../../src/terminal/io.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { isTerminal } from "../../src/terminal/output_writer.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable } from "../../src/support/abort.ts";
@@ -61,7 +62,7 @@ const leaveMsMax = 950;
 async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   if (isTerminal(1)) throw new BatonError("USAGE", promptMessage(call.names));
   const options = holdOptionsOf(call);
-  if (stdoutWasClosed()) {
+  if (wasClosed(1)) {
     throw new BatonError(
       "IO",
       'Cannot print the variables of the lock: stdout was closed when baton was started. Use held=$(baton hold …), then eval "$held"',
@@ -92,6 +93,7 @@ async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFact
   const outcome = Promise.withResolvers<LockEnding>();
   const helper = await startHolder(options, (message) => {
     if (message.kind === "stderr") return io.err(message.text);
+    if (message.kind === "frame") return void io.frame("stderr", message.text);
     if (message.kind === "failed") return outcome.reject(new BatonError(message.code, message.message));
     if (message.kind === "ended") return outcome.resolve(message.ending);
     facts.tokens = message.tokens;
@@ -153,6 +155,7 @@ async function printVariables(
 ): Promise<void> {
   const entries = Object.entries(variables).map(([name, value]) => [name, value ?? undefined] as const);
   io.out(shellLines(Object.fromEntries(entries), io.env));
+  await io.written("stdout");
   await helper.send(confirmedLine);
 }
 

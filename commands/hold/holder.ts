@@ -33,7 +33,7 @@ export async function runHolder(io: Io): Promise<ExitCode> {
   libc?.setProcessName(holderName);
   // A pipe that stays open here would keep its reader waiting.
   if ("Deno" in globalThis && libc !== null) closeInherited(libc, io.inheritedFds);
-  const pipe: LockHolderPipe = new HolderPipe();
+  const pipe: LockHolderPipe = new HolderPipe(io);
   const stop = new AbortController();
   pipe.abandoned.addEventListener("abort", () => stop.abort());
   using signals = new HolderSignals(processSignals(), stop.signal);
@@ -149,6 +149,8 @@ function holderIo(
     columns: columns ?? 80,
     out: () => {},
     err: (text) => pipe.isConfirmed ? io.err(text) : pipe.send({ kind: "stderr", text }),
+    frame: (stream, text) => pipe.isConfirmed ? io.frame(stream, text) : pipe.sendFrame(text),
+    written: (stream, signal) => io.written(stream, signal),
   };
 }
 

@@ -2,7 +2,7 @@
 import type { ChildEnding, ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
+import type { StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
 import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
@@ -61,11 +61,13 @@ export interface ReportedOptions {
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
     options;
-  const { statusFd: fd, statusFile: file } = values;
-  const openFile = file === undefined ? undefined : await loadOpenFile();
-  using status = new StatusWriter({ fd, file, openFile, inheritedFds: io.inheritedFds });
+  using status = await openStatus(options);
+  let isReported = true;
   const report = async (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
-    for (const problem of status.write(statusReportOf(options, end))) io.err(`baton: ${problem}\n`);
+    for (const problem of status?.write(statusReportOf(options, end)) ?? []) {
+      io.err(`baton: ${problem}\n`);
+      isReported = false;
+    }
     await facts.trace?.sendEnd(end);
   };
   if (sendsSpans && wantsTraces(io.env, values)) {
@@ -93,12 +95,14 @@ export async function runReported(options: ReportedOptions, run: () => Promise<L
   if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
   await report({ reason, exit_code: signal === null ? exitCode : null, signal, message });
   if (signal !== null) throw new StoppedBySignal(signal);
-  return exitCode;
+  return isReported || exitCode !== exitCodes.SUCCESS ? exitCode : exitCodes.IO;
 }
 
-async function loadOpenFile(): Promise<(path: string) => number> {
-  const { openOutput } = await import("../../src/support/open_output.ts");
-  return (path) => openOutput(path, "replace");
+async function openStatus({ values, io: { inheritedFds } }: ReportedOptions): Promise<StatusWriter | null> {
+  const { statusFd: fd, statusFile: file } = values;
+  if (fd === undefined && file === undefined) return null;
+  const { StatusWriter } = await import("../../src/terminal/status_report.ts");
+  return new StatusWriter({ fd, file, inheritedFds });
 }
 
 function statusReportOf(

@@ -54,7 +54,10 @@ export async function watchUse<T>(
     (zk, place) => followReads(zk, (zk) => read(zk, place), { signal, clock }),
     { what, signal },
   );
-  for await (const value of following) output.show(value);
+  for await (const value of following) {
+    output.show(value);
+    await call.io.written("stdout", signal);
+  }
   throw signal.reason;
 }
 
@@ -105,7 +108,7 @@ export function lineChanges<T>(io: Io, view: UseView<T>): (value: T) => void {
     const changed = [...lines].filter(([key, line]) => last.get(key) !== line).map(([, line]) => line);
     last = lines;
     const time = new Date().toISOString();
-    for (const line of [...gone, ...changed]) io.out(`${time}  ${printable(line)}\n`);
+    io.out([...gone, ...changed].map((line) => `${time}  ${printable(line)}\n`).join(""));
   };
 }
 
@@ -128,7 +131,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
     this.#view = view;
     this.#what = what;
     this.#clock = clock;
-    this.#lines = new RedrawnLines((text) => io.out(text));
+    this.#lines = new RedrawnLines((text) => io.frame("stdout", text));
   }
 
   show(value: T): void {

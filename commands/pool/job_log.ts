@@ -7,7 +7,7 @@ import { hostname } from "node:os";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { openOutput } from "../../src/support/open_output.ts";
-import { writeWhole } from "../../src/support/write_whole.ts";
+import { Output } from "../../src/terminal/io.ts";
 
 const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
 
@@ -26,11 +26,11 @@ export interface LoggedTry {
 export class JobLog implements Disposable {
   readonly #file: string;
   readonly #fd: number;
+  readonly #output: Output;
   readonly #host = hostname();
   /** The numbers of the items that run, in the order of their starts, and their last tries. */
   readonly #running = new Map<string, { readonly sequence: number; last: LoggedTry | null }>();
   #started = 0;
-  #failure: string | null = null;
 
   /** `named` is the file, or `+` and the file to append to it. Throws CANNOT_CREATE. */
   constructor(named: string) {
@@ -38,15 +38,20 @@ export class JobLog implements Disposable {
     this.#file = appends ? named.slice(1) : named;
     try {
       this.#fd = openOutput(this.#file, appends ? "append" : "replace");
-      if (!appends || fstatSync(this.#fd).size === 0) writeWhole(this.#fd, `${columns.join("\t")}\n`);
+      this.#output = new Output(this.#fd);
+      if (!appends || fstatSync(this.#fd).size === 0) this.#output.write(`${columns.join("\t")}\n`);
     } catch (cause) {
       throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${messageOf(cause)}`, { cause });
     }
   }
 
-  /** Why a line could not be written; null if all were. */
-  get failure(): string | null {
-    return this.#failure;
+  /** Resolves when no line waits for the reader of a pipe, with the reason why a line could not be written; null if all were. */
+  async end(): Promise<string | null> {
+    await this.#output.written();
+    if (this.#output.failure === null) return null;
+    return `Cannot write --joblog ${this.#file}: ${
+      messageOf(this.#output.failure)
+    }; the results of some items are missing`;
   }
 
   /** An item starts, or starts again. */
@@ -64,13 +69,11 @@ export class JobLog implements Disposable {
   write(item: string): void {
     const { sequence = 0, last = null } = this.#running.get(item) ?? {};
     this.#running.delete(item);
-    if (last === null || this.#failure !== null) return;
+    if (last === null || this.#output.failure !== null) return;
     try {
-      writeWhole(this.#fd, jobLogLine(sequence, this.#host, last));
-    } catch (thrown) {
-      this.#failure = `Cannot write --joblog ${this.#file}: ${
-        messageOf(thrown)
-      }; the results of some items are missing`;
+      this.#output.write(jobLogLine(sequence, this.#host, last));
+    } catch {
+      // `end` reports it
     }
   }
 

@@ -59,7 +59,7 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
     const { counts, ...ending } = await connectAndRun(options, report, { deps, guard, trace: facts.trace });
     facts.items = counts;
-    return withJobLog(ending, jobLog);
+    return await withJobLog(ending, jobLog);
   });
 }
 
@@ -73,8 +73,8 @@ function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): J
 }
 
 /** An incomplete job log is a failure of the call, because programs read it. */
-function withJobLog(ending: LockEnding, jobLog: JobLog | null): LockEnding {
-  const message = jobLog?.failure ?? null;
+async function withJobLog(ending: LockEnding, jobLog: JobLog | null): Promise<LockEnding> {
+  const message = await jobLog?.end() ?? null;
   if (message === null || ending.exitCode !== exitCodes.SUCCESS) return ending;
   return { exitCode: exitCodes.IO, reason: "io", message };
 }

@@ -4,8 +4,7 @@
  */
 import { lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
-import { stdoutWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError } from "../../src/errors.ts";
 import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
 import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -20,9 +19,8 @@ import { MessageCommand } from "./message_command.ts";
 import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { ClientArguments, ClientRun } from "./client_options.ts";
-import { fstatSync, write, writeSync } from "node:fs";
-import { type Io, ReaderGone, sayTo } from "../../src/terminal/io.ts";
-import { onAbort, throwIfAborted } from "../../src/support/abort.ts";
+import { type Io, sayTo } from "../../src/terminal/io.ts";
+import { throwIfAborted } from "../../src/support/abort.ts";
 
 /** Maximum messages of one response. */
 const batchMax = 256;
@@ -163,7 +161,7 @@ function sinkOf(
   { children, trace }: { readonly children: MessageCommand | null; readonly trace: MessageTrace | null },
   { single, peek }: { single: boolean; peek: boolean },
 ): Sink {
-  const { call: { values }, target, client } = run;
+  const { call: { values, io }, target, client } = run;
   const { topic } = target;
   if (values.outDir !== undefined) {
     const folder = new OutFolder(values.outDir, { state: client.state, topic });
@@ -173,18 +171,14 @@ function sinkOf(
     };
   }
   if (children !== null) return execSink(run, subscriber, { children, trace });
-  if (stdoutWasClosed()) {
-    const why = "it was closed when baton was started; redirect it to a file, or to /dev/null to discard messages";
-    throw new BatonError("IO", `Cannot write messages to stdout: ${why}`);
-  }
-  const end = single && !values.json ? separatorOf(values) : values.null ? "\0" : "\n";
-  const output = new MessageOutput(end, run.signal);
+  const end = new TextEncoder().encode(single && !values.json ? separatorOf(values) : values.null ? "\0" : "\n");
   return async ({ messages, missed, loss }) => {
     const last = messages.at(-1)?.id ?? 0;
     if (target.operation !== "peek") subscriber.recordDelivery(last);
     for (const [index, message] of messages.entries()) {
       const gap = index === 0 ? { missed, loss } : { missed: 0, loss: null };
-      await output.print(values.json ? encodeMessageJson(topic, message, gap) : message.body);
+      const content = values.json ? encodeMessageJson(topic, message, gap) : message.body;
+      await printMessage(io, end.byteLength === 0 ? content : Buffer.concat([content, end]), run.signal);
       if (!peek && message.id !== last) subscriber.acknowledge(message.id, { durable: false });
     }
     if (!peek) subscriber.acknowledge(last);
@@ -261,56 +255,15 @@ function decodeUtf8OrNull(bytes: Uint8Array): string | null {
   }
 }
 
-/** Milliseconds that a write may take to end after a signal: what was written is delivered and does not come again. */
+/** Milliseconds that a message may take to be written after a signal: what was written is delivered and does not come again. */
 const lastWriteMsMax = 300;
-/** Milliseconds to wait if another program made the pipe non-blocking and it is full. */
-const fullPipeMs = 5;
 
-export class MessageOutput {
-  readonly #end: Uint8Array;
-  readonly #signal: AbortSignal;
-  /** Writes to a file do not block. */
-  readonly #isFile: boolean;
-
-  /** `end` is written after each message. */
-  constructor(end: string, signal: AbortSignal) {
-    this.#end = new TextEncoder().encode(end);
-    this.#signal = signal;
-    this.#isFile = fstatSync(1).isFile();
-  }
-
-  /** Rejects with the signal's reason, ReaderGone, or IO. */
-  async print(body: Uint8Array): Promise<void> {
-    throwIfAborted(this.#signal);
-    const bytes = this.#end.byteLength === 0 ? body : Buffer.concat([body, this.#end]);
-    for (let at = 0; at < bytes.byteLength;) {
-      try {
-        at += this.#isFile ? writeSync(1, bytes, at) : await this.#writeFrom(bytes, at);
-      } catch (thrown) {
-        throwIfAborted(this.#signal);
-        const { code } = thrown as NodeJS.ErrnoException;
-        if (code === "EPIPE") throw new ReaderGone();
-        if (code !== "EAGAIN") {
-          throw new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
-        }
-        await sleep(systemClock(), fullPipeMs, this.#signal);
-      }
-    }
-  }
-
-  /** Writes in a thread, because a full pipe blocks the writer. */
-  #writeFrom(bytes: Uint8Array, at: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      let cancel = () => {};
-      const off = onAbort(this.#signal, (reason) => {
-        cancel = systemClock().startTimer(lastWriteMsMax, () => reject(reason));
-      });
-      write(1, bytes, at, (error, count) => {
-        off();
-        cancel();
-        if (error === null) resolve(count);
-        else reject(error);
-      });
-    });
-  }
+/** Resolves when the message is written. Rejects with the signal's reason, ReaderGone, or IO. */
+async function printMessage(io: Io, message: Uint8Array, signal: AbortSignal): Promise<void> {
+  throwIfAborted(signal);
+  io.out(message);
+  await io.written("stdout", signal).catch(async (thrown: unknown) => {
+    if (thrown !== signal.reason) throw thrown;
+    await io.written("stdout", AbortSignal.timeout(lastWriteMsMax)).catch(() => throwIfAborted(signal));
+  });
 }

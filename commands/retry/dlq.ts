@@ -162,7 +162,9 @@ async function exportAll(call: DlqCall): Promise<ExitCode> {
     progress.add(found.length);
     for (const { id } of found) {
       const message = await showOrNullIfDamaged(store, id);
-      if (message?.body !== undefined) io.out(deadLetterLine(message as ClaimedMessage, format));
+      if (message?.body === undefined) continue;
+      io.out(deadLetterLine(message as ClaimedMessage, format));
+      await io.written("stdout");
     }
     const last = found.at(-1);
     if (last === undefined) break;

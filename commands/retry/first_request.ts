@@ -8,7 +8,6 @@ import { retryAfterOf } from "../../src/retry/targets/http_target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { newGuid } from "../../src/support/guid.ts";
-import { writeWhole } from "../../src/support/write_whole.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { CallCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";
@@ -46,7 +45,7 @@ export function makeUrlTry(
     if (result.kind === "responded") {
       const { status, how } = result;
       const outcome = outcomeOfStatus(status, rules);
-      const cut = outcome === "retry" ? null : await printBody(result);
+      const cut = outcome === "retry" ? null : await printBody(result, io, signal);
       result.done();
       if (cut !== null) io.err(`baton: ${what} ${how}, but ${cut}\n`);
       if (cut !== null && outcome === "done" && interruption() !== null) throw signal.reason;
@@ -76,7 +75,7 @@ function isInterruption(reason: unknown): boolean {
 }
 
 /** Prints the response as it arrives. Returns why it is not complete; null: it is. The status decides what becomes of the message. */
-async function printBody({ body }: BackendResponse): Promise<string | null> {
+async function printBody({ body }: BackendResponse, io: CallCall["io"], signal: AbortSignal): Promise<string | null> {
   const chunks = body[Symbol.asyncIterator]();
   for (;;) {
     let next: IteratorResult<Uint8Array>;
@@ -87,7 +86,8 @@ async function printBody({ body }: BackendResponse): Promise<string | null> {
     }
     if (next.done === true) return null;
     try {
-      writeWhole(1, next.value);
+      io.out(next.value);
+      await io.written("stdout", signal);
     } catch (error) {
       return `its response cannot be printed: ${messageOf(error)}`;
     }

@@ -13,12 +13,11 @@ import {
   type ShowCall,
   showSettings,
 } from "./inspect_options.ts";
-import { writeSync } from "node:fs";
-import { printJson, ReaderGone } from "../../src/terminal/io.ts";
+import { printJson } from "../../src/terminal/io.ts";
 import { type ProgressCall, progressSettings } from "../../src/terminal/progress.ts";
 import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
 import { headCells, printTable } from "../../src/terminal/table.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError } from "../../src/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
@@ -129,7 +128,7 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
     if (body === undefined) {
       throw new BatonError("NOT_FOUND", `The message ${id} is ${message.state}, and its body is no longer stored`);
     }
-    writeBytes(body);
+    io.out(body);
     return exitCodes.SUCCESS;
   }
   const result: RetryShowJson = {
@@ -217,16 +216,6 @@ export async function verifyStore(call: Call<typeof verifySettings>): Promise<Ex
 async function verifyWithProgress(call: ProgressCall, location: StoreLocation): Promise<RetryVerifyReport> {
   using progress = new ThreadProgress(call);
   return await verifyStoreAt(location, progress);
-}
-
-/** Writes the bytes unchanged to stdout. */
-function writeBytes(bytes: Uint8Array): void {
-  try {
-    for (let at = 0; at < bytes.byteLength;) at += writeSync(1, bytes, at);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EPIPE") throw new ReaderGone();
-    throw new BatonError("IO", `Cannot write to stdout: ${messageOf(error)}`, { cause: error });
-  }
 }
 
 const listHead = ["ID", "STATE", "TRIES", "AGE", "NEXT", "KEY", "LAST ERROR"] as const;

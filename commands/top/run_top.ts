@@ -141,7 +141,10 @@ class LiveScreen implements Disposable {
     const rates = this.#shown === null ? noRates : ratesBetween(this.#shown.reading, reading);
     this.#shown = { reading, rates };
     this.#message = "";
-    this.#screen ??= new FullScreen({ onInput: (text) => this.#handleInput(text), onRedraw: () => this.#draw() });
+    this.#screen ??= new FullScreen(this.#call.io, {
+      onInput: (text) => this.#handleInput(text),
+      onRedraw: () => this.#draw(),
+    });
     this.#draw();
   }
 

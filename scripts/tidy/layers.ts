@@ -55,7 +55,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...["lock", "election", "barrier", "pool", "interop"].map((name) => `coordination/${name}`),
     ...nodes,
   ],
-  terminal: ["process/spawn", "config", "sockets", "http", ...ground],
+  terminal: ["process/spawn", "process", "config", "sockets", "http", ...ground],
   "coordination/connect": ["terminal", "zookeeper", "keeper/lifecycle", "sockets", "config", ...ground],
 
   pubsub: ["zeromq", "wire/*", ...ground],

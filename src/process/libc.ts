@@ -19,6 +19,7 @@ const signatures = {
   pipe: ["i32", "ptr"],
   read: ["i64", "i32", "ptr", "u64"],
   write: ["i64", "i32", "ptr", "u64"],
+  send: ["i64", "i32", "ptr", "u64", "i32"],
   close: ["i32", "i32"],
   isatty: ["i32", "i32"],
   flock: ["i32", "i32", "i32"],
@@ -92,7 +93,7 @@ function openInDeno<S extends Signatures>(name: string, functions: S): Library<S
 function describe({ call, addressOf }: Library<typeof signatures>) {
   const linux = process.platform === "linux";
   const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1, POLLOUT = 4;
-  const LOCK_EX = 2, LOCK_NB = 4;
+  const LOCK_EX = 2, LOCK_NB = 4, MSG_DONTWAIT = linux ? 0x40 : 0x80;
   // CLOCK_MONOTONIC includes suspended time on macOS; Linux has CLOCK_BOOTTIME for that.
   const clockId = linux ? 7 : 6;
   const time = new BigInt64Array(2);
@@ -142,6 +143,9 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
     /** Returns the number of bytes read into `into`; 0 at the end of the file, -1 for an error. Blocks. */
     read: (fd: number, into: Uint8Array): number => Number(call.read(fd, into, BigInt(into.length))),
     write: (fd: number, bytes: Uint8Array): void => void call.write(fd, bytes, BigInt(bytes.length)),
+    /** send(2) to a socket without waiting: the number of bytes that were taken, -1 for an error or a full socket. */
+    sendNow: (fd: number, bytes: Uint8Array): number =>
+      Number(call.send(fd, bytes, BigInt(bytes.length), MSG_DONTWAIT)),
     close: (fd: number): void => void call.close(fd),
     isTerminal: (fd: number): boolean => Number(call.isatty(fd)) === 1,
     /** flock(2), exclusive, without waiting. False when another process holds it, or locks are not supported. */

@@ -1,5 +1,6 @@
 /** Writes a whole text, or bytes, to a descriptor, also to a pipe that another program has made non-blocking. */
 import { writeSync } from "node:fs";
+import { errnoOf } from "../errors.ts";
 
 /**
  * Writes all of the text before it returns. Waits for a full non-blocking pipe, 10 s by default. Waiting blocks this process, so
@@ -20,11 +21,6 @@ export function writeWhole(
       blockFor(5);
     }
   }
-}
-
-/** The name of a system call's error: "EPIPE". Undefined for other errors. */
-export function errnoOf(thrown: unknown): string | undefined {
-  return (thrown as NodeJS.ErrnoException).code;
 }
 
 /** Blocks this thread. Only for synchronous code that must wait between two attempts. */

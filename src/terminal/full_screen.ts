@@ -4,7 +4,7 @@
  */
 import process from "node:process";
 import { cutLine, type TerminalSize, terminalSize, wrapping } from "./terminal_lines.ts";
-import { writeWhole } from "../support/write_whole.ts";
+import type { Io } from "./io.ts";
 
 /** Alternate screen, no cursor, and the wheel sends cursor keys. */
 const enterCodes = `\x1b[?1049h\x1b[?25l\x1b[?1007h${wrapping.off}\x1b[2J`;
@@ -18,6 +18,7 @@ export interface FullScreenHooks {
 }
 
 export class FullScreen implements Disposable {
+  readonly #io: Io;
   readonly #hooks: FullScreenHooks;
   readonly #hasKeys = process.stdin.isTTY === true;
   readonly #onData = (data: Uint8Array | string) => this.#hooks.onInput(data.toString());
@@ -31,7 +32,8 @@ export class FullScreen implements Disposable {
   };
   #isEntered = false;
 
-  constructor(hooks: FullScreenHooks) {
+  constructor(io: Io, hooks: FullScreenHooks) {
+    this.#io = io;
     this.#hooks = hooks;
     process.on("exit", this.#onExit);
     process.on("SIGWINCH", this.#onResize);
@@ -44,13 +46,13 @@ export class FullScreen implements Disposable {
     return terminalSize();
   }
 
-  /** Throws IO if the terminal is gone. */
+  /** Leaves the picture out while the terminal is stopped (^S). Throws IO if the terminal is gone. */
   draw(lines: readonly string[]): void {
     if (!this.#isEntered) return;
     const { columns } = this.size;
     const text = lines.map((line) => `${cutLine(line, columns)}\x1b[K`).join("\r\n");
     // Terminals that know mode 2026 show the new screen in one step; the others ignore it.
-    writeWhole(1, `\x1b[?2026h\x1b[H${text}\x1b[J\x1b[?2026l`);
+    this.#io.frame("stdout", `\x1b[?2026h\x1b[H${text}\x1b[J\x1b[?2026l`);
   }
 
   /**
@@ -81,7 +83,7 @@ export class FullScreen implements Disposable {
       process.stdin.on("data", this.#onData);
       process.stdin.resume();
     }
-    writeWhole(1, enterCodes);
+    this.#io.out(enterCodes);
   }
 
   #leave(): void {
@@ -93,7 +95,7 @@ export class FullScreen implements Disposable {
         process.stdin.pause();
         process.stdin.setRawMode(false);
       }
-      writeWhole(1, leaveCodes);
+      this.#io.out(leaveCodes);
     } catch {
       // the terminal is gone
     }

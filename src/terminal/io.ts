@@ -1,8 +1,10 @@
 /** Output, environment and terminal of the process. Tests replace this interface. */
-import { fstatSync, statSync } from "node:fs";
-import { errnoOf, writeWhole } from "../support/write_whole.ts";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errnoOf, messageOf } from "../errors.ts";
+import { abortable } from "../support/abort.ts";
 import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts";
+import { burstPiecesMax, isTerminal, type WriteNow, writerOf } from "./output_writer.ts";
+
+export type Stream = "stdout" | "stderr";
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -13,10 +15,23 @@ export interface Io {
   readonly inheritedFds: readonly number[];
   /** Columns of the terminal; 80 without a terminal. */
   readonly columns: number;
-  /** Writes results to stdout. Throws IO if that fails, and `ReaderGone` if the reader has closed the pipe. */
-  out(text: string): void;
-  /** Writes messages to stderr. Failures are ignored: a closed stderr must not stop a command. */
+  /**
+   * Writes results to stdout, and never blocks: what the reader does not take now waits in memory. A command that prints without end
+   * awaits `written`. Throws IO if a write has failed, and `ReaderGone` if the reader has closed the pipe.
+   */
+  out(content: string | Uint8Array): void;
+  /** Writes messages to stderr in the same way. Beyond a limit they are lost and counted. A closed stderr must not stop a command. */
   err(text: string): void;
+  /** Shows text that the next frame replaces, such as progress. False: it is left out, because other text waits for the reader. */
+  frame(stream: Stream, text: string): boolean;
+  /** Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout as `out` throws. */
+  written(stream: Stream, signal?: AbortSignal): Promise<void>;
+}
+
+/** The output of this process, which the main program ends. */
+export interface ProcessIo extends Io {
+  /** Waits for a moment until the reader of stderr has taken what waits. Results that wait for the reader of stdout are dropped. */
+  end(): Promise<void>;
 }
 
 /** The reader of stdout closed the pipe (`baton ls | head -1`): the process ends by SIGPIPE, like other programs. */
@@ -24,9 +39,80 @@ export class ReaderGone extends Error {
   override readonly name = "ReaderGone";
 }
 
+/**
+ * A file, pipe, terminal or socket to which no write blocks: a reader that has stopped (^S on a terminal) must not end the sessions of
+ * the process. The mode of its open file, which other processes share, stays as it is.
+ */
+export class Output {
+  readonly fd: number;
+  /** Text that the reader has not taken, in order. */
+  readonly waiting: Uint8Array[] = [];
+  /** Messages that were lost after the last one that waits. */
+  lost = 0;
+  /** The error of a write; null for none. */
+  failure: unknown = null;
+  /** Null if that takes more than a system call to find out. */
+  writeNow: WriteNow | null | undefined;
+  #draining: Promise<void> | null = null;
+
+  constructor(fd: number) {
+    this.fd = fd;
+  }
+
+  /** The bytes must not change later. They are lost if `waitingMax` others wait. Throws the system's error of this or an earlier write. */
+  write(content: string | Uint8Array, waitingMax = Infinity): void {
+    if (this.failure !== null) throw this.failure;
+    let rest: Uint8Array = typeof content === "string" ? Buffer.from(content) : content;
+    if (this.waiting.length === 0) rest = this.#writeBurst(rest);
+    else if (this.lost > 0 || this.waiting.length >= waitingMax) return void this.lost++;
+    if (rest.length === 0) return;
+    this.waiting.push(rest);
+    this.#draining ??= this.#drain();
+  }
+
+  /** Resolves when nothing waits. Rejects with the signal's reason. */
+  async written(signal?: AbortSignal): Promise<void> {
+    while (this.#draining !== null) await abortable(this.#draining, signal);
+  }
+
+  /** Returns the rest. */
+  #writeBurst(rest: Uint8Array): Uint8Array {
+    try {
+      if (this.writeNow === undefined) this.writeNow = writerOf(this.fd);
+      for (let pieces = 0; pieces < burstPiecesMax && rest.length > 0; pieces++) {
+        const taken = this.writeNow?.(rest) ?? 0;
+        if (taken === 0) break;
+        rest = rest.subarray(taken);
+      }
+      return rest;
+    } catch (thrown) {
+      this.failure = thrown;
+      throw thrown;
+    }
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      const { drainOutput } = await import("./drain_output.ts");
+      while (this.waiting.length > 0) await drainOutput(this);
+    } catch (thrown) {
+      this.failure = thrown;
+      this.waiting.length = 0;
+    }
+    this.#draining = null;
+  }
+}
+
+/** Messages that wait for the reader of stderr. Further ones are lost. */
+const messagesMax = 500;
+/** The wait for the reader of stderr before the process ends, in milliseconds. */
+const endMsMax = 2000;
+
 /** Must be called before any file is opened: all open descriptors count as inherited. */
-export function systemIo(): Io {
-  return {
+export function systemIo(): ProcessIo {
+  const outputs = { stdout: new Output(1), stderr: new Output(2) };
+  const { stdout, stderr } = outputs;
+  const io: ProcessIo = {
     env: process.env,
     inheritedFds: inheritedDescriptors(),
     stdinIsTerminal: isTerminal(0),
@@ -35,24 +121,42 @@ export function systemIo(): Io {
     },
     stderrIsTerminal: isTerminal(2),
     get columns() {
-      return process.stderr.columns || 80; // 0 if the terminal has no size
+      return isTerminal(2) && process.stderr.columns || 80; // 0 if the terminal has no size
     },
-    out(text) {
+    out: (content) => {
       try {
-        writeWhole(1, text);
+        stdout.write(content);
       } catch (thrown) {
-        if (errnoOf(thrown) === "EPIPE") throw new ReaderGone();
-        throw new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
+        throw stdoutError(thrown);
       }
     },
-    err(text) {
+    err: (text) => {
       try {
-        writeWhole(2, text, { fullPipeMsMax: 100 });
+        stderr.write(text, messagesMax);
       } catch {
-        // there is no other place for the message
+        stderr.failure = null; // there is no other place for the message, and a full disk may have room for the next one
       }
+    },
+    frame: (stream, text) => {
+      const isFree = outputs[stream].waiting.length === 0;
+      if (isFree) io[stream === "stdout" ? "out" : "err"](text);
+      return isFree;
+    },
+    written: async (stream, signal) => {
+      await outputs[stream].written(signal);
+      if (stdout.failure !== null && stream === "stdout") throw stdoutError(stdout.failure);
+    },
+    end: async () => {
+      stdout.waiting.length = 0;
+      await stderr.written(AbortSignal.timeout(endMsMax)).catch(() => {});
     },
   };
+  return io;
+}
+
+function stdoutError(thrown: unknown): Error {
+  if (errnoOf(thrown) === "EPIPE") return new ReaderGone();
+  return new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
 }
 
 /** Prints sentences on stderr that no option suppresses. */
@@ -63,15 +167,4 @@ export function sayTo({ err }: Pick<Io, "err">): (sentence: string) => void {
 /** Prints one JSON object as a line on stdout. */
 export function printJson<T>(io: Io, value: T): void {
   io.out(JSON.stringify(value) + "\n");
-}
-
-/** Loading node:tty takes milliseconds, so it is loaded for character devices only; /dev/null is one, too. */
-export function isTerminal(fd: number): boolean {
-  try {
-    const stat = fstatSync(fd);
-    if (!stat.isCharacterDevice() || stat.rdev === statSync("/dev/null").rdev) return false;
-  } catch {
-    return false; // closed
-  }
-  return process.getBuiltinModule("node:tty").isatty(fd);
 }

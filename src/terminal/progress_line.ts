@@ -17,8 +17,8 @@ export class WaitLine implements Disposable {
 
   /** Replaces the line; the text is cut to the width of the terminal. */
   show(text: string): void {
-    this.#io.err(`\r\x1b[K${printable(text).slice(0, Math.max(1, this.#io.columns - 1))}`);
-    this.#shown = true;
+    const line = `\r\x1b[K${printable(text).slice(0, Math.max(1, this.#io.columns - 1))}`;
+    if (this.#io.frame("stderr", line)) this.#shown = true;
   }
 
   /** Erases the line; it can be shown again. */

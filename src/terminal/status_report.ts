@@ -2,8 +2,9 @@
  * The report of `--status-fd` and `--status-file`: one JSON line with the exact end of a call. Both targets are opened before anything
  * else, so that a call that cannot report does nothing.
  */
-import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
+import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
+import { openOutput } from "../support/open_output.ts";
 import { writeWhole } from "../support/write_whole.ts";
 
 /** Version 1 of the report. 64-bit numbers are decimal texts. */
@@ -32,8 +33,6 @@ export interface StatusReport {
 export interface StatusTargets {
   readonly fd?: number | undefined;
   readonly file?: string | undefined;
-  /** Opens the file; `openOutput`, which only a call with a file has to load. */
-  readonly openFile?: ((path: string) => number) | undefined;
   /** Descriptors that were open when the process started. Others were opened by baton and are no target. */
   readonly inheritedFds: readonly number[];
 }
@@ -60,7 +59,7 @@ export class StatusWriter implements Disposable {
       }
       this.#fds.push(fd);
     }
-    this.#own = file === undefined ? null : create(file, targets.openFile);
+    this.#own = file === undefined ? null : create(file);
     if (this.#own !== null) this.#fds.push(this.#own);
   }
 
@@ -105,9 +104,9 @@ function isReadOnly(fd: number): boolean {
   }
 }
 
-function create(file: string, openFile: StatusTargets["openFile"] = (path) => openSync(path, "w", 0o666)): number {
+function create(file: string): number {
   try {
-    return openFile(file);
+    return openOutput(file, "replace");
   } catch (thrown) {
     throw new BatonError("CANNOT_CREATE", `--status-file ${file}: cannot create the file: ${messageOf(thrown)}`, {
       cause: thrown,

@@ -14,7 +14,7 @@ export function headCells(names: readonly string[]): Cell[] {
 
 /** Prints rows in aligned columns; without rows it prints nothing. */
 export function printTable(io: Io, rows: readonly (readonly Cell[])[]): void {
-  for (const line of tableLines(rows, painterOf(io, "stdout"))) io.out(`${line}\n`);
+  if (rows.length > 0) io.out(tableLines(rows, painterOf(io, "stdout")).map((line) => `${line}\n`).join(""));
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Lines that are drawn on a terminal, and drawn again in the same place. */
 import process from "node:process";
+import { isTerminal } from "./output_writer.ts";
 import { cutText, textWidth } from "./text_width.ts";
 
 export interface TerminalSize {
@@ -9,7 +10,8 @@ export interface TerminalSize {
 
 /** The size of the terminal of stdout; 80 x 24 if it has none. */
 export function terminalSize(): TerminalSize {
-  const { columns, rows } = process.stdout;
+  // The runtime would make a pipe non-blocking, also for the other processes that have it.
+  const { columns, rows } = isTerminal(1) ? process.stdout : { columns: 0, rows: 0 };
   return { columns: columns || 80, rows: rows || 24 };
 }
 
@@ -32,11 +34,12 @@ export const wrapping = { off: `${escape}[?7l`, on: `${escape}[?7h` } as const;
 
 /** Lines at the end of the output: each call draws over the lines of the previous one. What scrolled away stays. */
 export class RedrawnLines {
-  readonly #write: (text: string) => void;
+  readonly #write: (text: string) => boolean;
   readonly #size: () => TerminalSize;
   #drawn = 0;
 
-  constructor(write: (text: string) => void, size: () => TerminalSize = terminalSize) {
+  /** `write` returns false if it left the text out; the next lines are drawn in its place. */
+  constructor(write: (text: string) => boolean, size: () => TerminalSize = terminalSize) {
     this.#write = write;
     this.#size = size;
   }
@@ -49,7 +52,6 @@ export class RedrawnLines {
       : [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines`];
     const up = this.#drawn === 0 ? "" : `${escape}[${this.#drawn}A`;
     const text = shown.map((line) => `${cutLine(line, columns)}${escape}[K\r\n`).join("");
-    this.#write(`${wrapping.off}\r${up}${text}${escape}[J${wrapping.on}`);
-    this.#drawn = shown.length;
+    if (this.#write(`${wrapping.off}\r${up}${text}${escape}[J${wrapping.on}`)) this.#drawn = shown.length;
   }
 }

@@ -17,8 +17,10 @@ export function fakeIo(options: Partial<Io> = {}): FakeIo {
     inheritedFds: [],
     columns: 80,
     ...options,
-    out: (text) => void out.push(text),
+    out: (content) => void out.push(typeof content === "string" ? content : new TextDecoder().decode(content)),
     err: (text) => void err.push(text),
+    frame: (stream, text) => (stream === "stdout" ? out : err).push(text) > 0,
+    written: () => Promise.resolve(),
     stdout: () => out.join(""),
     stderr: () => err.join(""),
   };

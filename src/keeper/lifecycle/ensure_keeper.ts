@@ -6,14 +6,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
+import { BatonError, errnoOf, type ErrorCode, messageOf } from "../../errors.ts";
 import type { Connection } from "../../sockets/connection.ts";
 import { dial } from "../../sockets/dial.ts";
 import { abortable } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { keeperVariable, registerChild } from "../../support/own_process.ts";
-import { errnoOf } from "../../support/write_whole.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
 

@@ -5,7 +5,6 @@
  */
 import process from "node:process";
 import type { ErrorCode } from "../../errors.ts";
-import { writeWhole } from "../../support/write_whole.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
 export const confirmedLine = "confirmed\n";
@@ -24,6 +23,8 @@ export interface HolderRequest<Options> {
 export type HolderMessage<Ending> =
   /** Text for the stderr of `baton hold`. */
   | { readonly kind: "stderr"; readonly text: string }
+  /** The same for text that the next frame replaces, such as a line that shows the wait. */
+  | { readonly kind: "frame"; readonly text: string }
   /** The lock is held and the guard watches: the variables may be printed. */
   | {
     readonly kind: "held";
@@ -38,6 +39,12 @@ export type HolderMessage<Ending> =
 /** A request is a command line with its settings; a longer line is no request. */
 const requestCharsMax = 1 << 20;
 
+/** How the holder writes to `baton hold`, without waiting for it. */
+export interface HolderOutput {
+  out(text: string): void;
+  frame(stream: "stdout", text: string): boolean;
+}
+
 /** The holder's side of the pipes. After the confirmation neither side sends anything. */
 export class HolderPipe<Ending> {
   readonly #request = Promise.withResolvers<string>();
@@ -46,12 +53,14 @@ export class HolderPipe<Ending> {
   readonly request = this.#request.promise;
   /** Aborts when `baton hold` has ended, or says that the lock is no longer wanted. Never after the confirmation. */
   readonly abandoned = this.#abandoned.signal;
+  readonly #output: HolderOutput;
   #text = "";
   #isRequested = false;
   /** The script has received the variables. */
   isConfirmed = false;
 
-  constructor(input: NodeJS.ReadStream = process.stdin) {
+  constructor(output: HolderOutput, input: NodeJS.ReadStream = process.stdin) {
+    this.#output = output;
     input.setEncoding("utf8");
     input.on("data", (text: string) => this.#read(text));
     for (const end of ["end", "close", "error"]) input.on(end, () => this.#abandon());
@@ -59,9 +68,19 @@ export class HolderPipe<Ending> {
 
   send(message: HolderMessage<Ending>): void {
     try {
-      writeWhole(1, JSON.stringify(message) + "\n");
+      this.#output.out(JSON.stringify(message) + "\n");
     } catch {
       // `baton hold` has ended: `abandoned` aborts
+    }
+  }
+
+  /** Sends what the next frame replaces. False: `baton hold` does not read now. */
+  sendFrame(text: string): boolean {
+    const message: HolderMessage<Ending> = { kind: "frame", text };
+    try {
+      return this.#output.frame("stdout", JSON.stringify(message) + "\n");
+    } catch {
+      return false;
     }
   }
 

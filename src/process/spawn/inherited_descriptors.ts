@@ -54,12 +54,8 @@ export function stdinWasClosed(): boolean {
   return wasClosed(0);
 }
 
-/** The same for stdout (`>&-`), to which output is lost then. */
-export function stdoutWasClosed(): boolean {
-  return wasClosed(1);
-}
-
-function wasClosed(fd: 0 | 1): boolean {
+/** The same for any standard stream. Output is lost then (`>&-`). */
+export function wasClosed(fd: number): boolean {
   if (!("Bun" in globalThis) || process.platform !== "linux") return false;
   try {
     return isCloseOnExec(fd);

@@ -211,6 +211,7 @@ export function simLibc(
     isTerminal: () => false,
     waitReadable: refuse("poll"),
     waitWritable: () => true,
+    sendNow: refuse("send"),
     sleep: refuse("sleep"),
     openPipe: () => false,
     lockFile: refuse("flock"),

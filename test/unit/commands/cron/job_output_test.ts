@@ -3,8 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileBytesMax, lineLengthMax, OutputFolder, printOutput } from "../../../../commands/cron/job_output.ts";
-import { LineSink } from "../../../../src/terminal/service_stderr.ts";
-import { systemClock } from "../../../../src/support/clock.ts";
+import { LineSink } from "../../../../src/terminal/log_sink.ts";
 
 let folder = "";
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-output-")));
@@ -60,7 +59,7 @@ test("output without end is written in pieces that a pipe takes whole, and other
   }
   const reader = new AbortController();
   const pieces: string[] = [];
-  const sink = new LineSink({ err: (text) => void pieces.push(text) }, { libc: null, clock: systemClock() });
+  const sink = new LineSink({ err: (text) => void pieces.push(text), written: () => Promise.resolve() });
   setTimeout(() => reader.abort(new Error("enough")), 1);
   await expect(printOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
   expect(pieces.length).toBeGreaterThan(0);
@@ -71,12 +70,21 @@ test("output without end is written in pieces that a pipe takes whole, and other
 
 test("a stderr that nobody reads delays the output of commands", async () => {
   const written: string[] = [];
-  let waits = 0;
-  const libc = { waitWritable: () => ++waits > 3 };
-  const sink = new LineSink({ err: (text) => void written.push(text) }, { libc, clock: systemClock() });
-  await printOutput(sink, { ...run, format: "text" }, chunks("x\n"), new AbortController().signal);
+  const full = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const sink = new LineSink({
+    err: (text) => void written.push(text),
+    written() {
+      asked.resolve();
+      return full.promise;
+    },
+  });
+  const printing = printOutput(sink, { ...run, format: "text" }, chunks("x\n"), new AbortController().signal);
+  await asked.promise;
+  expect(written).toEqual([]);
+  full.resolve();
+  await printing;
   expect(written).toEqual(["backup[7]: x\n"]);
-  expect(waits).toBeGreaterThan(3);
 });
 
 test("in a JSON log each line is an object", async () => {

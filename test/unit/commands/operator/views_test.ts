@@ -143,18 +143,33 @@ describe("lines on a terminal", () => {
   });
 
   test("each drawing starts where the previous one did, and leaves nothing of it", () => {
-    let written = "";
-    const lines = new RedrawnLines((text) => written += text, () => ({ columns: 10, rows: 5 }));
+    let [written, isFree] = ["", true];
+    const lines = new RedrawnLines(
+      (text) => {
+        if (isFree) written += text;
+        return isFree;
+      },
+      () => ({ columns: 10, rows: 5 }),
+    );
     lines.show(["one", "two"]);
     expect(written).toBe("\x1b[?7l\rone\x1b[K\r\ntwo\x1b[K\r\n\x1b[J\x1b[?7h");
     written = "";
+    isFree = false;
+    lines.show(["left", "out", "of it"]);
+    isFree = true;
     lines.show(["three"]);
     expect(written).toBe("\x1b[?7l\r\x1b[2Athree\x1b[K\r\n\x1b[J\x1b[?7h");
   });
 
   test("more lines than the terminal has are counted", () => {
     let written = "";
-    new RedrawnLines((text) => written += text, () => ({ columns: 20, rows: 4 })).show(["1", "2", "3", "4", "5"]);
+    new RedrawnLines((text) => (written += text) !== "", () => ({ columns: 20, rows: 4 })).show([
+      "1",
+      "2",
+      "3",
+      "4",
+      "5",
+    ]);
     expect(written).toContain("1\x1b[K\r\n2\x1b[K\r\n… 3 more lines\x1b[K\r\n");
   });
 });

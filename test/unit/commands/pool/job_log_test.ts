@@ -21,7 +21,7 @@ test("a line has the columns of GNU parallel, and a command that a shell runs ag
   );
 });
 
-test("the numbers follow the starts, the lines the ends; the last try counts", () => {
+test("the numbers follow the starts, the lines the ends; the last try counts", async () => {
   const file = join(folder, "log");
   using log = new JobLog(file);
   expect(readFileSync(file, "utf8")).toBe(header);
@@ -38,7 +38,7 @@ test("the numbers follow the starts, the lines the ends; the last try counts", (
     ["2", hostname(), "0"],
     ["1", hostname(), "4"],
   ]);
-  expect(log.failure).toBeNull();
+  expect(await log.end()).toBeNull();
 });
 
 test("+ appends and writes one header; otherwise the file begins anew", () => {

@@ -1,0 +1,88 @@
+/**
+ * Writes what waits for the reader of an output, while the process goes on. Loaded when a pipe or a terminal is full, and for outputs that
+ * cannot be opened a second time.
+ */
+import { fstatSync, readFileSync, write, writeSync } from "node:fs";
+import { errnoOf } from "../errors.ts";
+import { type Libc, loadLibc } from "../process/libc.ts";
+import { countWithNoun } from "../support/text.ts";
+import { burstPiecesMax, isTerminal, ownWriter, pieceBytesMax, type WriteNow } from "./output_writer.ts";
+
+/** The part of an `Output` that waits. */
+interface WaitingOutput {
+  readonly fd: number;
+  readonly waiting: Uint8Array[];
+  lost: number;
+  writeNow: WriteNow | null | undefined;
+}
+
+/** Time between two looks at a full output, in milliseconds: it grows while nothing is taken. */
+const fullMs = { first: 1, max: 50 };
+
+/** Resolves when nothing waits, after a message about those that were lost. Rejects with the system's error. */
+export async function drainOutput(output: WaitingOutput): Promise<void> {
+  output.writeNow ??= await nonBlockingWriter(output.fd);
+  const writePiece = output.writeNow ?? await threadWriter(output.fd);
+  let pauseMs = fullMs.first;
+  for (let pieces = 1; output.waiting.length > 0; pieces++) {
+    const [first = new Uint8Array()] = output.waiting;
+    const taken = await writePiece(first);
+    if (taken === 0) await pause(pauseMs);
+    else if (pieces % burstPiecesMax === 0) await pause(0);
+    pauseMs = taken === 0 ? Math.min(fullMs.max, pauseMs * 2) : fullMs.first;
+    if (output.waiting[0] !== first) continue; // it was dropped meanwhile
+    if (taken < first.length) output.waiting[0] = first.subarray(taken);
+    else output.waiting.shift();
+    if (output.waiting.length === 0 && output.lost > 0) {
+      const lost = countWithNoun(output.lost, "message was", "messages were");
+      output.lost = 0;
+      output.waiting.push(Buffer.from(`baton: ${lost} lost here: stderr was full\n`));
+    }
+  }
+}
+
+/** Null: only a thread can write without blocking this one. */
+async function nonBlockingWriter(fd: number): Promise<WriteNow | null> {
+  if (isTerminal(fd)) return isControllingTerminal(fd) ? ownWriter("/dev/tty") : null;
+  const libc = fstatSync(fd).isSocket() ? await loadLibc() : null;
+  return libc === null ? null : socketWriter(fd, libc);
+}
+
+/** Every user may open the controlling terminal, also after su; the device may be another user's. */
+function isControllingTerminal(fd: number): boolean {
+  try {
+    const [, terminal = ""] = /\) \S+ \d+ \d+ \d+ (\d+) /.exec(readFileSync("/proc/self/stat", "latin1")) ?? [];
+    return Number(terminal) === fstatSync(fd).rdev;
+  } catch {
+    return false; // no /proc
+  }
+}
+
+function socketWriter(fd: number, libc: Libc): WriteNow {
+  return (bytes) => {
+    const piece = bytes.subarray(0, pieceBytesMax);
+    const sent = libc.sendNow(fd, piece);
+    if (sent >= 0) return sent;
+    return libc.waitWritable(fd, 0) ? writeSync(fd, piece) : 0; // the error
+  };
+}
+
+/** Writes in a thread, and only what a pipe takes: the runtime has few threads. */
+async function threadWriter(fd: number): Promise<(bytes: Uint8Array) => Promise<number>> {
+  const libc = await loadLibc();
+  return async (bytes) => {
+    if (libc?.waitWritable(fd, 0) === false) return 0;
+    const length = Math.min(bytes.length, pieceBytesMax);
+    return await new Promise((resolve, reject) => {
+      write(fd, bytes, 0, length, null, (error, count) => {
+        if (error === null) resolve(count);
+        else if (errnoOf(error) === "EAGAIN") resolve(0);
+        else reject(error);
+      });
+    });
+  };
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, milliseconds));
+}

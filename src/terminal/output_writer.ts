@@ -1,0 +1,52 @@
+/** How to write to an open file, pipe, terminal or socket without blocking. */
+import { constants, fstatSync, openSync, statSync, writeSync } from "node:fs";
+import { errnoOf } from "../errors.ts";
+import { wasClosed } from "../process/spawn/inherited_descriptors.ts";
+
+/** Writes some of the bytes without blocking. Returns how many; 0: the reader takes none now. Throws the system's error. */
+export type WriteNow = (bytes: Uint8Array) => number;
+
+/** A pipe that accepts anything accepts this much in one piece, without the output of other processes in it (PIPE_BUF of Linux). */
+export const pieceBytesMax = 4096;
+/** The event loop runs after this many pieces. */
+export const burstPiecesMax = 256;
+
+/** Null for an output that can only be written by other means. Throws if it is closed. */
+export function writerOf(fd: number): WriteNow | null {
+  if (fd < 3 && wasClosed(fd)) throw new Error("it was closed when baton was started; to discard it, write >/dev/null");
+  const stat = fstatSync(fd);
+  if (stat.isSocket()) return null;
+  return stat.isFIFO() || isTerminal(fd) ? ownWriter(`/proc/self/fd/${fd}`) : writerTo(fd, 1 << 16);
+}
+
+/** Opens a pipe or a terminal a second time, so that this open file alone does not block. Null: there is no /proc, or it is another user's. */
+export function ownWriter(path: string): WriteNow | null {
+  const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
+  try {
+    return writerTo(openSync(path, O_WRONLY | O_NONBLOCK | O_NOCTTY), pieceBytesMax);
+  } catch {
+    return null;
+  }
+}
+
+function writerTo(fd: number, bytesMax: number): WriteNow {
+  return (bytes) => {
+    try {
+      return writeSync(fd, bytes, 0, Math.min(bytes.length, bytesMax));
+    } catch (thrown) {
+      if (errnoOf(thrown) === "EAGAIN") return 0;
+      throw thrown;
+    }
+  };
+}
+
+/** Loading node:tty takes milliseconds, so it is loaded for character devices only; /dev/null is one, too. */
+export function isTerminal(fd: number): boolean {
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isCharacterDevice() || stat.rdev === statSync("/dev/null").rdev) return false;
+  } catch {
+    return false; // closed
+  }
+  return process.getBuiltinModule("node:tty").isatty(fd);
+}
