@@ -1,13 +1,14 @@
 /** Ends a verb that runs a command: prints the message, writes the status report, and returns the exit code. */
-import type { ChildEnding, ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import type { Io } from "../../src/terminal/io.ts";
-import type { StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
 import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import type { JobTrace } from "./job_trace.ts";
+import type { ReportedEnd } from "./job_status.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
 /** Facts for the status report, as far as known. */
@@ -61,15 +62,13 @@ export interface ReportedOptions {
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
     options;
-  using status = await openStatus(options);
-  let isReported = true;
-  const report = async (end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">) => {
-    for (const problem of status?.write(statusReportOf(options, end)) ?? []) {
-      io.err(`baton: ${problem}\n`);
-      isReported = false;
-    }
+  const isWritten = values.statusFd !== undefined || values.statusFile !== undefined;
+  using status = isWritten ? new (await import("./job_status.ts")).JobStatus(options) : null;
+  const report = async (end: ReportedEnd) => {
+    status?.write(end);
     await facts.trace?.sendEnd(end);
   };
+  const codeOf = (code: ExitCode) => status?.isIncomplete && code === exitCodes.SUCCESS ? exitCodes.IO : code;
   if (sendsSpans && wantsTraces(io.env, values)) {
     facts.trace = await (await import("./job_trace.ts")).openJobTrace(options);
   }
@@ -89,52 +88,11 @@ export async function runReported(options: ReportedOptions, run: () => Promise<L
     await report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
     if (!isConflict) throw thrown;
     if (skips ? verbose : !quiet) io.err(`baton: ${message}\n`);
-    return exitCode;
+    return codeOf(exitCode);
   }
   const { exitCode, reason, message, signal = null } = ending;
   if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
   await report({ reason, exit_code: signal === null ? exitCode : null, signal, message });
   if (signal !== null) throw new StoppedBySignal(signal);
-  return isReported || exitCode !== exitCodes.SUCCESS ? exitCode : exitCodes.IO;
-}
-
-async function openStatus({ values, io: { inheritedFds } }: ReportedOptions): Promise<StatusWriter | null> {
-  const { statusFd: fd, statusFile: file } = values;
-  if (fd === undefined && file === undefined) return null;
-  const { StatusWriter } = await import("../../src/terminal/status_report.ts");
-  return new StatusWriter({ fd, file, inheritedFds });
-}
-
-function statusReportOf(
-  { verb: command, names, facts: { outcome, tokens, waitedMs, items } }: ReportedOptions,
-  end: Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">,
-): StatusReport {
-  return {
-    version: 1,
-    command,
-    names,
-    ...end,
-    command_status: outcome === null ? null : commandStatusOf(outcome),
-    fencing_tokens: tokens,
-    waited_ms: waitedMs === null ? null : Math.round(waitedMs),
-    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
-    ...(items ? { items } : {}),
-  };
-}
-
-/** Returns the exit status of the command. */
-function commandStatusOf(outcome: ChildEnding): StatusReport["command_status"] {
-  switch (outcome.kind) {
-    case "exited":
-      return { code: outcome.code, signal: null };
-    case "signaled":
-      return { code: null, signal: outcome.signal };
-    case "lost":
-    case "revoked":
-    case "time_limit":
-    case "breach":
-      return outcome.child === null ? null : commandStatusOf(outcome.child);
-    default:
-      return null;
-  }
+  return codeOf(exitCode);
 }

@@ -30,7 +30,7 @@ export interface Io {
 
 /** The output of this process, which the main program ends. */
 export interface ProcessIo extends Io {
-  /** Waits for a moment until the reader of stderr has taken what waits. Results that wait for the reader of stdout are dropped. */
+  /** Waits for a moment until the readers have taken what waits. Results that wait for the reader of a pipe are dropped. */
   end(): Promise<void>;
 }
 
@@ -105,7 +105,7 @@ export class Output {
 
 /** Messages that wait for the reader of stderr. Further ones are lost. */
 const messagesMax = 500;
-/** The wait for the reader of stderr before the process ends, in milliseconds. */
+/** The wait for the readers before the process ends, in milliseconds. */
 const endMsMax = 2000;
 
 /** Must be called before any file is opened: all open descriptors count as inherited. */
@@ -147,8 +147,9 @@ export function systemIo(): ProcessIo {
       if (stdout.failure !== null && stream === "stdout") throw stdoutError(stdout.failure);
     },
     end: async () => {
-      stdout.waiting.length = 0;
-      await stderr.written(AbortSignal.timeout(endMsMax)).catch(() => {});
+      if (!io.stdoutIsTerminal) stdout.waiting.length = 0;
+      const limit = AbortSignal.timeout(endMsMax);
+      await Promise.allSettled([stdout.written(limit), stderr.written(limit)]);
     },
   };
   return io;

@@ -14,4 +14,6 @@ const io = systemIo();
   while (!existsSync(file)) { /* as a long SQL statement does */ }
 }
 io.out("done\n");
+await io.written("stdout");
+await io.end();
 process.exit(0);
