@@ -39,7 +39,8 @@ export interface StatusTargets {
 
 /** Writes the report. The constructor throws USAGE for a descriptor that is not open for writing, and CANNOT_CREATE for a file. */
 export class StatusWriter implements Disposable {
-  readonly #fds: number[] = [];
+  /** Descriptors by the option that names them. */
+  readonly #fds = new Map<string, number>();
   readonly #own: number | null;
 
   constructor(targets: StatusTargets) {
@@ -57,21 +58,21 @@ export class StatusWriter implements Disposable {
           `--status-fd ${fd}: descriptor ${fd} is open for reading only; open it in the shell with ${fd}>FILE`,
         );
       }
-      this.#fds.push(fd);
+      this.#fds.set(`--status-fd ${fd}`, fd);
     }
     this.#own = file === undefined ? null : create(file);
-    if (this.#own !== null) this.#fds.push(this.#own);
+    if (this.#own !== null) this.#fds.set(`--status-file ${file}`, this.#own);
   }
 
   /** Writes one line to each target. Returns error messages instead of throwing: the command has ended already. */
   write(report: StatusReport): string[] {
     const line = JSON.stringify(report) + "\n";
-    return this.#fds.flatMap((fd) => {
+    return [...this.#fds].flatMap(([option, fd]) => {
       try {
         writeWhole(fd, line);
         return [];
       } catch (thrown) {
-        return [`Cannot write the status report: ${messageOf(thrown)}`];
+        return [`Cannot write ${option}: ${messageOf(thrown)}; the report of this call is lost`];
       }
     });
   }

@@ -126,6 +126,16 @@ test("also where stderr is a socket, as under systemd", async () => {
   expect((await session.run(`python3 on_socket.py "$baton" ${words} && [ -e s-3 ]`)).code).toBe(0);
 });
 
+test("a pool whose job log is a full pipe runs its items, and waits for the reader at its end until a signal", async () => {
+  const script = `exec "$baton" pool -q j --items 1,2 -j 1 --joblog full -- touch "$dir/j-{}"`;
+  const running = session.start(script);
+  await session.made("j-2");
+  const isOver = async () => (await session.run('"$baton" who -q j')).code === 1;
+  await eventually(isOver, { what: "the pool to release its component", withinMs: 15_000 });
+  running.child.kill("SIGTERM");
+  expect(await running.ended).toMatchObject({ code: null, signal: "SIGTERM" });
+});
+
 describe("a command whose stdout is full", () => {
   /** Resolves when the command has printed to the pipe, which it then has open a second time. */
   async function printsTo(name: string, { child: { pid } }: Running): Promise<void> {
