@@ -256,7 +256,10 @@ const runtimeFolders = /^src\/(sockets\/|process\/(spawn|proc|guard)\/|process\/
 /** Where a process may end: its entry, and where it dies of the signal that it was told to stop by. */
 const mayExit = /^(commands\/main|src\/process\/supervise\/signal_source)\.ts$/;
 
-/** One runtime's own functions, and the end of the process, have their places. */
+/** Where stdout and stderr may be written: by what never blocks, and in a thread whose only work it is. */
+const mayWrite = /^src\/terminal\/(output_writer|drain_output|progress_worker)\.ts$/;
+
+/** One runtime's own functions, output, and the end of the process have their places. */
 export function checkPlaces(file: SourceFile): Finding[] {
   if (layerOf(file.path) === null) return [];
   const findings: Finding[] = [];
@@ -276,6 +279,10 @@ export function checkPlaces(file: SourceFile): Finding[] {
   if (!mayExit.test(file.path)) {
     const message = "only commands/main.ts ends the process: return an exit code, or throw a BatonError";
     findings.push(...findInCode(file, /\bprocess\.(exitCode\s*=(?!=)|exit\()/, message));
+  }
+  if (!mayWrite.test(file.path)) {
+    const message = "a write to stdout or stderr may block, and lose output without an error: use Io";
+    findings.push(...findInCode(file, /\b(write\w*\([12],|process\.std(out|err)\.write\(|console\.)/, message));
   }
   if (file.path.startsWith("commands/") && file.path !== "commands/exit_codes.ts") {
     const message = "exit numbers are chosen in commands/exit_codes.ts alone: use the name";

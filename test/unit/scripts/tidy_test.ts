@@ -133,6 +133,14 @@ describe("places", () => {
     bad: `const response = await fetch(url);`,
     good: `const got = await subscriber.fetch(); async fetch() {}`,
   });
+  catches(checkPlaces, "a write to stdout that may block", "commands/who.ts", {
+    bad: `writeSync(1, bytes);`,
+    good: `io.out(bytes); writeSync(fd, bytes, 1, 2);`,
+  });
+  catches(checkPlaces, "a message past stderr's owner", "src/zookeeper/a.ts", {
+    bad: `process.stderr.write(text);`,
+    good: `const { columns } = process.stderr;`,
+  });
   catches(checkPlaces, "a number where a name belongs", "commands/lock.ts", {
     bad: `return 75;`,
     good: `return exitCodes.busy;`,
