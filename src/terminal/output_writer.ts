@@ -16,6 +16,7 @@ export function writerOf(fd: number): WriteNow | null {
   if (fd < 3 && wasClosed(fd)) throw new Error("it was closed when baton was started; to discard it, write >/dev/null");
   const stat = fstatSync(fd);
   if (stat.isSocket()) return null;
+  if (stat.isFIFO()) writeSync(fd, new Uint8Array()); // fails for the read end, which could be opened again for writing
   return stat.isFIFO() || isTerminal(fd) ? ownWriter(`/proc/self/fd/${fd}`) : writerTo(fd, 1 << 16);
 }
 

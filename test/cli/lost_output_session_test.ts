@@ -167,6 +167,13 @@ test("a status report that cannot be written is no success; a failure keeps its 
   expect((await session.run('"$baton" lock -q held -n --skip --status-file /dev/full -- true')).code).toBe(74);
 });
 
+test("a descriptor that is open for reading only is no output", async () => {
+  for (const stdout of ["1</dev/null", "1<jobs.cron", "1<&0"]) {
+    const { code, stderr } = await session.run(`echo x | "$baton" version ${stdout}`);
+    expect([stdout, code, stderr]).toEqual([stdout, 74, expect.stringContaining("EBADF")]);
+  }
+});
+
 test("a stderr that is full or closed changes no exit code", async () => {
   for (const stderr of ["2>/dev/full", "2>&-"]) {
     expect((await session.run(`"$baton" lock -v s -- true ${stderr}`)).code).toBe(0);

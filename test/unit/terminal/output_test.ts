@@ -106,6 +106,10 @@ test("a file without room fails, also later", () => {
   expect(output.failure).toMatchObject({ code: "ENOSPC" });
 });
 
+test("the read end of a pipe is no output", () => {
+  expect(() => new Output(reader).write("x")).toThrow(/EBADF/);
+});
+
 test("a file has what was written when the write returns", () => {
   const path = join(folder, "file");
   const fd = openSync(path, "w");
