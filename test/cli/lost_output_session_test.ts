@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { commandLoaders } from "../../commands/command_line.ts";
 import { BatonSession, type Ended, type Running, untilMade } from "../support/baton_session.ts";
+import { HttpBackend } from "../support/http_backend.ts";
 
 setDefaultTimeout(120_000);
 
@@ -154,6 +155,24 @@ test("a script that exports dead letters before it drops them drops none that ar
     expect(ended.code).toBe(74);
   }
   expect(JSON.parse((await run("retry-processor dlq ls --json --store store", "")).stdout).messages).toHaveLength(1);
+});
+
+test("a response that cannot be printed is no success; a request that failed is stored as usual", async () => {
+  let status = 200;
+  await using backend = await new HttpBackend((_, response) => void response.writeHead(status).end("response")).up();
+  for (const stdout of [">/dev/full", ">&-"]) {
+    const call = async () =>
+      (await session.run(`"$baton" retry-processor call -q --store calls --no-stdin --url ${backend.url}/ ${stdout}`))
+        .code;
+    status = 200;
+    expect([stdout, await call()]).toEqual([stdout, 74]);
+    status = 404;
+    expect([stdout, await call()]).toEqual([stdout, 65]);
+    status = 503;
+    expect([stdout, await call()]).toEqual([stdout, 75]);
+  }
+  const { messages } = JSON.parse((await run("retry-processor ls --json --store calls", "")).stdout);
+  expect(messages).toHaveLength(4);
 });
 
 test("a status report that cannot be written is no success; a failure keeps its code", async () => {
