@@ -151,6 +151,7 @@ function holderIo(
     err: (text) => pipe.isConfirmed ? io.err(text) : pipe.send({ kind: "stderr", text }),
     frame: (stream, text) => pipe.isConfirmed ? io.frame(stream, text) : pipe.sendFrame(text),
     written: (stream, signal) => io.written(stream, signal),
+    drop: () => {},
   };
 }
 

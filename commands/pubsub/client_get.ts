@@ -264,6 +264,9 @@ async function printMessage(io: Io, message: Uint8Array, signal: AbortSignal): P
   io.out(message);
   await io.written("stdout", signal).catch(async (thrown: unknown) => {
     if (thrown !== signal.reason) throw thrown;
-    await io.written("stdout", AbortSignal.timeout(lastWriteMsMax)).catch(() => throwIfAborted(signal));
+    await io.written("stdout", AbortSignal.timeout(lastWriteMsMax)).catch(() => {
+      io.drop(); // it comes again
+      throw thrown;
+    });
   });
 }

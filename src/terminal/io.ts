@@ -26,11 +26,13 @@ export interface Io {
   frame(stream: Stream, text: string): boolean;
   /** Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout as `out` throws. */
   written(stream: Stream, signal?: AbortSignal): Promise<void>;
+  /** Gives up results that wait for the reader of stdout. */
+  drop(): void;
 }
 
 /** The output of this process, which the main program ends. */
 export interface ProcessIo extends Io {
-  /** Waits for a moment until the readers have taken what waits. Results that wait for the reader of a pipe are dropped. */
+  /** Waits for a moment until the readers have taken what waits. */
   end(): Promise<void>;
 }
 
@@ -146,8 +148,8 @@ export function systemIo(): ProcessIo {
       await outputs[stream].written(signal);
       if (stdout.failure !== null && stream === "stdout") throw stdoutError(stdout.failure);
     },
+    drop: () => void (stdout.waiting.length = 0),
     end: async () => {
-      if (!io.stdoutIsTerminal) stdout.waiting.length = 0;
       const limit = AbortSignal.timeout(endMsMax);
       await Promise.allSettled([stdout.written(limit), stderr.written(limit)]);
     },

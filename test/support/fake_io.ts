@@ -21,6 +21,7 @@ export function fakeIo(options: Partial<Io> = {}): FakeIo {
     err: (text) => void err.push(text),
     frame: (stream, text) => (stream === "stdout" ? out : err).push(text) > 0,
     written: () => Promise.resolve(),
+    drop: () => {},
     stdout: () => out.join(""),
     stderr: () => err.join(""),
   };
