@@ -18,7 +18,7 @@ export const exitCodeTable = {
   CANNOT_CREATE: [73, "a file or socket could not be created"],
   IO: [
     74,
-    "local input or output failed; for retry-processor call --url: the request was accepted, and its response is incomplete",
+    "local input or output failed, also results or a status report that could not be written; for retry-processor call --url: the request was accepted, and its response is incomplete",
   ],
   BUSY: [
     75,

@@ -1,4 +1,8 @@
-/** How to write to an open file, pipe, terminal or socket without blocking. */
+/**
+ * How to write to an open file, pipe, terminal or socket without blocking. A pipe or a terminal is opened again: its mode belongs to all
+ * processes that have it, poll(2) does not know what the command writes between it and the write, and two threads that are blocked in a
+ * write stop all files and names of the runtime on a machine with two processors.
+ */
 import { constants, fstatSync, openSync, statSync, writeSync } from "node:fs";
 import { errnoOf } from "../errors.ts";
 import { wasClosed } from "../process/spawn/inherited_descriptors.ts";
