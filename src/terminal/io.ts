@@ -26,7 +26,7 @@ export interface Io {
   frame(stream: Stream, text: string): boolean;
   /** Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout as `out` throws. */
   written(stream: Stream, signal?: AbortSignal): Promise<void>;
-  /** Gives up results that wait for the reader of stdout. */
+  /** Gives up results that wait for the reader of stdout, and the error of a write: the command says so itself. */
   drop(): void;
 }
 
@@ -148,7 +148,10 @@ export function systemIo(): ProcessIo {
       await outputs[stream].written(signal);
       if (stdout.failure !== null && stream === "stdout") throw stdoutError(stdout.failure);
     },
-    drop: () => void (stdout.waiting.length = 0),
+    drop: () => {
+      stdout.waiting.length = 0;
+      stdout.failure = null;
+    },
     end: async () => {
       const limit = AbortSignal.timeout(endMsMax);
       await Promise.allSettled([stdout.written(limit), stderr.written(limit)]);
@@ -158,7 +161,7 @@ export function systemIo(): ProcessIo {
 }
 
 function stdoutError(thrown: unknown): Error {
-  if (errnoOf(thrown) === "EPIPE") return new ReaderGone();
+  if (errnoOf(thrown) === "EPIPE") return new ReaderGone(messageOf(thrown));
   return new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
 }
 

@@ -173,6 +173,12 @@ test("a response that cannot be printed is no success; a request that failed is 
   }
   const { messages } = JSON.parse((await run("retry-processor ls --json --store calls", "")).stdout);
   expect(messages).toHaveLength(4);
+  status = 200;
+  const unread = await session.run(
+    `rm -f gate; mkfifo gate; { read -r _ <gate; "$baton" retry-processor call --store calls --no-stdin --url ${backend.url}/; ` +
+      "echo $? >code; } | { exec <&-; echo go >gate; }",
+  );
+  expect([unread.stderr, session.read("code")]).toEqual(["", "141\n"]);
 });
 
 test("a status report that cannot be written is no success; a failure keeps its code", async () => {
