@@ -1,5 +1,4 @@
 /** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
-import process from "node:process";
 import { ResignableLease } from "../../process/resignable_lease.ts";
 import { LocalLease } from "../../process/local_lease.ts";
 import { startGuard } from "../../process/guard/guard.ts";
@@ -18,12 +17,16 @@ export interface CommandSinkOptions extends DeadLetterFormat {
   readonly clock: Clock;
   /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
   readonly takeLock: () => (() => void) | null;
+  /** Prints what is wrong with the guard. */
+  readonly say?: (sentence: string) => void;
   /** Runs the command. The real one, under a guard, when left out. */
   readonly run?: (options: Omit<RunWithInputOptions, "guard">) => Promise<CommandEnd>;
 }
 
-async function runUnderGuard(options: Omit<RunWithInputOptions, "guard">): Promise<CommandEnd> {
-  const say = (sentence: string) => void process.stderr.write(`baton: ${sentence}\n`);
+async function runUnderGuard(
+  options: Omit<RunWithInputOptions, "guard">,
+  say: (sentence: string) => void,
+): Promise<CommandEnd> {
   const ended = await runWithInput({ ...options, guard: startGuard(say) });
   if (ended.kind === "not_started") throw ended.error;
   return ended;
@@ -46,7 +49,8 @@ export class CommandSink implements DeadLetterSink {
 
   /** The signal stops the command: the dead letter stays in the store. */
   async #send(letter: ClaimedMessage, signal: AbortSignal): Promise<void> {
-    const { line, storeName, timeoutMs, killAfterMs, clock, run = runUnderGuard } = this.#options;
+    const { line, storeName, timeoutMs, killAfterMs, clock, say = () => {} } = this.#options;
+    const { run = (options) => runUnderGuard(options, say) } = this.#options;
     const lease = new ResignableLease(new LocalLease(clock, timeoutMs + 10 * killAfterMs + 10_000));
     const off = onAbort(signal, () => lease.resign("The processor ends"));
     const ended = await run({

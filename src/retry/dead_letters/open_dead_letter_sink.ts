@@ -42,7 +42,14 @@ export async function openDeadLetterSink(
   const takeLock = () => folder === null ? () => {} : forwarderLock(folder, lockFile);
   const common = { ...format, timeoutMs: values.retryAttemptTimeout, takeLock };
   if (destination.kind === "exec") {
-    return new CommandSink({ ...common, line: destination.line, killAfterMs: values.killAfter, clock: systemClock() });
+    const say = (sentence: string) => log("warning", "guard", sentence);
+    return new CommandSink({
+      ...common,
+      line: destination.line,
+      killAfterMs: values.killAfter,
+      clock: systemClock(),
+      say,
+    });
   }
   let sink: DeadLetterSink & { check(signal: AbortSignal): Promise<void> };
   if (destination.kind === "kafka") {
