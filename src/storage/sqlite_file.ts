@@ -2,19 +2,20 @@
  * One SQLite file of a store, open: its owner, format, statements, transactions, log and size. Tables, and what their rows mean, belong
  * to the product. Synchronous: services use it in a storage thread (storage_thread.ts).
  */
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statfsSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { refuseLinksOfOthers } from "../support/open_output.ts";
 import type { WorkProgress } from "../support/work_progress.ts";
 import { blockFor } from "../support/write_whole.ts";
 import type { ChecksumTable } from "./checksum_table.ts";
+import type { DiskSpace } from "./disk_space.ts";
 import { createPrivateFile, flushIfThere, flushParentFolders, reserveFile } from "./durable_file.ts";
 import { OpenFilesCheck } from "./open_files_check.ts";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
 import { checkSqliteFormat, pragmaOf, type SqliteFormat } from "./sqlite_format.ts";
 import { ownerName } from "./file_lock_holder.ts";
-import { isLocked } from "./storage_error.ts";
+import { isDiskFull, isLocked } from "./storage_error.ts";
 
 const pageBytes = 4096;
 /** Maximum age of the check that the files are in place when a transaction begins, in milliseconds. */
@@ -57,6 +58,7 @@ export class SqliteFile implements Disposable {
   /** The connection, for work on the file as a whole. */
   readonly database: DatabaseSync;
   readonly folder: string;
+  readonly #path: string;
   readonly #logPath: string;
   readonly #owner: SqliteOwner | undefined;
   readonly #ownerLock: DatabaseSync | null;
@@ -66,6 +68,8 @@ export class SqliteFile implements Disposable {
   readonly #statements = new Map<string, StatementSync>();
   #inTransaction = false;
   #loggedBytes = 0;
+  /** The same when the open transaction began. */
+  #loggedBefore = 0;
   /** Executed statements: a measure of cost in tests. */
   statements = 0;
   commits = 0;
@@ -76,6 +80,7 @@ export class SqliteFile implements Disposable {
   constructor(options: SqliteFileOptions) {
     const { format: { folder, path }, owner, openError = (error) => error, checksFiles = false } = options;
     this.folder = folder;
+    this.#path = path;
     this.#logPath = `${path}-wal`;
     this.#owner = owner;
     let lock: DatabaseSync | null = null;
@@ -134,6 +139,7 @@ export class SqliteFile implements Disposable {
     this.#files?.check();
     this.statement("BEGIN IMMEDIATE").run();
     this.#inTransaction = true;
+    this.#loggedBefore = this.#loggedBytes;
     this.requireOwnership(); // inside the transaction, so that a new owner sees what it stored
   }
 
@@ -198,10 +204,15 @@ export class SqliteFile implements Disposable {
 
   /**
    * Extends the log to its reserved size, because a flush that extends a file takes twice as long. SQLite ignores frames without
-   * the right salt and checksum.
+   * the right salt and checksum. Does nothing on a disk that has not twice this space.
    */
   reserveLog(bytes: number): void {
-    reserveFile(this.#logPath, bytes);
+    if (this.space().freeBytes >= 2 * bytes) reserveFile(this.#logPath, bytes);
+  }
+
+  /** Size of the log's file, which may be longer than the log. */
+  get logFileBytes(): number {
+    return statSync(this.#logPath, { throwIfNoEntry: false })?.size ?? 0;
   }
 
   pragma(name: string): number {
@@ -213,10 +224,33 @@ export class SqliteFile implements Disposable {
     return (this.pragma("page_count") - this.pragma("freelist_count")) * pageBytes;
   }
 
-  /** Size and free space (for this user) of the file system, in bytes. */
+  /** Size and free space (for this user) of the file system, in bytes; zeros if the folder was removed. */
   fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
-    const { bsize, blocks, bavail } = statfsSync(this.folder);
-    return { bytes: blocks * bsize, freeBytes: bavail * bsize };
+    try {
+      const { bsize, blocks, bavail } = statfsSync(this.folder);
+      return { bytes: blocks * bsize, freeBytes: bavail * bsize };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+      return { bytes: 0, freeBytes: 0 };
+    }
+  }
+
+  space(): DiskSpace {
+    const { bytes, freeBytes } = this.fileSystem();
+    const unwritten = this.#inTransaction ? this.#loggedBytes - this.#loggedBefore : 0;
+    const unusedBytes = this.pragma("freelist_count") * pageBytes;
+    return {
+      bytes,
+      freeBytes: freeBytes - unwritten - this.owedBytes,
+      usedBytes: this.pragma("page_count") * pageBytes - unusedBytes,
+      unusedBytes,
+    };
+  }
+
+  /** Bytes by which the file grows when all of the log is in it. */
+  get owedBytes(): number {
+    const fileBytes = statSync(this.#path, { throwIfNoEntry: false })?.size ?? 0;
+    return Math.max(0, this.pragma("page_count") * pageBytes - fileBytes);
   }
 
   /** Does work that belongs to the opening: the file, and its locks, are closed when it fails. */
@@ -290,18 +324,37 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
     // The folders are on the disk before the file has content, so that a process that finds content need not flush them.
     if (isNew) flushParentFolders(format.folder);
     if (!isNew && owner === undefined) return database;
-    database.exec("BEGIN IMMEDIATE");
-    checkSqliteFormat(database, format); // another process may have created the tables meanwhile
-    database.exec(format.schema);
-    addFirstRows?.(database);
-    if (owner !== undefined) {
-      database.prepare(`INSERT OR REPLACE INTO owner (id, ${owner.column}) VALUES (0, ?)`).run(ownerId);
-    }
-    database.exec(`PRAGMA user_version = ${format.format}; PRAGMA application_id = ${format.applicationId}; COMMIT`);
+    const write = () => {
+      database.exec("BEGIN IMMEDIATE");
+      checkSqliteFormat(database, format); // another process may have created the tables meanwhile
+      database.exec(format.schema);
+      addFirstRows?.(database);
+      if (owner !== undefined) {
+        database.prepare(`INSERT OR REPLACE INTO owner (id, ${owner.column}) VALUES (0, ?)`).run(ownerId);
+      }
+      database.exec(`PRAGMA user_version = ${format.format}; PRAGMA application_id = ${format.applicationId}; COMMIT`);
+    };
+    retryWithEmptyLog(database, write);
     return database;
   } catch (error) {
     database.close();
     throw error;
+  }
+}
+
+/** Empties the log if a full disk has no room for a transaction behind what is in it. */
+function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
+  try {
+    write();
+  } catch (error) {
+    if (!isDiskFull(error)) throw error;
+    try {
+      database.exec("ROLLBACK");
+    } catch {
+      // SQLite has done so itself
+    }
+    database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    write();
   }
 }
 

@@ -11,6 +11,7 @@ import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/pri
 import { StatementError } from "../../postgres/statement_error.ts";
 import { BatonError } from "../../errors.ts";
 import { DamageLog } from "../../storage/damage.ts";
+import type { DiskSpace } from "../../storage/disk_space.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { RowsUnavailable } from "../store/store_steps.ts";
@@ -166,12 +167,12 @@ export class PostgresTopicRows implements TopicRows {
   checkIndexesAgain(): void {}
 
   /** The space of a database is its operator's: a full one refuses writes. */
-  usedBytes(): number {
-    return 0;
+  space(): DiskSpace {
+    return { bytes: Number.MAX_SAFE_INTEGER, freeBytes: Number.MAX_SAFE_INTEGER, usedBytes: 0, unusedBytes: 0 };
   }
 
-  fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
-    return { bytes: Number.MAX_SAFE_INTEGER, freeBytes: Number.MAX_SAFE_INTEGER };
+  freeLog(): boolean {
+    return false;
   }
 
   /** Runs a statement that changes nothing. Rejects with StatementError. */

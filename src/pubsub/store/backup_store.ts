@@ -7,7 +7,7 @@ import { countWithNoun } from "../../support/text.ts";
 import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
 import { copyDatabase } from "../../storage/sqlite_file.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
-import { databaseName, openToRead, storeError } from "./topic_database.ts";
+import { databaseName, isDiskFull, openToRead, storeError } from "./topic_database.ts";
 import { verifyRows } from "./verify_topic_store.ts";
 
 /**
@@ -51,10 +51,15 @@ export function backupStore(
     if (code === "EEXIST") {
       throw alreadyExists(dataDir, target, `${path}.part, of an interrupted or running backup,`);
     }
+    if (isDiskFull(error)) throw fullTarget(target, error); // nothing was written anywhere else
     throw storeError(error, dataDir);
   } finally {
     database.close();
   }
+}
+
+function fullTarget(target: string, cause: unknown): BatonError {
+  return new BatonError("IO", `Cannot write the backup ${target}: its disk is full`, { cause });
 }
 
 function damagedData(dataDir: string, target: string, problems: readonly string[]): BatonError {

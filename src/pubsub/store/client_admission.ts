@@ -42,10 +42,13 @@ export type AdmissionResult =
 export class ClientAdmission {
   readonly #clients: ClientTable;
   readonly #capacity: ClientCapacity;
+  readonly #whyDiskFull: () => string | null;
 
-  constructor(clients: ClientTable, room: ClientCapacity) {
+  /** `whyDiskFull`: why no new client may be stored, or null. */
+  constructor(clients: ClientTable, room: ClientCapacity, whyDiskFull: () => string | null) {
     this.#clients = clients;
     this.#capacity = room;
+    this.#whyDiskFull = whyDiskFull;
   }
 
   /**
@@ -92,7 +95,7 @@ export class ClientAdmission {
     if (topic.damagedClients !== null) throw new DamageError(topic.damagedClients);
     const unregistered = this.#refuseUnregistered(operation, topic, null);
     if (unregistered !== null || diskFull !== null) return unregistered;
-    const full = this.#capacity.whyFull(topic, operation);
+    const full = this.#whyDiskFull() ?? this.#capacity.whyFull(topic, operation);
     // If others were forgotten to make space, the client must register again: its own earlier requests are not valid
     // either.
     return full === null ? this.#refuseUnregistered(operation, topic, null) : refuse("FULL", full);

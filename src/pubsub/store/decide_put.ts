@@ -2,7 +2,7 @@
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
 import { type PutOperation, refuse, type RefusedOperation } from "./store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
-import { sessionWindowCountersMax } from "./topic_store_limits.ts";
+import { messageBytes, putBytes, sessionWindowCountersMax } from "./topic_store_limits.ts";
 
 export interface PutView {
   /** The window of the session in which the counters were first used; empty if nothing is stored. */
@@ -60,6 +60,12 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   }
   const full = view.fullReason(newIndexes.length);
   return full === null ? { kind: "done", bound, newIndexes, ids } : refuse("FULL", full);
+}
+
+/** Upper bound of the bytes that a put adds to the store. */
+export function storedBytesOf({ bodies, client, msgId }: PutOperation): number {
+  const each = messageBytes + 3 * (client.length + (msgId?.length ?? 0)); // names in UTF-8
+  return bodies.reduce((sum, { byteLength }) => sum + byteLength + each, putBytes);
 }
 
 /** Converts ids to ranges; mostly there is only one. */

@@ -1,95 +1,118 @@
 /**
- * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures after
- * commits and counts new bytes in between.
+ * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures before
+ * the first put of a batch; its bytes are counted before any of them is written.
  */
-import { diskFullShare, diskWarningShare } from "./topic_store_limits.ts";
+import { type DiskSpace, freeBytesAfter } from "../../storage/disk_space.ts";
+import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
 import type { TopicRows } from "./topic_rows.ts";
 
-/** Interval of measurements, in commits and in bytes, whichever comes first. */
+/** Interval of measurements in commits without puts. */
 const commitsPerMeasurement = 64;
-const bytesPerMeasurement = 1 << 20;
-/** New data is in the log first, and then in the database as well. */
-const copies = 2;
+/** Share of bytes that SQLite's pages and log add, and bytes that a commit writes besides. */
+const overheadShare = 0.02;
+const overheadBytes = 64 << 10;
 
 /** The methods used here. */
-type MeasuredDatabase = Pick<TopicRows, "usedBytes" | "fileSystem">;
+type MeasuredRows = Pick<TopicRows, "space" | "freeLog">;
 
 export class DiskWatch {
-  readonly #database: MeasuredDatabase;
+  readonly #rows: MeasuredRows;
   readonly #maxBytes: number | null;
   #commits = 0;
-  #usedBytes = 0;
-  #fileSystemShare = 0;
-  #fileSystemBytes = 0;
-  /** Bytes received since the last measurement. */
-  #newBytes = 0;
+  #space!: DiskSpace;
+  /** Other programs may have taken space since the last measurement. */
+  #isOld = false;
+  /** Bytes of the batch that is not committed yet, and of those that were committed since the last measurement. */
+  #batchBytes = 0;
+  #committedBytes = 0;
 
-  constructor(database: MeasuredDatabase, maxBytes: number | null) {
-    this.#database = database;
+  constructor(rows: MeasuredRows, maxBytes: number | null) {
+    this.#rows = rows;
     this.#maxBytes = maxBytes;
     this.measure();
   }
 
-  /** Counts bytes that will be written. */
+  beginBatch(): void {
+    this.#isOld = true;
+  }
+
+  /** Counts bytes that the next commit writes. */
   expectBytes(bytes: number): void {
-    this.#newBytes += bytes;
+    this.#batchBytes += bytes;
   }
 
   /** Called after a commit. */
   noteCommit(): void {
-    this.#commits++;
-    if (this.#maxBytes !== null || this.#commits >= commitsPerMeasurement || this.#newBytes >= bytesPerMeasurement) {
-      this.measure();
-    } // A few µs: space that other programs take is seen before the next message.
-    else if (this.#newBytes > 0) this.#measureFileSystem();
+    this.#committedBytes += this.#batchBytes;
+    this.#batchBytes = 0;
+    if (++this.#commits >= commitsPerMeasurement) this.measure();
   }
 
   measure(): void {
-    this.#usedBytes = this.#database.usedBytes();
-    this.#measureFileSystem();
-    this.#commits = 0;
-    this.#newBytes = 0;
-  }
-
-  #measureFileSystem(): void {
-    const { bytes, freeBytes } = this.#database.fileSystem();
-    this.#fileSystemBytes = bytes;
-    this.#fileSystemShare = bytes === 0 ? 0 : 1 - freeBytes / bytes;
+    this.#space = this.#rows.space();
+    this.#commits = this.#committedBytes = 0;
+    this.#isOld = false;
   }
 
   /** The used share of the nearer limit, from 0 to more than 1. */
   get usedShare(): number {
-    return Math.max(this.#ownShare, this.#fileSystemShareSoon);
+    return Math.max(this.#ownShareWith(0), this.#fileSystemShareWith(0));
   }
 
-  get #fileSystemShareSoon(): number {
-    return this.#fileSystemShare + (this.#newBytes * copies) / (this.#fileSystemBytes || 1);
+  get isNearlyFull(): boolean {
+    return this.usedShare >= diskWarningShare;
   }
 
-  get #ownShare(): number {
-    return this.#maxBytes === null ? 0 : (this.#usedBytes + this.#newBytes) / this.#maxBytes;
+  #fileSystemShareWith(bytes: number): number {
+    const { bytes: all } = this.#space;
+    const expected = this.#expectedWith(bytes);
+    const pages = expected === 0 ? 0 : expected * (1 + overheadShare) + overheadBytes;
+    return all === 0 ? 0 : 1 - freeBytesAfter(this.#space, pages) / all;
+  }
+
+  #ownShareWith(bytes: number): number {
+    return this.#maxBytes === null ? 0 : (this.#space.usedBytes + this.#expectedWith(bytes)) / this.#maxBytes;
+  }
+
+  #expectedWith(bytes: number): number {
+    return this.#committedBytes + this.#batchBytes + bytes;
   }
 
   /** Returns a sentence above the warning limit, otherwise null. */
   warningSentence(): string | null {
-    return this.usedShare >= diskWarningShare ? this.#describeShare(diskWarningShare) : null;
+    return this.isNearlyFull ? this.#describeShare(0, diskWarningShare) : null;
   }
 
-  /** Returns a sentence if nothing more may be stored, otherwise null. */
-  fullSentence(): string | null {
-    // Measures again, so that freed space counts immediately.
-    if (this.usedShare >= diskFullShare) this.#measureFileSystem();
-    return this.usedShare >= diskFullShare ? this.#describeShare(diskFullShare) : null;
+  /** The same if no new client and no new topic may be stored: the rest is for the positions of those that are there. */
+  reserveSentence(): string | null {
+    return this.fullSentence(0, diskReserveShare);
   }
 
-  #describeShare(limit: number): string {
+  /** Returns a sentence if `bytes` more may not be stored, otherwise null. Gets and acknowledgements never ask. */
+  fullSentence(bytes = 0, limit = diskFullShare): string | null {
+    if (this.#isOld) this.measure(); // some µs
+    const isFull = () => Math.max(this.#ownShareWith(bytes), this.#fileSystemShareWith(bytes)) >= limit;
+    if (!isFull()) return null;
+    this.measure(); // freed space counts immediately
+    if (isFull() && this.#rows.freeLog()) this.measure();
+    return isFull() ? this.#describeShare(bytes, limit) : null;
+  }
+
+  #describeShare(bytes: number, limit: number): string {
     const percent = (part: number) => `${Math.floor(part * 100)} %`;
-    const isOwn = this.#maxBytes !== null && this.#ownShare >= this.#fileSystemShareSoon;
-    const share = isOwn ? this.#usedBytes / (this.#maxBytes as number) : this.#fileSystemShare;
+    const soonOwn = this.#ownShareWith(bytes);
+    const soon = this.#fileSystemShareWith(bytes);
+    const isOwn = this.#maxBytes !== null && soonOwn >= soon;
+    const { bytes: all, freeBytes } = this.#space;
+    const share = isOwn ? this.#space.usedBytes / (this.#maxBytes as number) : all === 0 ? 0 : 1 - freeBytes / all;
     const what = isOwn
-      ? `the store uses ${this.#usedBytes} of ${this.#maxBytes} bytes`
+      ? `the store uses ${this.#space.usedBytes} of ${this.#maxBytes} bytes`
       : `${percent(share)} of the file system is used`;
-    const soon = share >= limit ? "" : ", more with the data being written";
-    return `${what}${soon}; the limit is ${percent(limit)}`;
+    const more = share >= limit
+      ? ""
+      : isOwn
+      ? `, ${percent(soonOwn)} with the data being written`
+      : `, ${percent(soon)} with the data being written to the log and to the database`;
+    return `${what}${more}; the limit is ${percent(limit)}`;
   }
 }

@@ -86,6 +86,11 @@ export class TopicImport {
     }
   }
 
+  /** Bytes that have arrived and are written when their row is complete. */
+  get bufferedBytes(): number {
+    return this.#reader.pendingBytes + this.#rowBytes;
+  }
+
   /** The values of the topic's row when it is complete. */
   get ends(): TopicEnds {
     const [gone, stored] = [this.#gone, Math.max(this.#stored, this.#gone)];

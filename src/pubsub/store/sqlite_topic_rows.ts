@@ -1,4 +1,5 @@
 /** The rows of a topic store in an SQLite file. Synchronous: used in the storage thread. */
+import type { DiskSpace } from "../../storage/disk_space.ts";
 import { ClientRows } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { LogRows } from "./log_rows.ts";
@@ -79,12 +80,12 @@ export class SqliteTopicRows implements TopicRows {
     this.clients.counts.readAgain(this.#database);
   }
 
-  usedBytes(): number {
-    return this.#database.usedBytes();
+  space(): DiskSpace {
+    return this.#database.space();
   }
 
-  fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
-    return this.#database.fileSystem();
+  freeLog(): boolean {
+    return this.#database.freeLog();
   }
 
   get hasGarbage(): boolean {

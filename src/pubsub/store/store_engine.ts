@@ -19,7 +19,7 @@ import {
 import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";
 import { ClientCapacity } from "./client_capacity.ts";
-import { decidePut, idRangesOf, type PutDecision, type PutView } from "./decide_put.ts";
+import { decidePut, idRangesOf, type PutDecision, type PutView, storedBytesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "./decide_read.ts";
 import { refusalOfError, whyNotServed } from "./topic_refusals.ts";
 import { DiskWatch } from "./disk_watch.ts";
@@ -69,7 +69,7 @@ export class StoreEngine {
     this.topics = new TopicTable(rows);
     this.disk = new DiskWatch(rows, options.maxDiskBytes);
     this.capacity = new ClientCapacity(this.topics.clients, options, hooks.warn ?? (() => {}));
-    this.#admission = new ClientAdmission(this.topics.clients, this.capacity);
+    this.#admission = new ClientAdmission(this.topics.clients, this.capacity, () => this.disk.reserveSentence());
   }
 
   /** Opens the stored topics. Called once, before everything else. */
@@ -86,6 +86,7 @@ export class StoreEngine {
     this.#readings = [];
     this.#diskFull = diskFull;
     const nowMs = this.#hooks.wallClockMs();
+    this.disk.beginBatch();
     for (const operation of operations) this.#attempt(operation, nowMs);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
     // Publishers may have been forgotten for a put that was then refused.
@@ -253,7 +254,7 @@ export class StoreEngine {
     if (client === null) return;
     const { clients } = this.topics;
     const full = (messages: number) =>
-      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence() ??
+      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence(storedBytesOf(put)) ??
         whyFull(topic, this.#options, messages, put.bodies);
     const view = putView(put, { client, clients, last: topic.log.lastId, fullReason: full });
     if (put.bodies.length === 0 && put.session !== null) return this.#settleSession(put, client, view);
@@ -314,21 +315,14 @@ export class StoreEngine {
       clients.addMsgId(client, { key: put.msgId, id, fingerprint });
     }
     if (newIndexes.length === 0) return;
+    this.disk.expectBytes(storedBytesOf(put));
     this.#appendedTopics.add(topic);
     if (topic.subscribers.size === 0) topic.log.skipIds(newIndexes.length);
-    else {
-      for (const index of newIndexes) {
-        this.disk.expectBytes((put.bodies[index] as Uint8Array).byteLength);
-        topic.log.append({
-          timeMs: nowMs,
-          session: window.session,
-          counter: put.counter + index,
-          publisher: put.client,
-          msgId: put.msgId,
-          body: put.bodies[index] as Uint8Array,
-        });
-      }
-    }
+    else {for (const index of newIndexes) {
+        const body = put.bodies[index] as Uint8Array;
+        const [session, counter] = [window.session, put.counter + index];
+        topic.log.append({ timeMs: nowMs, session, counter, publisher: put.client, msgId: put.msgId, body });
+      }}
   }
 
   #get(get: GetOperation, topic: StoredTopic): void {

@@ -2,7 +2,7 @@
  * The database of a topic store: an SQLite file that one process owns, while others may read it (backup, verify). Synchronous: used in
  * the storage thread.
  */
-import { existsSync, mkdirSync, statSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
@@ -25,6 +25,9 @@ export const checkpointBytes = 4 << 20;
 /** … and from this size on by the storage thread, which waits for it. */
 export const blockingCheckpointBytes = 32 << 20;
 const pageBytes = 4096;
+/** How long a put on a nearly full disk waits for readers of the log, and the pause before the next wait, in milliseconds. */
+const readersMs = 500;
+const readersPauseMs = 10_000;
 /** How long a transaction waits for other processes, which only read, in milliseconds. */
 const busyMs = 5_000;
 
@@ -35,6 +38,7 @@ export { isDiskFull, type SqlRow };
 
 export class TopicDatabase extends SqliteFile {
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;
+  #logIsReadUntilMs = -Infinity;
   /** Damage found so far. */
   readonly damage = new DamageLog();
 
@@ -132,14 +136,29 @@ export class TopicDatabase extends SqliteFile {
 
   /** A burst of writes has made the log larger than its reserved size. */
   get hasLongLog(): boolean {
-    return (statSync(join(this.folder, `${databaseName}-wal`), { throwIfNoEntry: false })?.size ?? 0) >= 2 * logBytes;
+    return this.logFileBytes >= 2 * logBytes;
   }
 
-  /** Truncates the log, if no other process reads it at the moment. */
-  shortenLog(): void {
-    this.database.exec("PRAGMA busy_timeout = 0");
-    super.checkpoint("TRUNCATE");
-    this.database.exec(`PRAGMA busy_timeout = ${busyMs}`);
+  /** Truncates the log, if no other process reads it at the moment, or for `waitMs`. */
+  shortenLog(waitMs = 0): void {
+    this.database.exec(`PRAGMA busy_timeout = ${waitMs}`);
+    try {
+      super.checkpoint("TRUNCATE");
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+    } finally {
+      this.database.exec(`PRAGMA busy_timeout = ${busyMs}`);
+    }
+  }
+
+  /** Gives the space of a long log to the file system, for bodies. Returns whether it gave any. */
+  freeLog(): boolean {
+    const before = this.logFileBytes;
+    if (this.inTransaction || before <= logBytes || performance.now() < this.#logIsReadUntilMs) return false;
+    this.shortenLog(readersMs);
+    const isShorter = this.logFileBytes < before;
+    if (!isShorter) this.#logIsReadUntilMs = performance.now() + readersPauseMs;
+    return isShorter;
   }
 
   override reserveLog(): void {

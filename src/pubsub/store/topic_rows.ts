@@ -9,6 +9,7 @@
  */
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DamageError } from "../../storage/damage.ts";
+import type { DiskSpace } from "../../storage/disk_space.ts";
 import type { DatabaseRow } from "../../storage/sql_row.ts";
 import type { DroppedTopic, TopicCopy } from "./owned_store.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
@@ -332,6 +333,7 @@ export interface TopicRows {
   repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
   /** Compares indexes with tables again when they are next used: they may have been damaged since. */
   checkIndexesAgain(): void;
-  usedBytes(): number;
-  fileSystem(): { readonly bytes: number; readonly freeBytes: number };
+  space(): DiskSpace;
+  /** Gives the space of a long log to the file system. Returns whether it gave any. */
+  freeLog(): boolean;
 }

@@ -55,9 +55,13 @@ export const deletedRowsPerCommitMax = 64;
 /** Window rows that are deleted together. */
 export const forgottenRowsPerDelete = 32;
 
-/** Shares of the disk limit. */
+/** Shares of the disk limit: messages are refused from the second one on, new clients and topics from the third one on. */
 export const diskWarningShare = 0.8;
 export const diskFullShare = 0.95;
+export const diskReserveShare = 0.975;
+/** Bytes that a put writes besides its bodies, and those that each message adds to its names. */
+export const putBytes = 256;
+export const messageBytes = 64;
 
 /** Size of a piece of a topic during a transfer. */
 export const pieceBytes = 1 << 20;

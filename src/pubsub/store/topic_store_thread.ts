@@ -30,6 +30,7 @@ const shrinkPages = 256;
 /** Interval of the search for expired messages. */
 const expireMs = 1_000;
 const idleCheckpointBytes = 1 << 20;
+const nearlyFullCheckpointBytes = 512 << 10;
 
 /** Pause of writes after a write found no space. */
 const pauseMs = 1_000;
@@ -232,8 +233,13 @@ class WorkerStore {
 
   #handleIdle(): void {
     this.#expire();
-    if (performance.now() - this.#workedMs < idleMs) return this.#settle();
-    this.#checkpoint(idleCheckpointBytes);
+    if (performance.now() - this.#workedMs < idleMs) {
+      // Requests that are refused all the time must not keep unused pages from the messages of others.
+      if (this.#engine.disk.isNearlyFull) this.#database.shrink(shrinkPages);
+      return this.#settle();
+    }
+    // The file takes its space while there is some.
+    this.#checkpoint(this.#database.owedBytes > 0 ? 0 : idleCheckpointBytes);
     this.#engine.disk.measure();
     if (this.#database.shrink(shrinkPages)) return this.#runAfter(0, () => this.#handleIdle());
     if (this.#database.hasLongLog) {
@@ -272,9 +278,10 @@ class WorkerStore {
   }
 
   #checkpoint(bytesMin: number): void {
-    const { loggedBytes } = this.#database;
-    if (loggedBytes >= blockingCheckpointBytes) this.#database.checkpoint();
-    if (loggedBytes < bytesMin || this.#isCheckpointing) return;
+    // The log of a nearly full disk must not grow into the space that is reserved for positions.
+    const blockingBytes = this.#engine.disk.isNearlyFull ? nearlyFullCheckpointBytes : blockingCheckpointBytes;
+    if (this.#database.loggedBytes >= blockingBytes) this.#database.checkpoint();
+    if (this.#database.loggedBytes < bytesMin || this.#isCheckpointing) return;
     this.#isCheckpointing = true;
     this.#port.emit({ kind: "checkpoint" });
   }

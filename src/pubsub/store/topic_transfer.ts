@@ -102,6 +102,8 @@ export class TopicTransfer {
     }
     if (here !== null) return yield* this.#reopen(here, epoch);
     this.#topics.requireRoomFor(name);
+    this.#engine.disk.beginBatch();
+    requireDisk(`create topic ${quote(name)}`, this.#engine.disk.reserveSentence());
     yield* this.#topics.load(yield* answerOf(this.#copies.create({ name, incarnation, baseOffset, epoch })));
   }
 
@@ -266,9 +268,15 @@ export class TopicTransfer {
     return this.#nextTransfer++;
   }
 
-  /** Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, which ends the import. */
+  /** Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, STORE_FULL if it does not fit; each ends the import. */
   *importPiece(transfer: number, piece: Uint8Array): Steps {
-    yield* this.#changeImport(transfer, (received) => received.importPiece(piece));
+    const { disk } = this.#engine;
+    yield* this.#changeImport(transfer, (received) => {
+      disk.beginBatch();
+      const bytes = piece.byteLength + received.bufferedBytes;
+      requireDisk(`receive topic ${quote(received.name)}`, disk.fullSentence(bytes));
+      return received.importPiece(piece);
+    });
   }
 
   /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
@@ -345,3 +353,8 @@ const busyError = (what: string, name: string, most: number) =>
     "LOCK_BUSY",
     `Cannot ${what} topic ${quote(name)}: ${most} others are in progress, which is the limit`,
   );
+
+/** Throws STORE_FULL for a sentence about a full disk. */
+function requireDisk(what: string, full: string | null): void {
+  if (full !== null) throw new BatonError("STORE_FULL", `Cannot ${what}: ${full}`);
+}

@@ -2,6 +2,7 @@
  * The rows of an SQLite store as if they were elsewhere: every answer has to be waited for, and nothing can be read that was not
  * loaded before. The engine has to do the same with them as with rows that are here.
  */
+import type { DiskSpace } from "../../../../src/storage/disk_space.ts";
 import { NotLoaded, type Steps } from "../../../../src/pubsub/store/store_steps.ts";
 import type {
   ClientReader,
@@ -118,12 +119,12 @@ export class LateRows implements TopicRows {
     this.#rows.checkIndexesAgain();
   }
 
-  usedBytes(): number {
-    return this.#rows.usedBytes();
+  space(): DiskSpace {
+    return this.#rows.space();
   }
 
-  fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
-    return this.#rows.fileSystem();
+  freeLog(): boolean {
+    return this.#rows.freeLog();
   }
 
   #messagesOf(topicId: number, rows: MessageReader): MessageReader {
