@@ -17,7 +17,7 @@ import { checkSqliteFormat, pragmaOf, type SqliteFormat } from "./sqlite_format.
 import { ownerName } from "./file_lock_holder.ts";
 import { isDiskFull, isLocked } from "./storage_error.ts";
 
-const pageBytes = 4096;
+export const pageBytes = 4096;
 /** Maximum age of the check that the files are in place when a transaction begins, in milliseconds. */
 const checkMs = 100;
 /** Pause between attempts to open a locked file, in milliseconds. */

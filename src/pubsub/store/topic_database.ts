@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
 import { createPrivateFile } from "../../storage/durable_file.ts";
-import { SqliteFile } from "../../storage/sqlite_file.ts";
+import { pageBytes, SqliteFile } from "../../storage/sqlite_file.ts";
 import { checkSqliteFormat, pragmaOf, type SqliteFormat } from "../../storage/sqlite_format.ts";
 import { isDiskFull, storageError } from "../../storage/storage_error.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
@@ -24,7 +24,6 @@ const logBytes = 8 << 20;
 export const checkpointBytes = 4 << 20;
 /** … and from this size on by the storage thread, which waits for it. */
 export const blockingCheckpointBytes = 32 << 20;
-const pageBytes = 4096;
 /** How long a put on a nearly full disk waits for readers of the log, and the pause before the next wait, in milliseconds. */
 const readersMs = 500;
 const readersPauseMs = 10_000;

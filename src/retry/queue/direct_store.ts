@@ -48,7 +48,14 @@ export class DirectStore implements Disposable {
     method: Name,
     ...values: Parameters<StoreMethods[Name]>
   ): ReturnType<StoreMethods[Name]> {
-    return this.#database.transaction(() => this.#invoke(method, values));
+    const run = () => this.#database.transaction(() => this.#invoke(method, values));
+    try {
+      return run();
+    } catch (error) {
+      if (!this.#database.wantsRoom) throw error;
+      this.#database.makeRoom();
+      return run();
+    }
   }
 
   /** Changes nothing and does not wait for other processes. */

@@ -10,8 +10,9 @@ import type { DatabaseSync } from "node:sqlite";
 import { nameInDatabase, userName } from "../../support/user_name.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { refuseLinksOfOthers } from "../../support/open_output.ts";
+import { freeBytesAfter } from "../../storage/disk_space.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
-import { SqliteFile } from "../../storage/sqlite_file.ts";
+import { pageBytes, SqliteFile } from "../../storage/sqlite_file.ts";
 import { isDiskFull, isLocked, storageError } from "../../storage/storage_error.ts";
 import { DamageLog, describeDamagedRow } from "../../storage/damage.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
@@ -19,7 +20,15 @@ import { readWithNearestNumbers, type SqlRow, type SqlValue } from "../../storag
 import type { ChecksumTable } from "../../storage/checksum_table.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
 import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
-import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "./retry_store_limits.ts";
+import {
+  busyMs,
+  freeBytesKept,
+  freeBytesLeast,
+  freeShareKept,
+  logBytes,
+  makeRoomMs,
+  vacuumPages,
+} from "./retry_store_limits.ts";
 
 export const databaseName = "messages.sqlite";
 
@@ -32,6 +41,7 @@ export class RetryDatabase extends SqliteFile {
   /** Rows that differ from what was stored. */
   readonly damage = new DamageLog();
   #dataVersion = -1;
+  #wantsRoom = false;
 
   /**
    * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the database of
@@ -141,15 +151,30 @@ export class RetryDatabase extends SqliteFile {
 
   /** Reserves the log, if there is room. Called inside a transaction, so that no other process writes to it. */
   override reserveLog(): void {
-    if (this.availableBytes() >= 2 * logBytes) super.reserveLog(logBytes);
+    if (this.hasRoomFor(logBytes)) super.reserveLog(logBytes);
   }
 
-  /** Moves the log into the database after a transaction found no room: removed rows may have left space there. */
-  truncateLog(): void {
+  /** The disk has no room for further messages, or hardly any, and `makeRoom` may help. */
+  get wantsRoom(): boolean {
+    return this.#wantsRoom;
+  }
+
+  /** Gives the space of removed rows and of a long log to the file system, for a limited time, if there is room to do so. */
+  makeRoom(): void {
+    this.#wantsRoom = false;
     try {
+      this.freeUnusedPages();
       this.checkpoint("TRUNCATE");
     } catch {
-      // no room for that either: the next transaction reports it
+      // no room for that either, or another process writes: the next transaction reports it
+    }
+  }
+
+  /** Each step is a transaction of its own, so that other processes do not wait, and the log stays short. */
+  protected freeUnusedPages(): void {
+    const endMs = performance.now() + makeRoomMs;
+    while (this.pragma("freelist_count") > 0 && performance.now() < endMs) {
+      this.database.exec(`PRAGMA incremental_vacuum(${vacuumPages})`);
     }
   }
 
@@ -158,10 +183,15 @@ export class RetryDatabase extends SqliteFile {
     return { usedBytes: this.usedBytes(), freeBytes: this.fileSystem().freeBytes };
   }
 
-  /** How many bytes may still be accepted before only the reserved space is left. */
-  availableBytes(): number {
-    const { bytes, freeBytes } = this.fileSystem();
-    return freeBytes - Math.max(freeBytesLeast, Math.min(freeBytesKept, bytes * freeShareKept));
+  /** Whether the reserved space is left when this many bytes more are stored. */
+  hasRoomFor(bytes: number): boolean {
+    const space = this.space();
+    const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, space.bytes * freeShareKept));
+    const left = freeBytesAfter(space, bytes) - kept;
+    // Asks before the next message of this size is refused.
+    const isLow = left < 2 * bytes + logBytes;
+    this.#wantsRoom = isLow && (space.unusedBytes >= vacuumPages * pageBytes || this.logFileBytes > logBytes);
+    return left >= 0;
   }
 }
 

@@ -23,7 +23,7 @@ import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import { type CapacityRules, RetryCapacity, RetryTotals, stateNumbers, statesWithBody } from "./retry_totals.ts";
-import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./retry_store_limits.ts";
+import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax, messageBytes } from "./retry_store_limits.ts";
 import {
   type ClaimedMessage,
   forwardStates,
@@ -85,11 +85,12 @@ export class RetryEngine {
   /** Stores all or none of the messages and returns their ids. Throws STORE_FULL, BAD_DATA. */
   accept(messages: readonly NewMessage[], nowMs: number): { readonly id: string; readonly life: MessageLife }[] {
     let bytes = 0;
+    let storedBytes = 0;
     for (const message of messages) {
-      checkSizes(message);
+      storedBytes += checkSizes(message) + messageBytes;
       bytes += message.body.byteLength;
     }
-    this.capacity.requireRoom(messages.length, bytes);
+    this.capacity.requireRoom(messages.length, bytes, storedBytes);
     const sums = new Map<MessageState, StateTotals>();
     const stored = messages.map((message) => {
       const life = newLife(message.tried, this.#rules, nowMs, this.#random);
@@ -320,8 +321,8 @@ function isOpen(state: MessageState): boolean {
   return state === "waiting" || state === "in_flight";
 }
 
-/** Throws BAD_DATA for a message that is too large for the store. */
-export function checkSizes({ head, body, key }: NewMessage, bodyMax: number = bodyBytesMax): void {
+/** Throws BAD_DATA for a message that is too large for the store. Returns its size. */
+export function checkSizes({ head, body, key }: NewMessage, bodyMax: number = bodyBytesMax): number {
   const refuse = (what: string, bytes: number, max: number) => {
     throw new BatonError(
       "BAD_DATA",
@@ -331,5 +332,7 @@ export function checkSizes({ head, body, key }: NewMessage, bodyMax: number = bo
   if (body.byteLength > bodyMax) refuse("body", body.byteLength, bodyMax);
   const headBytes = Buffer.byteLength(JSON.stringify(head));
   if (headBytes > headBytesMax) refuse("command line or headers", headBytes, headBytesMax);
-  if (key !== null && Buffer.byteLength(key) > keyBytesMax) refuse("key", Buffer.byteLength(key), keyBytesMax);
+  const keyBytes = Buffer.byteLength(key ?? "");
+  if (keyBytes > keyBytesMax) refuse("key", keyBytes, keyBytesMax);
+  return headBytes + body.byteLength + keyBytes;
 }

@@ -23,6 +23,11 @@ export const logBytes = 4 << 20;
 export const freeBytesKept = 16 << 20;
 export const freeShareKept = 0.05;
 export const freeBytesLeast = 8 << 20;
+/** Bytes that each message takes besides its content. */
+export const messageBytes = 1024;
+/** How long unused pages are given to the file system when there is no room, in milliseconds, and how many in one transaction. */
+export const makeRoomMs = 500;
+export const vacuumPages = 256;
 /** How long a transaction waits for other processes, in milliseconds. */
 export const busyMs = 30_000;
 /** Delay before a dead letter that failed is sent again: the first one and the longest. Milliseconds. */

@@ -45,12 +45,15 @@ export function serveRetryStore({
     calls: ownCalls as RetryStoreCalls, // complete when the store is open
     errorOf: (error) => storeError(error, folder),
     together: (work) => {
+      let isFull = false;
       try {
         return database.transaction(work);
       } catch (error) {
-        // Waits for other processes that read; therefore the refusals are sent first.
-        if ((error as BatonError).code === "STORE_FULL") queueMicrotask(() => port.run(() => database.truncateLog()));
+        isFull = (error as BatonError).code === "STORE_FULL";
         throw error;
+      } finally {
+        // Waits for other processes that read; therefore the refusals are sent first.
+        if (isFull || database.wantsRoom) queueMicrotask(() => port.run(() => database.makeRoom()));
       }
     },
   });

@@ -84,7 +84,7 @@ export class RetryCapacity {
   /** The reason why no message would be accepted now; null: a message of moderate size would be. */
   fullReason(): string | null {
     try {
-      this.requireRoom(1, 1);
+      this.requireRoom(1, 1, 1);
       return null;
     } catch (thrown) {
       if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
@@ -92,8 +92,8 @@ export class RetryCapacity {
     }
   }
 
-  /** Throws STORE_FULL if this many more exceed a limit. */
-  requireRoom(count: number, bytes: number): void {
+  /** Throws STORE_FULL if this many more exceed a limit. `storedBytes`: what they need in the database. */
+  requireRoom(count: number, bytes: number, storedBytes: number): void {
     const totals = this.#totals.all();
     const sum = (what: keyof StateTotals) => statesWithBody.reduce((all, state) => all + totals[state][what], 0);
     const { maxMessages, maxBytes } = this.#rules;
@@ -108,8 +108,7 @@ export class RetryCapacity {
       const held = `its messages have ${sum("bytes")} bytes, ${bytes} more exceed the limit of ${maxBytes}`;
       throw new BatonError("STORE_FULL", `${where}: ${held} (--max-bytes)`);
     }
-    // Data is written to the log first and then to the database.
-    if (this.#database.availableBytes() < 2 * bytes) {
+    if (!this.#database.hasRoomFor(storedBytes)) {
       const why = "only the space reserved for accepted messages is left on its disk";
       throw new BatonError("STORE_FULL", `${where}: ${why}`);
     }

@@ -265,6 +265,9 @@ export class SimRetryDatabase extends RetryDatabase {
   /** Larger files would only take time here. */
   override reserveLog(): void {}
 
+  /** How many there are differs between versions of SQLite. */
+  protected override freeUnusedPages(): void {}
+
   override fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
     return { bytes: fileSystemBytes, freeBytes: this.#disk.freeBytes };
   }
