@@ -17,3 +17,18 @@ export function freeBytesAfter(
 ): number {
   return freeBytes - bytes - Math.max(0, bytes - unusedBytes);
 }
+
+/**
+ * The most bytes that may be added so that `kept` bytes stay free. `logBytes`: space that the log has already. Negative space
+ * has no room.
+ */
+export function roomIn(
+  { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
+  kept: number,
+  logBytes: number,
+): number {
+  const left = freeBytes - kept;
+  if (left < 0) return 0;
+  const one = Math.min(unusedBytes, logBytes) + left;
+  return Math.min(one, (left + unusedBytes + logBytes) / 2);
+}

@@ -309,14 +309,18 @@ export class KeeperServer implements ConnectionHost {
     const changes = this.state.takeChanges();
     // Nothing else is stored: a full disk must not prevent a start.
     if (isNew) await this.#store.commit(encodeChanges(changes));
+    this.state.tree.limitStoredBytes(this.state.tree.storedBytes, await this.#store.room());
     this.durableZxid = this.state.zxid;
   }
 
   async #commit(): Promise<void> {
     const changes = this.state.takeChanges();
+    const { tree } = this.state;
+    const { storedBytes } = tree;
     const startMs = this.#options.clock.now();
     this.#stalls.begin(this.now());
-    await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));
+    const limit = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));
+    tree.limitStoredBytes(storedBytes, limit);
     this.#commits.commitSeconds.observe((this.#options.clock.now() - startMs) / 1000);
     this.durableZxid = changes.zxid;
   }

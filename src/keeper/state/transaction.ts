@@ -184,7 +184,9 @@ export class Transaction {
     if (made !== null && this.#tree.size >= nodesMax) refuse("QUOTAEXCEEDED");
     const owner = made?.ephemeralOwner ?? 0n;
     if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) refuse("QUOTAEXCEEDED");
-    if (this.#tree.bytes + bytes > dataBytesMax && bytes > 0) refuse("QUOTAEXCEEDED");
+    if (bytes <= 0 && made === null) return;
+    if (this.#tree.bytes + bytes > dataBytesMax) refuse("QUOTAEXCEEDED");
+    if (!this.#tree.hasDiskFor(bytes, made === null ? 0 : 1)) refuse("QUOTAEXCEEDED");
   }
 
   #requireNode(path: string): ZNode {

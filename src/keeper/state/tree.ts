@@ -32,6 +32,9 @@ export interface ZNode {
   children: Set<string> | null;
 }
 
+/** Bytes of a node on the disk besides those of `bytesOf`. */
+const rowBytes = 256;
+
 export class Tree {
   readonly #nodes = new Map<string, ZNode>();
   readonly #ephemerals = new Map<bigint, Set<ZNode>>();
@@ -40,10 +43,27 @@ export class Tree {
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
   #bytes = 0;
+  /** The most bytes that the nodes may have on the disk. */
+  #storedBytesMax = Infinity;
   #descendants: DescendantCounts | null = null;
 
   get size(): number {
     return this.#nodes.size;
+  }
+
+  /** The size of all nodes on the disk. */
+  get storedBytes(): number {
+    return this.#bytes + this.size * rowBytes;
+  }
+
+  /** The disk had this room, null: as before, when the nodes had so many bytes there. */
+  limitStoredBytes(storedBytes: number, room: number | null): void {
+    if (room !== null) this.#storedBytesMax = storedBytes + room;
+  }
+
+  /** Whether the disk has room for so many bytes more, and so many nodes. */
+  hasDiskFor(bytes: number, nodes: number): boolean {
+    return this.storedBytes + bytes + nodes * rowBytes <= this.#storedBytesMax;
   }
 
   /** The size of all nodes, as `bytesOf` counts it. */

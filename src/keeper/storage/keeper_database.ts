@@ -9,6 +9,7 @@ import { BatonError } from "../../errors.ts";
 import { flushParentFolders } from "../../storage/durable_file.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
 import { CommittedMark, readMark } from "../../storage/committed_mark.ts";
+import { roomIn } from "../../storage/disk_space.ts";
 import { SqliteFile } from "../../storage/sqlite_file.ts";
 import type { SqliteFormat } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
@@ -19,8 +20,13 @@ import { databaseName, decodeRows, encodeRows, markName, type StoredRow, zxidChe
  * from its beginning again.
  */
 const logBytes = 8 << 20;
-/** The size from which an idle keeper makes a checkpoint. */
+/** The size from which an idle keeper makes a checkpoint, and one whose disk is nearly full. */
 const idleCheckpointBytes = 1 << 20;
+const lowCheckpointBytes = 512 << 10;
+/** Free space that nodes leave, so that they can be deleted and sessions can end on a full disk. */
+const freeBytesKept = 1 << 20;
+/** Interval of measurements of the disk, in commits. */
+const commitsPerMeasurement = 16;
 /** Backups read the database and hold locks for short times. Milliseconds. */
 export const busyMs = 5_000;
 const schema = `
@@ -58,6 +64,9 @@ export class KeeperDatabase {
   readonly #mark: CommittedMark;
   /** Whether the next commit may be the first one in a restarted log. */
   #logBegins = true;
+  /** Whether the disk has no room for a log of its full size. */
+  #isLow = true;
+  #measuredAtCommit = 0;
 
   /** Throws LOCK_BUSY when another keeper owns the data, CONFIG for a truncated file and another format, and other errors. */
   constructor(dataDir: string) {
@@ -107,11 +116,23 @@ export class KeeperDatabase {
     for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
   }
 
+  /** Bytes of nodes that the disk has room for; null: as after the last measurement. */
+  room(): number | null {
+    if (!this.#isLow && this.#file.commits - this.#measuredAtCommit < commitsPerMeasurement) return null;
+    this.#measuredAtCommit = this.#file.commits;
+    // A checkpoint keeps at least this part of a log of its full size empty.
+    const emptyLogBytes = this.#file.logFileBytes >= logBytes ? logBytes / 2 : 0;
+    const room = roomIn(this.#file.space(), freeBytesKept, emptyLogBytes);
+    this.#isLow = room < logBytes;
+    return room;
+  }
+
   /** Copies the log into the database if it is large enough for the occasion. */
   checkpoint(occasion: "idle" | "busy"): void {
-    if (this.#file.loggedBytes < (occasion === "idle" ? idleCheckpointBytes : logBytes)) return;
+    const busyBytes = this.#isLow ? lowCheckpointBytes : logBytes;
+    if (this.#file.loggedBytes < (occasion === "idle" ? idleCheckpointBytes : busyBytes)) return;
     this.#logBegins = true;
-    this.#file.checkpoint();
+    this.#file.checkpoint(this.#isLow && this.#file.logFileBytes > 2 * logBytes ? "TRUNCATE" : "PASSIVE");
   }
 
   reserveLog(): void {

@@ -54,9 +54,17 @@ export class KeeperStore {
     return this.#thread.call("confirmOwner");
   }
 
-  /** Resolves when all changes are on the disk. Rejects, like `confirmOwner` or with IO, when none of them are. */
-  commit(changes: Uint8Array): Promise<void> {
+  /**
+   * Resolves when all changes are on the disk, with the room that is left there, as `room` does. Rejects, like `confirmOwner` or
+   * with IO, when none of them are.
+   */
+  commit(changes: Uint8Array): Promise<number | null> {
     return this.#thread.call("commit", changes);
+  }
+
+  /** Bytes of nodes that the disk has room for; null: as before. */
+  room(): Promise<number | null> {
+    return this.#thread.call("room");
   }
 
   /** Gives up the data directory after all earlier requests. */

@@ -6,7 +6,10 @@ import { describeData } from "./stored_records.ts";
 
 const idleMs = 200;
 
-type KeeperRows = Pick<KeeperDatabase, "load" | "confirmOwner" | "commit" | "checkpoint" | "reserveLog" | "close">;
+type KeeperRows = Pick<
+  KeeperDatabase,
+  "load" | "confirmOwner" | "commit" | "room" | "checkpoint" | "reserveLog" | "close"
+>;
 
 export interface KeeperStoreThreadOptions {
   /** Opens the rows of a data directory, as KeeperDatabase does. */
@@ -40,7 +43,11 @@ export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOption
       for (const bytes of rows.load()) port.emit(bytes);
     },
     confirmOwner: () => rows.confirmOwner(),
-    commit: (changes: Uint8Array) => rows.commit(changes),
+    commit: (changes: Uint8Array) => {
+      rows.commit(changes);
+      return rows.room();
+    },
+    room: () => rows.room(),
     close: () => {
       clearTimeout(idleTimer);
       rows.close();

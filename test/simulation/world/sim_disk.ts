@@ -257,6 +257,11 @@ export class SimKeeperRows {
     this.#thread.spendMs(this.#disk.commit(changes));
   }
 
+  /** A full disk here is one that fails. */
+  room(): null {
+    return null;
+  }
+
   checkpoint(occasion: "idle" | "busy"): void {
     const { sqlite, flushMs } = this.#disk;
     if (sqlite !== null) this.#thread.spendMs(sqlite.checkpoint(occasion, 20 * flushMs));
