@@ -18,6 +18,7 @@ import { SqliteFile } from "../../storage/sqlite_file.ts";
 import { isLocked } from "../../storage/storage_error.ts";
 import { type ChecksumTable, checksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
+import { freeNumbers, numberStepMax } from "../../wire/pubsub/message_limits.ts";
 import { ByteReader, ByteWriter, joinBytes } from "../../wire/bytes.ts";
 
 /** Maximum number of inputs per topic whose positions are kept; the most recently used ones stay. */
@@ -60,6 +61,19 @@ const damageAdvice =
   "continue at the position that the servers know: move away";
 
 const reportWaitMs = 1000;
+
+/** A response alone does not raise the session above this number: servers accept some steps more from any client. */
+const observedSessionMax = freeNumbers - 4 * numberStepMax;
+
+/**
+ * The session number of a state after a response that names the last session of this client: whatever it says, the next
+ * number can be sent, and is sooner or later accepted. A state that was raised too far by wrong responses is lowered by a server
+ * that refuses its number; `used`: the highest session of stored puts, which stays below.
+ */
+export function sessionAfterResponse(own: number, said: number, used: number): number {
+  if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
+  return Math.min(said, Math.max(observedSessionMax, own + numberStepMax), Number.MAX_SAFE_INTEGER - 1);
+}
 
 export class ClientState implements Disposable {
   readonly id: string;
@@ -140,16 +154,27 @@ export class ClientState implements Disposable {
     return this.#session ??= this.nextSession();
   }
 
-  /** Returns a session with an unused number, which is durable before it is returned. */
+  /** Returns a session with an unused number, which is durable before it is returned. Throws BAD_DATA when there is none. */
   nextSession(): SessionToken {
     const number = this.#sessionNumber + 1;
+    if (!Number.isSafeInteger(number)) {
+      throw new BatonError("BAD_DATA", `Client "${this.id}" has no session number left; use another client ID`);
+    }
     this.runTransaction(() => this.#setSession(number));
     return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
-  /** Records a newer session that a server knows; the next process uses a higher number. */
-  observeSession(number: number): void {
-    if (number > this.#sessionNumber) this.runTransaction(() => this.#setSession(number));
+  /** Records a newer session that a server is said to know; the next process uses a higher number. */
+  observeSession(said: number): void {
+    const own = this.#sessionNumber;
+    const number = sessionAfterResponse(own, said, this.#highestIntentSession);
+    if (number !== own) this.runTransaction(() => this.#setSession(number));
+  }
+
+  /** The highest session of stored puts that a server can know. */
+  get #highestIntentSession(): number {
+    const sql = "SELECT max(session) AS session FROM intents WHERE session <= ?";
+    return Number(this.#file.get(sql, freeNumbers)?.["session"] ?? 0);
   }
 
   get #sessionNumber(): number {

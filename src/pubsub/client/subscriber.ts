@@ -1,5 +1,7 @@
 /** Fetches messages of one topic after the client's position. The position moves when messages are acknowledged. */
-import type { IdRange } from "../../wire/pubsub/field_types.ts";
+import { BatonError } from "../../errors.ts";
+import { countWithNoun } from "../../support/text.ts";
+import { type IdRange, noMessageId } from "../../wire/pubsub/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import { type LossCertainty, lossOf } from "./loss_sentence.ts";
 import { requireOk } from "./pubsub_client_session.ts";
@@ -70,6 +72,21 @@ export class Subscriber {
     state.setPosition(this.topic, { cursor: id, intent: Math.max(id, intent), folder: null }, options);
   }
 
+  /**
+   * Forgets a position behind the end of the topic, which an earlier response has invented, or whose messages the topic has lost:
+   * the server has one, too. Rejects with BAD_DATA then.
+   */
+  async #requireExistingPosition(cursor: number, signal: AbortSignal | undefined): Promise<void> {
+    const { end } = await this.#client.info(this.topic, { signal });
+    if (end === undefined || cursor <= end) return;
+    this.#client.state.forgetPosition(this.topic);
+    throw new BatonError(
+      "BAD_DATA",
+      `Cannot get from topic "${this.topic}": the last message that this client had is ${cursor}, but the newest is ${end}: ` +
+        "a wrong response said so, or the topic has lost messages; the next call continues at the server's position",
+    );
+  }
+
   async #fetchOnce({ max, holdMs, peek, signal }: {
     readonly max: number;
     readonly holdMs: number;
@@ -89,19 +106,24 @@ export class Subscriber {
       holdMs,
     });
     if (outcome.kind === "response" && outcome.response.status === "NO_MESSAGE") return null;
+    if (outcome.response?.status === "BAD_REQUEST") await this.#requireExistingPosition(cursor, signal);
     const { batch, body, messageId, headers: said = {} } = requireOk(`get from topic "${this.topic}"`, outcome);
     const bodies = batch ?? [body ?? new Uint8Array(0)];
-    const ids = idsOfRanges(said.ids ?? [], messageId ?? 0);
+    const ids = idsOfRanges(said.ids ?? [], messageId);
+    if (ids.length !== bodies.length || ids.some((id, place) => id <= (ids[place - 1] ?? noMessageId))) {
+      const why = `${countWithNoun(bodies.length, "message")} with ${countWithNoun(ids.length, "id")}, or out of order`;
+      throw new BatonError("PROTOCOL", `Cannot get from topic "${this.topic}": the response has ${why}`);
+    }
     const messages = bodies.map((content, place) => {
-      const id = ids[place] ?? 0;
+      const id = ids[place] as number;
       return { id, body: content, redelivered: id <= intent, msgId: said.msgId ?? null };
     });
     return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0, loss: lossOf(said.loss) };
   }
 }
 
-function idsOfRanges(ranges: readonly IdRange[], first: number): number[] {
+function idsOfRanges(ranges: readonly IdRange[], first: number | undefined): number[] {
   const ids: number[] = [];
   for (const range of ranges) for (let id = range.first; id <= range.last; id++) ids.push(id);
-  return ids.length > 0 ? ids : [first];
+  return ids.length > 0 || first === undefined ? ids : [first];
 }

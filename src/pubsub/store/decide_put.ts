@@ -2,6 +2,7 @@
 import type { IdRange } from "../../wire/pubsub/field_types.ts";
 import { type PutOperation, refuse, type RefusedOperation } from "./store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
+import { leavesNoRoom } from "./topic_fence.ts";
 import { messageBytes, putBytes, sessionWindowCountersMax } from "./topic_store_limits.ts";
 
 export interface PutView {
@@ -33,7 +34,8 @@ export type PutDecision =
 export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const { window, fingerprints } = view;
   const highest = put.counter + (fingerprints.length - 1);
-  const wrong = refuseMalformed(put, highest) ?? (view.windowGone ? refuseForgottenSession(put) : null);
+  const wrong = refuseMalformed(put, highest) ?? refuseWithoutRoom(put, highest, window) ??
+    (view.windowGone ? refuseForgottenSession(put) : null);
   if (wrong !== null) return wrong;
   const bound = window.boundFor(put.firstUnacked, highest);
   const ids: number[] = [];
@@ -93,6 +95,12 @@ function refuseMalformed(put: PutOperation, highest: number): PutDecision | null
     return refuse("BAD_REQUEST", "a msg-id is only allowed for a single message");
   }
   return null;
+}
+
+/** The counters of a client without sessions are one sequence, which any program that may use its ID continues. */
+function refuseWithoutRoom(put: PutOperation, highest: number, window: PublisherWindow): PutDecision | null {
+  if (put.session !== null || !leavesNoRoom(highest, window.highest)) return null;
+  return refuse("BAD_REQUEST", `counter ${highest} leaves no room for later ones; the last one was ${window.highest}`);
 }
 
 function refuseOutOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | null {

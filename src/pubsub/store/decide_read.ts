@@ -70,6 +70,7 @@ export function decideSubscription(
 ): PositionDecision {
   const order = compareOperation(subscriber, operation.session, operation.op);
   if (order === "stale") return refuseStale(operation.kind, operation.op, subscriber);
+  if (order === "no room") return refuseWithoutRoom(operation.op, subscriber);
   const { position } = subscriber;
   if (order === "repeated") return { kind: "placed", position, numbered: false };
   const wanted = operation.kind === "unsubscribe" ? null : position ?? log.lastId;
@@ -79,6 +80,7 @@ export function decideSubscription(
 export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: LogState): PositionDecision {
   const order = compareOperation(subscriber, seek.session, seek.op);
   if (order === "stale") return refuseStale("seek", seek.op, subscriber);
+  if (order === "no room") return refuseWithoutRoom(seek.op, subscriber);
   const { position } = subscriber;
   if (position === null) return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
   if (order === "repeated") return { kind: "placed", position, numbered: false };
@@ -94,4 +96,8 @@ export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log
 
 function refuseStale(what: string, op: number | null, { op: done }: SubscriberState): RefusedOperation {
   return refuse("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
+}
+
+function refuseWithoutRoom(op: number | null, { op: done }: SubscriberState): RefusedOperation {
+  return refuse("BAD_REQUEST", `operation ${op} leaves no room for later ones; the last one was ${done}`);
 }

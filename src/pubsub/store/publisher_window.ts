@@ -32,6 +32,11 @@ export class PublisherWindow {
     return this.#firstUnacked;
   }
 
+  /** The highest counter that is known; -1: none. */
+  get highest(): number {
+    return this.#highest;
+  }
+
   get size(): number {
     return this.#resolved.size;
   }

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
+import { ClientState, sessionAfterResponse, tables } from "../../../../src/pubsub/client/client_state.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 
 let folder: string;
@@ -107,6 +107,35 @@ test("intents, places and inputs are there after the process has ended; what fai
   expect(state.subscriberPosition("else")).toEqual({ cursor: -1, intent: -1, folder: null });
   expect(state.inputPosition("news", "lines")).toEqual({ name: "lines", taken: 3, digest: "abc" });
   expect(state.inputPosition("news", "else")).toBeNull();
+});
+
+test.each([
+  ["a later session of another process", 5, 17, 0, 17],
+  ["an earlier one", 5, 3, 0, 5],
+  ["one that leaves no room", 5, 2 ** 53 - 1, 0, 2 ** 48 - 2 ** 22],
+  ["the same again: a step", 2 ** 48 - 2 ** 22, 2 ** 53 - 1, 0, 2 ** 48 - 2 ** 22 + 2 ** 20],
+  ["an earlier one, of a server that refuses a number which wrong responses have raised", 2 ** 48 + 9, 5, 0, 5],
+  ["an earlier one, while puts of a later session are stored", 2 ** 48 + 9, 5, 7, 7],
+  ["the last number that there is", 2 ** 53 - 2, 2 ** 53 - 1, 0, 2 ** 53 - 2],
+])("the session after a response that names %s", (_, own, said, used, expected) => {
+  expect(sessionAfterResponse(own, said, used)).toBe(expected);
+});
+
+test("a state without a session number left says so, and stays as it is", async () => {
+  let path = "";
+  {
+    using state = await open("alice");
+    path = state.path;
+  }
+  {
+    using database = new DatabaseSync(path);
+    const row = tables.client.valuesToBind({ only: 0, id: "alice", session: Number.MAX_SAFE_INTEGER });
+    database.prepare(tables.client.replace).run(...row);
+  }
+  for (let tries = 0; tries < 2; tries++) {
+    using state = await open("alice");
+    expect(() => state.currentSession()).toThrow('Client "alice" has no session number left; use another client ID');
+  }
 });
 
 for (const [format, age] of [[4, "a version before the first release"], [6, "a newer version"]] as const) {

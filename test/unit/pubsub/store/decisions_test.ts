@@ -29,6 +29,22 @@ describe("a session", () => {
       kind: "fenced",
       reason: "session 3 of this client belongs to another client state: this state was copied, restored or lost",
     }],
+    ["the highest that any client may have", { session: 3, key: "k" }, session(2 ** 48), {
+      kind: "passed",
+      raised: true,
+    }],
+    ["one that leaves no room", { session: 3, key: "k" }, session(2 ** 53 - 1), {
+      kind: "fenced",
+      reason: "session 9007199254740991 leaves no room for later ones; the last one here was 3",
+    }],
+    ["a small step above a high one", { session: 2 ** 48, key: "k" }, session(2 ** 48 + 2 ** 20), {
+      kind: "passed",
+      raised: true,
+    }],
+    ["a large step above a high one", { session: 2 ** 48, key: "k" }, session(2 ** 48 + 2 ** 20 + 1), {
+      kind: "fenced",
+      reason: "session 281474977759233 leaves no room for later ones; the last one here was 281474976710656",
+    }],
   ])("%s", (_, stored, said, expected) => expect(checkSession(stored, said)).toEqual(expected as never));
 });
 
@@ -41,6 +57,8 @@ test.each(
     ["one before", { op: 4, opSession: 2 }, session(2), 3, "stale"],
     ["the first of a newer session", { op: 4, opSession: 2 }, session(3), 1, "newer"],
     ["a late one of an older session", { op: 4, opSession: 2 }, session(1), 9, "stale"],
+    ["the last there is, without a session", { op: 4, opSession: 0 }, null, 2 ** 53 - 1, "no room"],
+    ["a high one of a session", { op: 4, opSession: 2 }, session(2), 2 ** 53 - 1, "newer"],
   ] as const,
 )("an operation's number: %s", (_, done, said, op, expected) => {
   expect(compareOperation(done, said, op)).toBe(expected);
