@@ -49,7 +49,7 @@ test.skipIf(!hasDisks).each([
       expect(err).toBe(zooKeeperErrorNumbers.QUOTAEXCEEDED);
       break;
     }
-      expect(made).toBeGreaterThanOrEqual(least);
+    expect(made).toBeGreaterThanOrEqual(least);
     await keeper?.close();
     client = await start();
     for (let index = 0; index < made; index++) {

@@ -56,12 +56,12 @@ export class Tree {
     return this.#bytes + this.size * rowBytes;
   }
 
-  /** The disk had this room, null: as before, when the nodes had so many bytes there. */
+  /** The disk has room for `room` bytes more than `storedBytes`; null: as before. */
   limitStoredBytes(storedBytes: number, room: number | null): void {
     if (room !== null) this.#storedBytesMax = storedBytes + room;
   }
 
-  /** Whether the disk has room for so many bytes more, and so many nodes. */
+  /** Whether the disk has room for these bytes more, and this number of nodes. */
   hasDiskFor(bytes: number, nodes: number): boolean {
     return this.storedBytes + bytes + nodes * rowBytes <= this.#storedBytesMax;
   }
