@@ -321,7 +321,7 @@ export class StoragePort<Calls extends StoreCalls, Event = never> {
       const refusal = this.#describe(error);
       results = calls.map(({ id }) => ({ id, refusal }));
     }
-    this.#send(results);
+    this.#send(results, results.flatMap(({ value }) => this.#options.buffersOf?.(value) ?? []));
   }
 
   /** Throws what is no refusal. */

@@ -225,6 +225,9 @@ export class RetryProcessor {
     // A run with --once tries what was due at its start, not what failed since, also if the clock was set back meanwhile.
     this.#startedMs = Math.min(this.#startedMs, wallClockMs());
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
+    // A claim of large messages takes long, and a renewal would wait behind it.
+    await this.#retryWhileBusy(() => this.#renewIfDue(lease));
+    if (lease.isOver()) return false;
     const claim = await this.#retryWhileBusy(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
     if (claim === null) return false;
     const { messages } = claim;
@@ -329,27 +332,28 @@ export class RetryProcessor {
 
   /** Renews the lease, and takes back messages of expired leases, until the signal. */
   async #renewLease(lease: ProcessorLease, signal: AbortSignal): Promise<void> {
-    const { clock, store, leaseMs } = this.#options;
+    const { clock, leaseMs } = this.#options;
     const everyMs = Math.min(reclaimEveryMs, leaseMs / 4);
-    let renewedMs = clock.now();
     while (!signal.aborted && !lease.lost.aborted) {
       try {
         await this.#reclaim();
         if (lease.isOver()) break;
-        if (clock.now() - renewedMs >= leaseMs / 4) {
-          const askedMs = clock.now();
-          const endMs = this.#options.boot.nowMs() + leaseMs;
-          if (!await store.call("renew", lease.owner, endMs)) {
-            lease.lose("Another process took the lease on the messages");
-          } else lease.extend(askedMs);
-          renewedMs = askedMs;
-        }
+        await this.#renewIfDue(lease);
       } catch (error) {
         if (!this.#isTemporary(error)) return this.fail(error as BatonError);
         this.#options.onEvent({ kind: "store_busy", why: (error as Error).message });
       }
       await sleep(clock, everyMs, AbortSignal.any([signal, lease.lost])).catch(() => {});
     }
+  }
+
+  async #renewIfDue(lease: ProcessorLease): Promise<void> {
+    const { clock, store, boot, leaseMs } = this.#options;
+    const askedMs = clock.now();
+    if (lease.isOver() || askedMs - lease.renewedMs < leaseMs / 4) return;
+    const endMs = boot.nowMs() + leaseMs;
+    if (await store.call("renew", lease.owner, endMs)) lease.extend(askedMs);
+    else lease.lose("Another process took the lease on the messages");
   }
 
   async #reclaim(): Promise<void> {

@@ -30,12 +30,15 @@ export class ProcessorLease {
   readonly #lost = new AbortController();
   readonly #stopped = new AbortController();
   readonly #changes = new ListenerSet();
+  /** The time on the clock when the last successful renewal was requested. */
+  renewedMs: number;
   #endMs: number;
   #cancel = () => {};
 
   constructor(owner: number, askedMs: number, holder: ProcessorLeaseOptions) {
     this.owner = owner;
     this.#options = holder;
+    this.renewedMs = askedMs;
     this.#endMs = askedMs + holder.leaseMs;
     this.#scheduleEnd();
   }
@@ -48,7 +51,8 @@ export class ProcessorLease {
   /** Records a successful renewal that was requested at `askedMs` on the clock. */
   extend(askedMs: number): void {
     if (this.isOver()) return;
-    this.#endMs = Math.max(this.#endMs, askedMs + this.#options.leaseMs);
+    this.renewedMs = Math.max(this.renewedMs, askedMs);
+    this.#endMs = this.renewedMs + this.#options.leaseMs;
     this.#scheduleEnd();
     this.#changes.notify();
   }

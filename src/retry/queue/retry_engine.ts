@@ -48,6 +48,8 @@ export interface Claim {
   readonly nextMs: number | null;
 }
 
+type MessageContent = Pick<ClaimedMessage, "head" | "body">;
+
 export interface TryReport {
   readonly seq: number;
   readonly fence: number;
@@ -188,28 +190,36 @@ export class RetryEngine {
     }
     const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
       const next = lifeAfterClaim(lifeOf(row), nowMs);
-      if (next === null || this.#killIfDamaged(row, nowMs)) return [];
+      const content = next === null ? null : this.#contentOrKill(row, nowMs);
+      if (next === null || content === null) return [];
       this.writeLife(row, next, { nowMs, owner });
-      return [this.claimedMessageOf({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
+      const claimed = { ...row, state: stateNumbers.in_flight, fence: next.fence };
+      return [{ ...this.storedMessageOf(claimed), ...content }];
     });
     return { messages, nextMs: nextDueMs(this.#database, due) };
   }
 
-  /** Turns a message with damaged content into a dead letter, so that it is not tried. False: the content is intact. */
-  #killIfDamaged(row: SqlRow, nowMs: number): boolean {
-    const error = this.damageOf(row);
-    if (error === null) return false;
+  /** The content of a message. Null: it is damaged, and the message is a dead letter now, so that it is not tried. */
+  #contentOrKill(row: SqlRow, nowMs: number): MessageContent | null {
+    const content = this.#contentOrDamage(row);
+    if (typeof content !== "string") return content;
     const next = lifeAfterDamage(lifeOf(row));
-    if (next !== null) this.writeLife(row, next, { nowMs, error });
-    return true;
+    if (next !== null) this.writeLife(row, next, { nowMs, error: content });
+    return null;
   }
 
   /** The damage of a message as a sentence; null: it is intact. */
   damageOf(row: SqlRow): string | null {
+    const content = this.#contentOrDamage(row);
+    return typeof content === "string" ? content : null;
+  }
+
+  /** The content of a message, or its damage as a sentence. */
+  #contentOrDamage(row: SqlRow): MessageContent | string {
+    const seq = Number(row["seq"]);
     try {
-      this.#database.damage.requireIntactRow(tables.messages, row, `of this store (${this.idOf(Number(row["seq"]))})`);
-      this.#readContent(Number(row["seq"]));
-      return null;
+      this.#database.damage.requireIntactRow(tables.messages, row, `of this store (${this.idOf(seq)})`);
+      return this.#readContent(seq);
     } catch (error) {
       if (error instanceof DamageError) return error.message;
       throw error;
@@ -217,7 +227,7 @@ export class RetryEngine {
   }
 
   /** Throws DamageError. */
-  #readContent(seq: number): { readonly head: MessageHead; readonly body: Uint8Array } {
+  #readContent(seq: number): MessageContent {
     const { bodies } = tables;
     const { damage } = this.#database;
     const what = `the content of message ${this.idOf(seq)}`;

@@ -2,7 +2,7 @@
 import type { BatonError } from "../../errors.ts";
 import { type StorageParentPort, StoragePort } from "../../storage/storage_thread.ts";
 import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
-import type { StoreRules } from "./retry_engine.ts";
+import type { Claim, StoreRules } from "./retry_engine.ts";
 import { type StoreMethods, storeMethods } from "./store_methods.ts";
 
 interface OpenOptions {
@@ -44,6 +44,7 @@ export function serveRetryStore({
     ...ports,
     calls: ownCalls as RetryStoreCalls, // complete when the store is open
     errorOf: (error) => storeError(error, folder),
+    buffersOf: claimedBodies,
     together: (work) => {
       let isFull = false;
       try {
@@ -57,4 +58,13 @@ export function serveRetryStore({
       }
     },
   });
+}
+
+/** The memory of claimed bodies: a copy of a large one takes as long as a try. */
+function claimedBodies(value: unknown): ArrayBuffer[] {
+  const { messages } = (value ?? {}) as Partial<Claim>;
+  if (!Array.isArray(messages)) return [];
+  return (messages as Claim["messages"]).flatMap(({ body: { buffer, byteLength } }) =>
+    byteLength > 0 && buffer.byteLength === byteLength ? [buffer as ArrayBuffer] : []
+  );
 }

@@ -9,6 +9,7 @@ import { type StoreClient } from "../../../../src/retry/queue/store_methods.ts";
 import type { TryLease } from "../../../../src/retry/queue/processor_lease.ts";
 import type { ClaimedMessage } from "../../../../src/retry/queue/stored_message.ts";
 import type { TryResult } from "../../../../src/retry/targets/target.ts";
+import { sleep } from "../../../../src/support/deadline.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { RetryRig, rigFailure, rigMessage, rigRules, rigSuccess } from "../../../support/retry_rig.ts";
 
@@ -32,6 +33,9 @@ class Bench implements AsyncDisposable {
   readonly ended: Promise<unknown>;
   most = 0;
   refuse: (method: string) => BatonError | null = () => null;
+  /** The time that a call takes; the store does one at a time. */
+  takesMs: (method: string) => number = () => 0;
+  #isIdle: Promise<unknown> = Promise.resolve();
   readonly #ownsStore: boolean;
   #under = 0;
 
@@ -50,6 +54,11 @@ class Bench implements AsyncDisposable {
         await Promise.resolve();
         const error = this.refuse(method);
         if (error !== null) throw error;
+        const takesMs = this.takesMs(method);
+        if (takesMs === 0) return this.rig.call(method, ...values);
+        const before = this.#isIdle;
+        this.#isIdle = before.then(() => sleep(this.clock, takesMs));
+        await this.#isIdle;
         return this.rig.call(method, ...values);
       },
     };
@@ -125,6 +134,17 @@ describe("a processor", () => {
     bench.processor.wakeUp();
     await settled();
     expect(bench.state(1)?.state).toBe("done");
+  });
+
+  test("keeps its lease while each claim takes most of it, and renewals wait behind the claims", async () => {
+    await using bench = new Bench(() => done, { messages: 0, options: { concurrency: 1 } });
+    bench.takesMs = (method) => ({ claim: 700, reclaim: 1, renew: 1 })[method] ?? 0;
+    bench.rig.call("accept", Array.from({ length: 6 }, () => rigMessage("large")), 0);
+    bench.processor.wakeUp();
+    await bench.clock.advance(8000);
+    expect(bench.events.filter(({ kind }) => kind === "lost")).toEqual([]);
+    expect(bench.rig.call("totals").done.count).toBe(6);
+    bench.takesMs = () => 0;
   });
 
   test("takes nothing while another one leads, and goes on with what it has begun when it leads no more", async () => {
