@@ -11,6 +11,7 @@ import { nearestWord } from "../../src/support/did_you_mean.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { type Call, givenFlag, writeDashesFirst } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
+import { requireInputFile } from "../input_files.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 import { insertItem } from "./shell_line.ts";
 
@@ -267,7 +268,10 @@ function itemSourceOf(
   if (items === "@") {
     throw new BatonError("USAGE", "--items @ needs a file name: write --items @FILE, or - for standard input");
   }
-  return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
+  if (!items.startsWith("@")) return { kind: "list", list: items };
+  const file = items.slice(1);
+  requireInputFile(file);
+  return { kind: "file", file };
 }
 
 /**

@@ -86,6 +86,7 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
   checkName("client id", words.id);
   if (words.operation !== "topics") checkName("topic", words.topic);
   if (values.msgId !== undefined) checkName("--msg-id", values.msgId);
+  const input = words.operation === "put" ? putInputOf(call, words.rest) : null;
   await using requester = openRequester(call);
   using stop = new StopRequest(processSignals());
   const { signal } = stop;
@@ -105,7 +106,7 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
       return exitCodes.SUCCESS;
     case "put":
       return await runClientPut({
-        ...{ call, topic: words.topic, client, signal, input: putInputOf(call, words.rest) },
+        ...{ call, topic: words.topic, client, signal, input },
         command: `baton pubsub client ${shellQuoteIfNeeded(words.id)} put ${shellQuoteIfNeeded(words.topic)}`,
       });
     case "get":

@@ -5,7 +5,7 @@
 import { lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
 import { BatonError } from "../../src/errors.ts";
-import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
+import { makeOutFolder, OutFolder } from "../../src/pubsub/client/out_folder.ts";
 import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
@@ -133,7 +133,7 @@ export async function requestWithRetries<T>(
   }
 }
 
-/** Throws USAGE for options that exclude each other. */
+/** Throws USAGE for options that exclude each other, and CANNOT_CREATE for a folder that cannot be made. */
 export function checkGetOptions({ call: { values }, target: { operation } }: Pick<GetRun, "call" | "target">): void {
   const refuse = (why: string) => {
     throw new BatonError("USAGE", `${operation}: ${why}`);
@@ -152,6 +152,7 @@ export function checkGetOptions({ call: { values }, target: { operation } }: Pic
   if (values.ack === "manual" && (values.follow || values.untilEmpty || (values.count ?? 1) > 1)) {
     refuse("--ack manual takes one message; the next one comes after it is acknowledged");
   }
+  if (values.outDir !== undefined) makeOutFolder(values.outDir);
 }
 
 /** `peek`: a printed message is not acknowledged. */

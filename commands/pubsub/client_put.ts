@@ -4,7 +4,6 @@ import {
   emptyDigest,
   FileCheckpoint,
   type InputCheckpoint,
-  NoCheckpoint,
   OffsetCheckpoint,
 } from "../../src/pubsub/client/input_checkpoints.ts";
 import { type LossCertainty, lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
@@ -46,6 +45,14 @@ export interface PutResult {
   readonly loss: LossCertainty | null;
 }
 
+/** Messages of an input while it is put. */
+interface PutProgress {
+  /** Messages that earlier calls have put. */
+  earlier: number;
+  /** Messages that servers have accepted from this call. */
+  stored: number;
+}
+
 export async function runClientPut(run: ClientPutRun): Promise<ExitCode> {
   reportPut(run, await putMessages(run));
   return exitCodes.SUCCESS;
@@ -71,9 +78,9 @@ export function reportPut(
 /** Puts the input; an error is preceded by what was put, and by what is unknown. */
 export async function putMessages(run: ClientPutRun): Promise<PutResult> {
   const { call: { values, io }, topic, client: { state }, input, command } = run;
-  const [stream, whole] = [new NoCheckpoint(), new FileCheckpoint(state, topic)];
+  const done: PutProgress = { earlier: 0, stored: 0 };
   try {
-    return await putInput(run, { stream, whole });
+    return await putInput(run, done);
   } catch (thrown) {
     const left = state.countIntents(topic);
     if (left > 0 && !values.quiet) {
@@ -81,22 +88,20 @@ export async function putMessages(run: ClientPutRun): Promise<PutResult> {
       const unknown = `the outcome of ${countWithNoun(left, "message")} is unknown`;
       io.err(`baton: ${unknown}; to send ${them} again: ${command} --resume\n`);
     }
-    const place = input?.kind === "sequence" ? state.inputPosition(topic, input.name)?.taken : whole.taken;
     if (values.quiet || input === null || !input.isBulk) throw thrown;
-    if (stream.taken !== null) {
-      const were = stream.taken === 1 ? "was" : "were";
-      io.err(`baton: ${countWithNoun(stream.taken, "message")} of ${input.source} ${were} put; the rest was not\n`);
-    } else if (place !== undefined && place > 0) {
-      const were = place === 1 ? "was" : "were";
-      io.err(`baton: ${countWithNoun(place, "message")} of the input ${were} put; --resume continues after that\n`);
-    }
+    const count = done.earlier + done.stored;
+    const were = `${countWithNoun(count, "message")} of ${input.isStream ? input.source : "the input"} ${
+      count === 1 ? "was" : "were"
+    } put`;
+    if (input.isStream && (done.stored > 0 || left === 0)) io.err(`baton: ${were}; the rest was not\n`);
+    else if (!input.isStream && count > 0) io.err(`baton: ${were}; --resume continues after that\n`);
     throw thrown;
   }
 }
 
 async function putInput(
   { call, topic, client, signal: until, input, command }: ClientPutRun,
-  unread: { readonly stream: NoCheckpoint; readonly whole: FileCheckpoint },
+  done: PutProgress,
 ): Promise<PutResult> {
   const { values, io } = call;
   const { state } = client;
@@ -117,10 +122,15 @@ async function putInput(
   if (input === null) return { messages: resumed, withoutSubscribers: 0, loss: publisher.loss };
   state.trimInputs(topic);
   const onSkipped = (messages: number, bytes: number) => progress.addEarlierWork(inInput(messages, bytes));
-  const { notes, chunks } = unsentPartOf(input, { ...unread, state, topic, resume: values.resume === true, onSkipped });
+  const { notes, chunks, earlier } = unsentPartOf(input, { state, topic, resume: values.resume === true, onSkipped });
+  done.earlier = earlier;
   const count = await publisher.putAll(chunks, {
     ...{ msgId: values.msgId ?? null, input: notes, isStream: input.isStream },
-    ...{ signal, until, onStored },
+    ...{ signal, until },
+    onStored: (messages, bytes) => {
+      done.stored += messages;
+      onStored(messages, bytes);
+    },
   });
   if (!publisher.hasReadAll) throw until.reason;
   // A client that uses message IDs is never forgotten.
@@ -130,20 +140,27 @@ async function putInput(
 }
 
 /** Returns the messages that have to be put, and the checkpoint that records them. */
-function unsentPartOf(input: Input, { state, topic, stream, whole, resume, onSkipped }: {
+function unsentPartOf(input: Input, { state, topic, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
-  readonly stream: NoCheckpoint;
-  readonly whole: FileCheckpoint;
   readonly resume: boolean;
   readonly onSkipped: (messages: number, bytes: number) => void;
-}): { readonly notes: InputCheckpoint; readonly chunks: AsyncIterable<readonly Uint8Array[]> } {
+}): {
+  readonly notes: InputCheckpoint | null;
+  readonly chunks: AsyncIterable<readonly Uint8Array[]>;
+  /** Messages of the input that earlier calls have put. */
+  readonly earlier: number;
+} {
   const taken = (name: string) => resume ? state.inputPosition(topic, name) : null;
-  if (input.kind === "files") return { notes: whole, chunks: unsentFiles(input, whole, { taken, onSkipped }) };
-  if (input.isStream) return { notes: stream, chunks: input.read() };
+  if (input.kind === "files") {
+    const notes = new FileCheckpoint(state, topic);
+    return { notes, chunks: unsentFiles(input, notes, { taken, onSkipped }), earlier: 0 };
+  }
+  if (input.isStream) return { notes: null, chunks: input.read(), earlier: 0 };
   const place = taken(input.name);
   const notes = new OffsetCheckpoint(state, topic, place ?? { name: input.name, taken: 0, digest: emptyDigest });
-  return { notes, chunks: place === null ? input.read() : unsentMessages(input, place, onSkipped) };
+  const chunks = place === null ? input.read() : unsentMessages(input, place, onSkipped);
+  return { notes, chunks, earlier: place?.taken ?? 0 };
 }
 
 /** Reports puts of earlier processes whose outcome is unknown. */

@@ -3,12 +3,13 @@ import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError } from "../../src/errors.ts";
 import type { InputPosition } from "../../src/pubsub/client/client_state.ts";
 import { emptyDigest, type FileCheckpoint, rollingDigest } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { countWithNoun } from "../../src/support/text.ts";
+import { requireInputFile, unreadableInput } from "../input_files.ts";
 import type { ClientCall } from "./client_options.ts";
 
 /** The input of a put. */
@@ -49,6 +50,7 @@ interface WholeFile {
   readonly name: string;
 }
 
+const textAdvice = "to put a text and not a file: baton publish TOPIC TEXT";
 const newline = 10;
 const readBytes = 256 << 10;
 /** Bytes that a pipe holds. */
@@ -56,7 +58,7 @@ const stdinBytes = 64 << 10;
 /** Milliseconds between two reads of a stdin that another program made non-blocking. */
 const emptyMs = 10;
 
-/** Returns the input, or null if only earlier puts are resumed. Throws USAGE. */
+/** Returns the input, or null if only earlier puts are resumed. Throws USAGE, and IO for a file that cannot be read. */
 export function putInputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
@@ -79,6 +81,7 @@ export function putInputOf({ values, io }: ClientCall, paths: readonly string[])
 /** Each line of a file, or each part between NULs, is a message; `-` is stdin. */
 export function splitInput(path: string, by: "lines" | "null"): Input {
   const from = path === "-" ? null : resolve(path);
+  if (from !== null) requireInputFile(from, textAdvice);
   const source = from ?? "stdin";
   const name = `the ${by === "lines" ? "lines" : "parts between NULs"} of ${source}`;
   const read = () => splitItems(readChunks(from), by === "lines" ? newline : 0);
@@ -112,6 +115,7 @@ export function filesOf(paths: readonly string[]): MessageFiles {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
     const path = given === "-" ? null : given;
+    if (path !== null) requireInputFile(path, textAdvice);
     const name = path === null ? "stdin" : resolve(path);
     const time = (times.get(name) ?? 0) + 1;
     times.set(name, time);
@@ -155,9 +159,7 @@ async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void
     if (path === null) return yield* readStdinUnbuffered();
     for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) yield chunk as Uint8Array;
   } catch (thrown) {
-    const isMissing = path !== null && (thrown as NodeJS.ErrnoException).code === "ENOENT";
-    const advice = isMissing ? `; to put a text and not a file: baton publish TOPIC TEXT` : "";
-    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}${advice}`, { cause: thrown });
+    throw unreadableInput(path, thrown, textAdvice);
   }
 }
 

@@ -11,7 +11,7 @@ import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
 import { readBody } from "./read_body.ts";
-import { bodyLimitOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
+import { retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 
 export const retryCallCommand = defineCommand({
@@ -67,7 +67,7 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   await using trace = wantsTraces(io.env, values)
     ? await (await import("./call_trace.ts")).openCallTrace(call, location.name)
     : null;
-  const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, bodyLimitOf(values));
+  const body = values.noStdin || io.stdinIsTerminal ? new Uint8Array() : await readBody(null, values.retryMaxBody);
   const result = await tryOnce(body, trace?.span ?? null);
   trace?.end(result);
   const ownCode = await settleTry(call, result, { body, name: location.name, store: openError ?? store });

@@ -1,7 +1,8 @@
 /** Reads the body of a message from a file or from stdin, up to a limit. */
 import { createReadStream } from "node:fs";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError } from "../../src/errors.ts";
+import { unreadableInput } from "../input_files.ts";
 
 const readBytes = 256 << 10;
 
@@ -19,7 +20,7 @@ export async function* readChunks(path: string | null): AsyncGenerator<Uint8Arra
       : createReadStream(path, options);
     for await (const chunk of stream) yield chunk as Uint8Array;
   } catch (error) {
-    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(error)}`, { cause: error });
+    throw unreadableInput(path, error);
   }
 }
 

@@ -1,11 +1,12 @@
 /** The name of a message store, and its folder or database. */
 import { join, resolve } from "node:path";
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
-import { retryStoreSettings } from "../../src/config/retry_settings.ts";
+import { retryLimitSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 import { describeDatabase, isDatabaseUrl, parseDatabaseUrl } from "../../src/postgres/database_address.ts";
 import type { StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import { sharedBodyBytesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { checkStoreName } from "../../src/retry/queue/store_name.ts";
 import { userStateFolder } from "../../src/support/home_folder.ts";
 
@@ -15,6 +16,7 @@ export function storeLocationOf(
     readonly retryRequireSync?: boolean;
     readonly retryMigrate?: boolean;
     readonly retryMoved?: boolean;
+    readonly retryMaxBody?: number;
   },
   sources: ConfigSources,
 ): StoreLocation {
@@ -29,6 +31,7 @@ export function storeLocationOf(
     );
     const { retryRequireSync: requiresSync = false, retryMigrate: migrates = false, retryMoved: wasMoved = false } =
       values;
+    checkBodyLimit(values.retryMaxBody ?? 0, sources);
     const database = { address, requiresSync, migrates, wasMoved };
     return { name, where: describeDatabase(address), folder: null, database };
   }
@@ -39,4 +42,14 @@ export function storeLocationOf(
     ? join(userStateFolder("retry", "name a folder with --store"), name)
     : resolve(retryStore);
   return { name, where: folder, folder, database: null };
+}
+
+/** Throws USAGE or CONFIG for bodies that a store in a database never has. */
+function checkBodyLimit(bytes: number, sources: ConfigSources): void {
+  if (bytes <= sharedBodyBytesMax) return;
+  const { retryMaxBody } = retryLimitSettings;
+  addOriginToErrors("retryMaxBody", retryMaxBody, sources, () => {
+    const [written, most] = [bytes, sharedBodyBytesMax].map(retryMaxBody.type.format);
+    throw new BatonError("USAGE", `"${written}" is more than ${most}, the most in a database`);
+  });
 }

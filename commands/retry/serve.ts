@@ -24,7 +24,7 @@ import { openProcessorTraces, openTopicClients, processorSettings, type Processo
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
-import { bodyLimitOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
+import { requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 
@@ -150,7 +150,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     rules,
     follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
-    bodyBytesMax: bodyLimitOf(values),
+    bodyBytesMax: values.retryMaxBody,
     bodyTimeoutMs: values.retryBodyTimeout,
     memoryBytes,
     callsMax: values.retryMaxBackendRequests,

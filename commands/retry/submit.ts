@@ -17,8 +17,8 @@ import { countWithNoun } from "../../src/support/text.ts";
 import { spanVariablesOf } from "../../src/trace/trace_context.ts";
 import { throwIfAborted } from "../../src/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
+import { requireInputFile } from "../input_files.ts";
 import { readBody, readChunks } from "./read_body.ts";
-import { bodyLimitOf } from "../../src/retry/processor/retry_rules.ts";
 import { readOnlyRules } from "../../src/retry/queue/direct_store.ts";
 import { printJson } from "../../src/terminal/io.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
@@ -74,6 +74,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const location = storeLocationOf(values, sources);
   const [file] = names;
   const path = file === undefined || file === "-" ? null : resolve(file);
+  if (path !== null) requireInputFile(path);
   if (path === null && io.stdinIsTerminal && !values.quiet) {
     io.err("baton: reading the message from the terminal; end it with ^D\n");
   }
@@ -85,7 +86,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   using stop = new StopRequest(processSignals());
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
   await using store = await openServiceStore(location, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
-  const bytesMax = bodyLimitOf(values);
+  const bytesMax = values.retryMaxBody;
   const message = (body: Uint8Array): NewMessage => {
     if (body.byteLength > bytesMax) {
       throw new BatonError(

@@ -38,8 +38,8 @@ export const retryLimitSettings = inGroup("limits", {
     help: "maximum size of the bodies of these messages",
     default: 4 * 1024 ** 3,
   }),
-  retryMaxBody: retry("max_body", sizeType(), {
-    help: "maximum size of the body of one message, up to 256MiB",
+  retryMaxBody: retry("max_body", sizeType({ maxBytes: 256 * 1024 ** 2 }), {
+    help: "maximum size of the body of one message, up to 256MiB, in a database 64MiB",
     default: 16 * 1024 ** 2,
   }),
 }) satisfies SettingTable;

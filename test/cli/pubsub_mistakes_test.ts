@@ -152,7 +152,7 @@ test("what is to be put: missing, unreadable, too large", async () => {
     [64, "client bob put news file file", 'put: unexpected argument "file"; --files puts several files'],
     [64, "client bob put news --files", "put --files: missing PATH"],
     [74, "client bob put news nowhere", "Cannot read nowhere: ENOENT"],
-    [74, "client bob put news folder", "Cannot read folder: EISDIR"],
+    [74, "client bob put news folder", "Cannot read folder: it is a folder"],
     [64, "client bob put news --files $(printf '\\377')", 'Cannot use "\\xff": it is not valid UTF-8'],
     [65, "client bob put news big", "big has 67108865 bytes; a message has at most 67108864"],
     [65, "client bob put news /dev/zero", "/dev/zero has more than 67108864 bytes"],

@@ -319,8 +319,8 @@ export class KeeperServer implements ConnectionHost {
     const { storedBytes } = tree;
     const startMs = this.#options.clock.now();
     this.#stalls.begin(this.now());
-    const limit = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));
-    tree.limitStoredBytes(storedBytes, limit);
+    const room = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));
+    tree.limitStoredBytes(storedBytes, room);
     this.#commits.commitSeconds.observe((this.#options.clock.now() - startMs) / 1000);
     this.durableZxid = changes.zxid;
   }

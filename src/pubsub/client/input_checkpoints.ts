@@ -50,11 +50,6 @@ export class FileCheckpoint implements InputCheckpoint {
     this.#topic = topic;
   }
 
-  /** Number of files that were put. */
-  get taken(): number {
-    return this.#recorded;
-  }
-
   /** Adds the file of the next message, with its digest. */
   addFile(name: string, digest: string): void {
     this.#inputs.push({ name, taken: 1, digest });
@@ -65,17 +60,6 @@ export class FileCheckpoint implements InputCheckpoint {
     // A refused file is not taken; an older record of it is deleted.
     for (const { name } of this.#inputs.slice(taken, this.#recorded)) this.#state.forgetInput(this.#topic, name);
     this.#recorded = taken;
-  }
-}
-
-/** Counts the messages of a stream, which cannot be resumed. */
-export class NoCheckpoint implements InputCheckpoint {
-  readonly digest = null;
-  /** Number of messages taken; null if none was recorded yet. */
-  taken: number | null = null;
-
-  record(taken: number): void {
-    this.taken = taken;
   }
 }
 

@@ -41,7 +41,7 @@ export class OutFolder {
 
   /** Creates or opens the folder. Throws USAGE if another client ID or topic owns it, CANNOT_CREATE, or IO. */
   constructor(path: string, options: OutFolderOptions) {
-    this.path = makeFolder(resolve(path));
+    this.path = makeOutFolder(path);
     this.#options = options;
     claimFolder(this.path, options.state.id, options.topic);
     this.#leftParts = this.#rethrowAsIo(() => findParts(this.path, 0, Infinity));
@@ -152,13 +152,16 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
 }
 
 /** Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. */
-function makeFolder(path: string): string {
+/** Returns its real path. Throws CANNOT_CREATE. */
+export function makeOutFolder(path: string): string {
   try {
     refuseLinksOfOthers(path);
     mkdirSync(path, { recursive: true });
     return realpathSync(path);
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${path}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${resolve(path)}: ${messageOf(thrown)}`, {
+      cause: thrown,
+    });
   }
 }
 

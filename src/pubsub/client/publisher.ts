@@ -13,6 +13,7 @@ import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkp
 import { outcomeError, type PubsubRequestOptions, type RequestOutcome } from "./requester.ts";
 import { totalByteLength } from "../../wire/bytes.ts";
 import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
+import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 
 /** Maximum messages in flight. Another request is sent while fewer bytes than this are in flight. */
 const windowMessages = 256;
@@ -176,6 +177,7 @@ export class Publisher {
       if (isOk || isSettled(outcome)) {
         state.runTransaction(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
       }
+      if (isOk) this.#noteOk(outcome.response.headers, length);
       if (!isOk) {
         throw outcomeError(`put ${countWithNoun(length, "message")} into topic "${this.#topic}" again`, outcome);
       }
@@ -183,6 +185,12 @@ export class Publisher {
       onStored(length, totalByteLength(run.bodies), counter);
     }
     return count;
+  }
+
+  /** Notes what the response to a put of `count` messages says besides its ids. */
+  #noteOk(headers: MessageHeaders | undefined, count: number): void {
+    this.#loss = lossOf(headers?.loss) ?? this.#loss;
+    if (headers?.subscribers === 0) this.#withoutSubscribers += count;
   }
 
   /** Records known outcomes while nothing is in flight, so that fewer puts have to be resumed after a kill. */
@@ -332,8 +340,7 @@ export class Publisher {
       else this.#recordFailure(flight, why); // it is still in the input
     } else if (outcome.kind === "response" && outcome.response.status === "OK") {
       this.#settle(flight);
-      this.#loss = lossOf(outcome.response.headers?.loss) ?? this.#loss;
-      if (outcome.response.headers?.subscribers === 0) this.#withoutSubscribers += flight.count;
+      this.#noteOk(outcome.response.headers, flight.count);
       onStored?.(flight.count, flight.bytes, flight.first);
     } else if (outcome.kind === "unknown" || isForgotten(outcome)) {
       if (isBehind) this.#settle(flight);

@@ -6,7 +6,6 @@ import type { SettingValues } from "../../config/setting.ts";
 import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
 import type { RetryPolicy } from "../queue/retry_policy.ts";
 import type { StoreRules } from "../queue/retry_engine.ts";
-import { bodyBytesMax } from "../queue/retry_store_limits.ts";
 import { anyCodes, type CodeKinds, parseCodes, type RetryRules } from "../targets/outcome.ts";
 import { parseDuration } from "../../support/duration.ts";
 
@@ -94,17 +93,12 @@ export function storeRulesOf(values: PolicyValues & LimitValues, sources: Config
   };
 }
 
-/** The longest body that is accepted. */
-export function bodyLimitOf({ retryMaxBody }: LimitValues): number {
-  return Math.min(retryMaxBody, bodyBytesMax);
-}
-
 /** The memory for the requests in progress. Throws USAGE or CONFIG. */
 export function requestMemoryOf(
   values: LimitValues & SettingValues<typeof retryServeSettings>,
   sources: ConfigSources,
 ): number {
-  const leastBytes = 2 * bodyLimitOf(values);
+  const leastBytes = 2 * values.retryMaxBody;
   const { retryBodyMemory = Math.max(requestMemoryBytes, leastBytes) } = values;
   if (retryBodyMemory >= leastBytes) return retryBodyMemory;
   return addOriginToErrors("retryBodyMemory", retryServeSettings.retryBodyMemory, sources, () => {

@@ -14,6 +14,7 @@ import { Gather } from "../../support/gather.ts";
 import type { WorkProgress } from "../../support/work_progress.ts";
 import { type MessageLife, type MessageState, newLife } from "./message_life.ts";
 import { checkSizes, type StoreRules } from "./retry_engine.ts";
+import { sharedBodyBytesMax } from "./retry_store_limits.ts";
 import type { StoreHooks } from "./retry_store.ts";
 import { stateNumbers, statesWithBody } from "./retry_totals.ts";
 import { SharedAdmin } from "./shared_admin.ts";
@@ -56,8 +57,6 @@ interface Accepted {
   readonly life: MessageLife;
 }
 
-/** A body of this size is sent and read as one value; the database can hold larger ones, but needs several times their size in memory. Bytes. */
-const sharedBodyBytesMax = 64 << 20;
 /** Limits of one statement. */
 const acceptMessagesMax = 1024;
 const acceptBytesMax = 16 << 20;

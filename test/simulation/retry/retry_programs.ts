@@ -7,7 +7,7 @@ import { type BatonError, type ErrorCode, messageOf } from "../../../src/errors.
 import { HttpClient } from "../../../src/http/http_client.ts";
 import { RetryHttpProxy } from "../../../src/retry/http_proxy/retry_http_proxy.ts";
 import type { MachineBoot } from "../../../src/retry/processor/machine_boot.ts";
-import { bodyLimitOf, requestMemoryOf, retryRulesOf } from "../../../src/retry/processor/retry_rules.ts";
+import { requestMemoryOf, retryRulesOf } from "../../../src/retry/processor/retry_rules.ts";
 import { StoreProcessor } from "../../../src/retry/processor/store_processor.ts";
 import { DirectStore, readOnlyRules } from "../../../src/retry/queue/direct_store.ts";
 import type { StoreRules } from "../../../src/retry/queue/retry_engine.ts";
@@ -194,7 +194,7 @@ function serveProxy(process: SimProcess, network: SimNetwork, { client, processo
     store: processor.store,
     rules: retryRulesOf(values, sources),
     timeoutMs: values.retryAttemptTimeout,
-    bodyBytesMax: bodyLimitOf(values),
+    bodyBytesMax: values.retryMaxBody,
     bodyTimeoutMs: values.retryBodyTimeout,
     memoryBytes: requestMemoryOf(values, sources),
     callsMax: values.retryMaxBackendRequests,

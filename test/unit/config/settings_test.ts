@@ -1,3 +1,5 @@
+import { retryLimitSettings } from "../../../src/config/retry_settings.ts";
+import { bodyBytesMax } from "../../../src/retry/queue/retry_store_limits.ts";
 import { expect, test } from "bun:test";
 import { childVariables, messageVariables } from "../../../src/config/child_variables.ts";
 import { type Setting, variableOf } from "../../../src/config/setting.ts";
@@ -97,4 +99,10 @@ test("the defaults and bounds of commands are those of what they set", () => {
     containerCheckMs: keeperContainerCheck.default,
   }).toEqual({ ...keeperTimes });
   expect(barrierPartiesMax).toBe(partiesMax);
+});
+
+test("--max-body is at most what a message store takes: more is refused, not lowered", () => {
+  const { type } = retryLimitSettings.retryMaxBody;
+  expect(type.parse(type.format(bodyBytesMax))).toBe(bodyBytesMax);
+  expect(() => type.parse(type.format(bodyBytesMax + 1024))).toThrow("is not a size of at most 256MiB");
 });
