@@ -248,8 +248,10 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       file: keeperServer,
-      from: "    await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));",
-      to: "    void this.#store.commit(encodeChanges(changes)).catch(() => {});\n    await Promise.resolve();",
+      from:
+        "    const room = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));\n",
+      to:
+        "    void this.#store.commit(encodeChanges(changes)).catch(() => {});\n    const room = await Promise.resolve(null);\n",
     }],
     kinds: ["two holders", "node of a dead session"],
     seeds: 20,
