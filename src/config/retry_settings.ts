@@ -1,6 +1,16 @@
 /** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
+import { BatonError } from "../errors.ts";
 import { inGroup, inSection, setting, type SettingTable } from "./setting.ts";
-import { choiceType, durationType, integerType, listType, sizeType, textType, toggleType } from "./value_types.ts";
+import {
+  choiceType,
+  durationType,
+  integerType,
+  listType,
+  sizeType,
+  textType,
+  toggleType,
+  type ValueType,
+} from "./value_types.ts";
 
 const retry = inSection("retry.");
 
@@ -28,6 +38,16 @@ export const retryStoreSettings = {
   }),
 } satisfies SettingTable;
 
+/** A body's size, at most what a store takes. */
+const bodySizeType: ValueType<number> = {
+  ...sizeType(),
+  parse(written) {
+    const bytes = sizeType().parse(written);
+    if (bytes <= 256 * 1024 ** 2) return bytes;
+    throw new BatonError("USAGE", `"${written}" is not a size of at most 256MiB`);
+  },
+};
+
 /** Limits of a store. */
 export const retryLimitSettings = inGroup("limits", {
   retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
@@ -38,7 +58,7 @@ export const retryLimitSettings = inGroup("limits", {
     help: "maximum size of the bodies of these messages",
     default: 4 * 1024 ** 3,
   }),
-  retryMaxBody: retry("max_body", sizeType({ maxBytes: 256 * 1024 ** 2 }), {
+  retryMaxBody: retry("max_body", bodySizeType, {
     help: "maximum size of the body of one message, up to 256MiB, in a database 64MiB",
     default: 16 * 1024 ** 2,
   }),

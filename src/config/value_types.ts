@@ -87,9 +87,7 @@ export function sessionTimeoutType({ minMs }: { minMs: number }): ValueType<numb
 const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
 /** A size with a unit (`512B`, `64KiB`, `1MiB`); the value is in bytes. */
-export function sizeType(
-  { minBytes = 0, maxBytes = Infinity }: { minBytes?: number; maxBytes?: number } = {},
-): ValueType<number> {
+export function sizeType({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<number> {
   return {
     placeholder: "size",
     fileType: "string",
@@ -98,9 +96,7 @@ export function sizeType(
       const unit = match?.[2] === undefined ? undefined : sizeUnits[match[2]];
       if (match?.[1] === undefined || unit === undefined) return refuse(written, "a size such as 512B, 64KiB or 1MiB");
       const bytes = Number(match[1]) * unit;
-      if (bytes < minBytes) return refuse(written, `a size of at least ${writeSize(minBytes)}`);
-      if (bytes > maxBytes) return refuse(written, `a size of at most ${writeSize(maxBytes)}`);
-      return bytes;
+      return bytes < minBytes ? refuse(written, `a size of at least ${writeSize(minBytes)}`) : bytes;
     },
     format: writeSize,
   };

@@ -19,7 +19,6 @@ test("a wrong value is quoted, with what was wanted", () => {
     [() => types.durationType({ minMs: 2000 }).parse("1s"), /"1s" is not a duration of at least 2s/],
     [() => types.sessionTimeoutType({ minMs: 2000 }).parse("30d"), /"30d" is not a duration of at most 576h/],
     [() => types.sizeType().parse("64K"), /"64K" is not a size/],
-    [() => types.sizeType({ maxBytes: 2048 }).parse("3KiB"), /"3KiB" is not a size of at most 2KiB/],
     [() => types.sizeType({ minBytes: 2048 }).parse("1KiB"), /"1KiB" is not a size of at least 2KiB/],
     [() => types.integerType("n", { min: 1, max: 9 }).parse("10"), /"10" is not a whole number from 1 to 9/],
     [() => types.integerType("n", { min: 1, max: 9 }).parse("1e0"), /"1e0" is not/],
