@@ -23,7 +23,7 @@ import { mayConnectLater, StatementError } from "./statement_error.ts";
 
 /** A statement of the code. It is prepared when a connection runs it first. */
 export interface SqlStatement {
-  /** Unique among the statements of a program: the name of the prepared statement. */
+  /** Unique among the statements of a program: the name of the prepared statement. Empty: it is not prepared. */
   readonly name: string;
   /** Values are $1, $2, …; one statement, and none that begins or ends a transaction. */
   readonly text: string;
@@ -102,6 +102,10 @@ export class PrimaryConnection {
   #isBusy = false;
   /** The server has ended the current statement: ReadyForQuery has arrived. */
   #isReady = false;
+  /** No pooler is between: the database gave the number of its process to this connection. */
+  #isDirect = false;
+  /** The first SQLSTATE after which the connection ended; a pooler adds one of its own. */
+  #endedBy: string | null = null;
   #warning: string | null = null;
   #onSettled: () => void = () => {};
   #onGone: () => void = () => {};
@@ -113,7 +117,8 @@ export class PrimaryConnection {
       this.#isReady = true;
       this.#onSettled();
     });
-    const gone = () => {
+    const gone = (error?: unknown) => {
+      if (error instanceof pg.DatabaseError) this.#endedBy ??= error.code ?? null;
       this.#isOpen = false;
       this.#onGone();
       this.#onSettled();
@@ -125,29 +130,51 @@ export class PrimaryConnection {
     });
   }
 
+  /** A connection through a pooler ends after its session was looked at; then a second one is opened. */
   static async open(
     address: DatabaseAddress,
     host: DatabaseHost,
-    { clock, name, signal, warn }: PrimaryConnectOptions,
+    options: PrimaryConnectOptions,
   ): Promise<PrimaryConnection> {
-    const client = new pg.Client(clientConfig(address, host, { name, warn }));
+    const first = await PrimaryConnection.#open(address, host, options);
+    if (first.#isDirect) return first;
+    await first.#opening(options, () => first.#requireOwnSession(options.clock));
+    const second = await PrimaryConnection.#open(address, host, options);
+    // The pooler may have left out the options of the connection.
+    if (!second.#isDirect) await second.#opening(options, () => second.run(setSettings, []));
+    return second;
+  }
+
+  static async #open(
+    address: DatabaseAddress,
+    host: DatabaseHost,
+    options: PrimaryConnectOptions,
+  ): Promise<PrimaryConnection> {
+    const client = new pg.Client(clientConfig(address, host, options));
     const connection = new PrimaryConnection(client, address, host);
+    await connection.#opening(options, async () => {
+      await connection.#orGone(client.connect());
+      await connection.#requirePrimary();
+    });
+    return connection;
+  }
+
+  /** Does a part of the opening; the connection is closed if it fails, or takes too long. */
+  async #opening({ clock, signal }: PrimaryConnectOptions, work: () => Promise<unknown>): Promise<void> {
     let abortReason: unknown = null;
     using _ends = new TaskScope(
-      clock.startTimer(hostTimeoutMs, () => connection.#destroy()),
+      clock.startTimer(hostTimeoutMs, () => this.#destroy()),
       onAbort(signal, (reason) => {
         abortReason = reason;
-        connection.#destroy();
+        this.#destroy();
       }),
     );
     try {
-      await connection.#orGone(client.connect());
-      await connection.#requirePrimary();
-      return connection;
+      await work();
     } catch (error) {
-      connection.#destroy();
+      this.#destroy();
       if (abortReason !== null) throw abortReason;
-      throw connectError(error, address, host);
+      throw connectError(error, this.#address, this.host);
     }
   }
 
@@ -231,11 +258,41 @@ export class PrimaryConnection {
   }
 
   async #requirePrimary(): Promise<void> {
-    const [row] = await this.run(primaryCheck, []);
+    const [row] = await this.run(primaryCheck, [this.#processId]);
+    this.#isDirect = row?.["direct"] === true;
     if (row?.["recovering"] !== false || row["read_only"] !== "off") {
       const why = row?.["recovering"] === false ? "it is read-only" : "it is a standby";
       throw new StatementError(why, { outcome: "not_sent", sqlState: null });
     }
+  }
+
+  /**
+   * Throws CONFIG if the process of the database that a pooler has chosen is not for this connection alone. The process gets a limit for its idle time,
+   * and ends this connection with it, if it serves no other one. Otherwise it ends alone, or not at all, and the next statement has a result.
+   */
+  async #requireOwnSession(clock: Clock): Promise<void> {
+    const refusal = await this.run({ name: "", text: `SET idle_session_timeout = ${idleMs}` }, []).then(
+      () => null,
+      (error: StatementError) => error,
+    );
+    // PostgreSQL 13 has no such limit.
+    if (refusal?.sqlState === "42704") throw pooledError(`a pooler is between, and ${sharesSessions("may have")}`);
+    if (refusal !== null) throw refusal;
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    this.#onGone = resolve;
+    using _end = new TaskScope(clock.startTimer(5 * idleMs, resolve));
+    if (this.#isOpen) await ended;
+    if (this.#endedBy === idleSessionEnd) return;
+    // The limit is over before the database reads this, however slow the machine is.
+    await this.run({ name: "", text: "SELECT 1" }, []).catch((error) => {
+      throw this.#lostError("not_sent", error);
+    });
+    throw pooledError(`a pooler is between, and ${sharesSessions("has")}`);
+  }
+
+  /** The number of the process, as the connection got it; pg has it without a type. */
+  get #processId(): number {
+    return (this.#client as unknown as { processID: number | null }).processID ?? 0;
   }
 
   /**
@@ -275,15 +332,42 @@ export function mayBeUnconfirmed(
   return code === "01000" && !wraparoundRoutines.has(routine ?? "");
 }
 
+/** How long a session behind a pooler may be idle while it is looked at. Milliseconds. */
+const idleMs = 100;
+/** The end of a session that was idle too long. */
+const idleSessionEnd = "57P05";
+const sharesSessions = (has: string) =>
+  `a transaction ${has} another session than the one before it (PgBouncer: pool_mode)`;
+
 /**
- * Also turns off the `transaction_timeout` of the role, which would end the connection, with an unknown outcome, where `statement_timeout` ends
+ * `direct`: the number of the process, which the connection got at its start, is that of the process that runs this. A pooler gives a number of its
+ * own. Also turns off the `transaction_timeout` of the role, which would end the connection, with an unknown outcome, where `statement_timeout` ends
  * a statement. Not one of the session's settings: PostgreSQL has it since version 17, and older ones refuse a connection with it.
  */
 const primaryCheck: SqlStatement = {
-  name: "baton_primary",
-  text: "SELECT pg_is_in_recovery() AS recovering, current_setting('transaction_read_only') AS read_only, " +
-    "(SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout') AS transaction_timeout",
+  name: "", // a pooler may have others' prepared statements
+  text:
+    "SELECT pg_backend_pid() = $1::bigint AS direct, pg_is_in_recovery() AS recovering, current_setting('transaction_read_only') AS read_only, " +
+    "(SELECT set_config(name, '0', false) FROM pg_settings " +
+    "WHERE name = 'transaction_timeout' AND pg_backend_pid() = $1::bigint) AS transaction_timeout",
 };
+
+/** Settings of a session that a pooler keeps. */
+const setSettings: SqlStatement = {
+  name: "",
+  text: `SELECT ${
+    Object.entries(sessionSettings).map(([name, value]) => `set_config('${name}', '${value}', false)`).join(", ")
+  }, (SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'transaction_timeout')`,
+};
+
+function pooledError(why: string, cause?: unknown): StatementError {
+  return new StatementError(`${why}; connect to PostgreSQL itself, or to a pooler that keeps sessions`, {
+    outcome: "not_sent",
+    sqlState: null,
+    code: "CONFIG",
+    cause,
+  });
+}
 
 function clientConfig(
   address: DatabaseAddress,
@@ -345,8 +429,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
   if (error instanceof pg.DatabaseError) {
     const sqlState = error.code ?? null;
     if (/unsupported startup parameter|startup options? not supported/i.test(message)) {
-      const why = `${message}: a pooler such as PgBouncer is between; connect to PostgreSQL itself`;
-      return new StatementError(why, { outcome: "not_sent", sqlState, code: "CONFIG", cause: error });
+      return pooledError(`${message}: a pooler such as PgBouncer is between`, error);
     }
     const isTemporaryRefusal = sqlState !== null && mayConnectLater(sqlState);
     return new StatementError(message, {
@@ -379,8 +462,8 @@ function sentenceOf(sqlState: string, message: string, name: string, { user, sch
       `the role "${user}" needs ${rights}; for --migrate it has to own them, or be allowed to create the schema`;
     return `${message} (${sqlState}, ${name}): ${why}`;
   }
-  if (sqlState === "26000") {
-    return `${message}: prepared statements are lost, as behind a pooler in transaction mode; connect to PostgreSQL itself`;
+  if (sqlState === "26000" || sqlState === "42P05") {
+    return `${message}: prepared statements are those of others, as behind a pooler in transaction mode; connect to PostgreSQL itself`;
   }
   return `${message} (${sqlState}, ${name})`;
 }

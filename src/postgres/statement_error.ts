@@ -46,8 +46,8 @@ function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
   if (sqlState === "53100") return "STORE_FULL"; // disk_full
   if (isTemporary(sqlState)) return "LOCK_BUSY";
   if (sqlState !== null && /^(28|42501)/.test(sqlState)) return "REFUSED"; // authorization
-  // 26000: a prepared statement is gone, as behind a pooler; 3D000, 3F000, 42P01, 42883: a database, schema, table, function is missing.
-  if (sqlState !== null && /^(26000|3D000|3F000|42P01|42883|42703)$/.test(sqlState)) return "CONFIG";
+  // 26000, 42P05: a prepared statement is gone, or another one, as behind a pooler; 3D000, 3F000, 42P01, 42883: a database, schema, table, function is missing.
+  if (sqlState !== null && /^(26000|42P05|3D000|3F000|42P01|42883|42703)$/.test(sqlState)) return "CONFIG";
   return "IO";
 }
 

@@ -65,23 +65,12 @@ export class Pooler implements AsyncDisposable {
     );
     if (made.status !== 0) throw new Error(`initdb: ${made.stderr}`);
     const postgres = [join(programs, "postgres"), "-D", data, "-p", `${port}`, "-h", "127.0.0.1", "-k", folder, "-F"];
-    writeFileSync(
-      join(folder, "pgbouncer.ini"),
-      [
-        "[databases]",
-        `shop = host=127.0.0.1 port=${port} dbname=postgres user=app`,
-        "[pgbouncer]",
-        "listen_addr = 127.0.0.1",
-        `listen_port = ${poolerPort}`,
-        "auth_type = any",
-        "pool_mode = transaction",
-        "unix_socket_dir =",
-        "",
-      ].join("\n"),
-    );
     const servers = [
       new ServerProcess([...asOwner, ...postgres], { folder }),
-      new ServerProcess([...asOwner, "pgbouncer", "-q", join(folder, "pgbouncer.ini")], { folder }),
+      startPgBouncer(folder, {
+        ...{ port: poolerPort, database: `shop = host=127.0.0.1 port=${port} dbname=postgres user=app` },
+        settings: ["pool_mode = transaction"],
+      }),
     ];
     const pooler = new Pooler(folder, servers, `postgresql://app@127.0.0.1:${poolerPort}/shop`);
     await eventually(async () => await pooler.query("SELECT 1") === "1", {
@@ -102,6 +91,21 @@ export class Pooler implements AsyncDisposable {
     await Promise.all(this.#servers.map((server) => server.kill()));
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
+
+/** Starts a PgBouncer whose files are in a folder. `database`: a line of its section of databases. */
+export function startPgBouncer(
+  folder: string,
+  { port, database, settings }: {
+    readonly port: number;
+    readonly database: string;
+    readonly settings: readonly string[];
+  },
+): ServerProcess {
+  const file = join(folder, `pgbouncer-${port}.ini`);
+  const listen = ["listen_addr = 127.0.0.1", `listen_port = ${port}`, "auth_type = any", "unix_socket_dir ="];
+  writeFileSync(file, ["[databases]", database, "[pgbouncer]", ...listen, ...settings, ""].join("\n"));
+  return new ServerProcess([...asDatabaseUser(), "pgbouncer", "-q", file], { folder });
 }
 
 const nobodyId = 65_534;
