@@ -34,8 +34,12 @@ export async function migrateDatabase(
   const connection = await connectToPrimary(address, connecting);
   const systemId = await readSystemId(connection);
   let step = 0;
-  const run = (text: string, values: Parameters<PrimaryConnection["run"]>[1] = []) =>
-    connection.run({ name: `migrate_${step++}`, text: inSchema(text, address.schema) }, values, connecting.signal);
+  const run = (text: string, values: Parameters<PrimaryConnection["run"]>[1] = [], rowsMin = 0) =>
+    connection.run(
+      { name: `migrate_${step++}`, text: inSchema(text, address.schema), rowsMin },
+      values,
+      connecting.signal,
+    );
   try {
     await run("BEGIN");
     await run("SET LOCAL idle_in_transaction_session_timeout = '60s'");
@@ -55,6 +59,7 @@ export async function migrateDatabase(
         "ON CONFLICT (one) DO UPDATE SET format = excluded.format, writes_from = excluded.writes_from, " +
         "system_id = COALESCE(store.system_id, excluded.system_id) RETURNING id, format, writes_from",
       [randomUUID(), sharedStoreFormat, systemId],
+      1,
     );
     await run("COMMIT");
     return { storeId: String(after?.["id"]), format: sharedStoreFormat, writesFrom: Number(after?.["writes_from"]) };
@@ -70,8 +75,8 @@ export async function migrateDatabase(
 export async function acceptMovedDatabase(address: DatabaseAddress, connecting: PrimaryConnectOptions): Promise<void> {
   const connection = await connectToPrimary(address, connecting);
   try {
-    const text = inSchema("UPDATE SCHEMA.store SET system_id = $1::text", address.schema);
-    await connection.run({ name: "store_moved", text }, [await readSystemId(connection)]);
+    const text = inSchema("UPDATE SCHEMA.store SET system_id = $1::text RETURNING id", address.schema);
+    await connection.run({ name: "store_moved", text, rowsMin: 1 }, [await readSystemId(connection)]);
   } catch (error) {
     throw isNoTables(error) ? noTables(address, error) : error;
   } finally {
@@ -80,12 +85,13 @@ export async function acceptMovedDatabase(address: DatabaseAddress, connecting: 
 }
 
 /**
- * Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write to them: they have
- * another format, or are not in the cluster in which they were made.
+ * Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write to them: one of `tables` is
+ * missing, they have another format, or are not in the cluster in which they were made.
  */
 export async function requireSharedStore(
   connection: PrimaryConnection,
   address: DatabaseAddress,
+  tables: readonly string[] = [],
 ): Promise<SharedStoreFormat> {
   const text = inSchema("SELECT id, format, writes_from, system_id FROM SCHEMA.store", address.schema);
   let row: Awaited<ReturnType<PrimaryConnection["run"]>>[number] | undefined;
@@ -109,7 +115,20 @@ export async function requireSharedStore(
   if (madeIn !== null && systemId !== null && madeIn !== systemId) {
     throw otherCluster(address, String(madeIn), systemId);
   }
+  await requireTables(connection, address, tables);
   return { storeId: String(row["id"]), format, writesFrom };
+}
+
+/** `tables`: as for `migrateDatabase`. A product whose tables were never made may share the schema with one that has its own. */
+async function requireTables(
+  connection: PrimaryConnection,
+  address: DatabaseAddress,
+  tables: readonly string[],
+): Promise<void> {
+  const names = tables.flatMap((text) => /^CREATE TABLE IF NOT EXISTS SCHEMA\.(\w+)/.exec(text)?.[1] ?? []);
+  const text = "SELECT name FROM unnest($2::text[]) name WHERE to_regclass($1::text || '.' || name) IS NULL ORDER BY 1";
+  const missing = await connection.run({ name: "store_tables", text }, [address.schema, names]);
+  if (missing.length > 0) throw noTables(address, null, missing.map((row) => String(row["name"])));
 }
 
 /** The schema is checked when the URL is parsed, so it needs no quotes. */
@@ -131,10 +150,11 @@ function otherCluster(address: DatabaseAddress, madeIn: string, systemId: string
   );
 }
 
-function noTables(address: DatabaseAddress, cause: unknown): StatementError {
-  const message =
-    `The database ${describeDatabase(address)} has no tables of baton in the schema "${address.schema}": ` +
-    "start once with --migrate, as a role that may create them";
+/** `missing`: some of the tables; left out: all. */
+function noTables(address: DatabaseAddress, cause: unknown, missing: readonly string[] = []): StatementError {
+  const what = missing.length === 0 ? "tables of baton" : `table ${missing.join(", ")}`;
+  const message = `The database ${describeDatabase(address)} has no ${what} in the schema "${address.schema}": ` +
+    `start once with --migrate, as a role that may create ${missing.length === 1 ? "it" : "them"}`;
   return configError(message, cause);
 }
 

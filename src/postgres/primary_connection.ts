@@ -19,6 +19,7 @@ import {
 } from "./database_address.ts";
 import { passwordFromFile } from "./password_file.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
+import { missingRowsHint, missingRowsIn } from "./required_rows.ts";
 import { mayConnectLater, StatementError } from "./statement_error.ts";
 
 /** A statement of the code. It is prepared when a connection runs it first. */
@@ -27,6 +28,8 @@ export interface SqlStatement {
   readonly name: string;
   /** Values are $1, $2, …; one statement, and none that begins or ends a transaction. */
   readonly text: string;
+  /** Rows that it must return, one for each that it changes; fewer are an error. */
+  readonly rowsMin?: number;
 }
 
 /** Bytes are sent as they are; lists become arrays. */
@@ -50,6 +53,8 @@ const sessionSettings: Readonly<Record<string, string>> = {
   tcp_user_timeout: "10s",
   DateStyle: "ISO",
   TimeZone: "UTC",
+  // A policy that hides rows is an error; otherwise changes and reads would leave them out.
+  row_security: "off",
 };
 
 /** Time for one host to accept a connection, in milliseconds. */
@@ -189,7 +194,7 @@ export class PrimaryConnection {
    * with success.
    */
   async run(
-    { name, text }: SqlStatement,
+    { name, text, rowsMin = 0 }: SqlStatement,
     values: readonly SqlParameter[],
     signal?: AbortSignal,
   ): Promise<PostgresRow[]> {
@@ -209,6 +214,9 @@ export class PrimaryConnection {
         types: { getTypeParser: parserOf as unknown as typeof pg.types.getTypeParser },
       });
       const { rows } = await this.#orGone(query);
+      if (this.#warning === null && rows.length < rowsMin) {
+        throw this.#missingRows(`only ${rows.length} of ${rowsMin} rows were changed (${name})`);
+      }
       if (this.#warning === null) return rows;
       this.#destroy();
       const why = `the database committed without waiting for its standby (${this.#warning})`;
@@ -242,11 +250,18 @@ export class PrimaryConnection {
     }
     // The server is no longer the primary; the next connection finds that one.
     if (sqlState === "25006") this.#destroy();
-    return new StatementError(`${this.#where}: ${sentenceOf(sqlState, messageOf(error), name, this.#address)}`, {
+    const missing = missingRowsIn(messageOf(error));
+    if (missing !== null) return this.#missingRows(`${missing} (${name})`, error);
+    return new StatementError(`${this.#where}: ${sentenceOf(error, sqlState, name, this.#address)}`, {
       outcome: "rolled_back",
       sqlState,
       cause: error,
     });
+  }
+
+  #missingRows(what: string, cause?: unknown): StatementError {
+    const message = `${this.#where}: ${what}: ${missingRowsHint}`;
+    return new StatementError(message, { outcome: "rolled_back", sqlState: null, code: "CONFIG", cause });
   }
 
   #lostError(outcome: "not_sent" | "unknown", cause: unknown, sqlState: string | null = null): StatementError {
@@ -261,7 +276,7 @@ export class PrimaryConnection {
     const [row] = await this.run(primaryCheck, [this.#processId]);
     this.#isDirect = row?.["direct"] === true;
     if (row?.["recovering"] !== false || row["read_only"] !== "off") {
-      const why = row?.["recovering"] === false ? "it is read-only" : "it is a standby";
+      const why = row?.["recovering"] === false ? "it is read-only (default_transaction_read_only)" : "it is a standby";
       throw new StatementError(why, { outcome: "not_sent", sqlState: null });
     }
   }
@@ -432,7 +447,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
       return pooledError(`${message}: a pooler such as PgBouncer is between`, error);
     }
     const isTemporaryRefusal = sqlState !== null && mayConnectLater(sqlState);
-    return new StatementError(message, {
+    return new StatementError(sqlState === null ? message : sentenceOf(error, sqlState, "", address), {
       outcome: "not_sent",
       sqlState,
       ...(isTemporaryRefusal ? { code: "UNREACHABLE" as const } : {}),
@@ -455,17 +470,44 @@ function isTlsRefusal(error: unknown): boolean {
     /does not support SSL|certificate/i.test(messageOf(error));
 }
 
-function sentenceOf(sqlState: string, message: string, name: string, { user, schema }: DatabaseAddress): string {
-  if (sqlState === "42501") {
-    const rights = `USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables`;
-    const why =
-      `the role "${user}" needs ${rights}; for --migrate it has to own them, or be allowed to create the schema`;
-    return `${message} (${sqlState}, ${name}): ${why}`;
+function sentenceOf(error: unknown, sqlState: string, name: string, address: DatabaseAddress): string {
+  const hint = hintOf(sqlState, error, address);
+  const codes = [sqlState, name].filter(Boolean).join(", ");
+  return `${messageOf(error)} (${codes})${hint === null ? "" : `: ${hint}`}`;
+}
+
+/** What the operator of a database can do about an error. */
+function hintOf(sqlState: string, error: unknown, { user, schema, database }: DatabaseAddress): string | null {
+  switch (sqlState) {
+    case "42501":
+      // The text of the error is in the language of the database.
+      if ((error as pg.DatabaseError).routine === "check_enable_rls") {
+        return `a policy hides rows of the table; disable it (ALTER TABLE … DISABLE ROW LEVEL SECURITY), or give the role "${user}" BYPASSRLS`;
+      }
+      return `the role "${user}" needs USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables; ` +
+        "for --migrate it has to own them, or be allowed to create the schema";
+    case "42P01":
+    case "42703":
+    case "42883":
+    case "3F000":
+      return `the schema "${schema}" lacks it: start once with --migrate, as a role that may create it`;
+    case "26000":
+    case "42P05":
+      return "prepared statements are those of others, as behind a pooler in transaction mode; connect to PostgreSQL itself";
+    case "22021":
+    case "22P05":
+      return `the encoding of the database "${database}" lacks characters: create it with ENCODING 'UTF8'`;
+    case "25006":
+      return "the database is read-only: a standby, or default_transaction_read_only is on";
+    case "53100":
+      return "the disk of the database is full";
+    case "53200":
+      return "the database is out of memory";
+    case "53300":
+      return `the database accepts no more connections: see max_connections, and CONNECTION LIMIT of "${user}" and of "${database}"`;
+    default:
+      return null;
   }
-  if (sqlState === "26000" || sqlState === "42P05") {
-    return `${message}: prepared statements are those of others, as behind a pooler in transaction mode; connect to PostgreSQL itself`;
-  }
-  return `${message} (${sqlState}, ${name})`;
 }
 
 /** Type numbers of pg_type. */

@@ -35,9 +35,12 @@ export class StatementError extends BatonError {
   }
 }
 
-/** Serialization failure, deadlock, lock timeout, cancelled by a time limit, lack of resources, and a primary that became a standby. */
+/**
+ * Serialization failure, deadlock, lock timeout, cancelled by a time limit, lack of resources, and a primary that became a standby. A full disk stays
+ * full until an operator makes room.
+ */
 function isTemporary(sqlState: string | null): boolean {
-  return sqlState !== null && (/^(40001|40P01|55P03|57014|25006)$/.test(sqlState) || sqlState.startsWith("53"));
+  return sqlState !== null && /^(40001|40P01|55P03|57014|25006|53(?!100)...)$/.test(sqlState);
 }
 
 function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
@@ -46,8 +49,7 @@ function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
   if (sqlState === "53100") return "STORE_FULL"; // disk_full
   if (isTemporary(sqlState)) return "LOCK_BUSY";
   if (sqlState !== null && /^(28|42501)/.test(sqlState)) return "REFUSED"; // authorization
-  // 26000, 42P05: a prepared statement is gone, or another one, as behind a pooler; 3D000, 3F000, 42P01, 42883: a database, schema, table, function is missing.
-  if (sqlState !== null && /^(26000|42P05|3D000|3F000|42P01|42883|42703)$/.test(sqlState)) return "CONFIG";
+  if (sqlState !== null && /^(22021|22P05|26000|42P05|3D000|3F000|42P01|42883|42703)$/.test(sqlState)) return "CONFIG";
   return "IO";
 }
 

@@ -4,8 +4,8 @@ import { DatabaseLane } from "../../postgres/database_lane.ts";
 import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../postgres/database_schema.ts";
 import { systemClock } from "../../support/clock.ts";
 import { decodeName } from "../store/topic_client.ts";
-import { noteLoss, setGeneration } from "./postgres_copy_rows.ts";
-import { suspectTopics, topicPlaces } from "./postgres_tables.ts";
+import { isLossNoted, noteLoss, setGeneration } from "./postgres_copy_rows.ts";
+import { suspectTopics, topicPlaces, topicTables } from "./postgres_tables.ts";
 
 const isServed = `place = ${topicPlaces.served}`;
 
@@ -16,7 +16,8 @@ export class AcceptedDatabase implements AsyncDisposable {
   private constructor(address: DatabaseAddress) {
     this.#lane = new DatabaseLane({
       ...{ address, clock: systemClock(), name: "operator" },
-      onConnect: async (connection) => void (this.storeId = (await requireSharedStore(connection, address)).storeId),
+      onConnect: async (connection) =>
+        void (this.storeId = (await requireSharedStore(connection, address, topicTables)).storeId),
     });
   }
 
@@ -40,20 +41,20 @@ export class AcceptedDatabase implements AsyncDisposable {
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${
       noteLoss(ofAll ? isServed : suspectTopics, { certain: String(ofAll), lastLost: "NULL::bigint" })
-    } SELECT name FROM t`;
+    } SELECT name FROM t WHERE ${isLossNoted}`;
     const rows = await this.#run(`accept_loss_${ofAll}`, text, []);
     return rows.map((row) => decodeName(row["name"])).sort();
   }
 
   async setGeneration(server: string, generation: number): Promise<void> {
-    await this.#run("accept_mark", setGeneration, [server, generation]);
+    await this.#run("accept_mark", setGeneration, [server, generation], 1);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#lane.close();
   }
 
-  #run(name: string, text: string, values: readonly (string | number)[]) {
-    return this.#lane.run({ name, text: inSchema(text, this.#lane.address.schema) }, values);
+  #run(name: string, text: string, values: readonly (string | number)[], rowsMin = 0) {
+    return this.#lane.run({ name, text: inSchema(text, this.#lane.address.schema), rowsMin }, values);
   }
 }

@@ -4,6 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import type { SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
+import { mustChange } from "../../postgres/required_rows.ts";
 import { checksumOf } from "../../storage/checksum_table.ts";
 import { encodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { encodeName } from "../store/topic_client.ts";
@@ -111,33 +112,56 @@ function columnsOf(list: ListName): string[] {
 /** The place of a list as rows; `statementOf` gives its parameters their numbers. */
 const rowsOf = (list: ListName, alias: string) => `ROWS.${list} AS ${alias}(${columnsOf(list).join(", ")})`;
 
-/** Inserts the rows of a list into a table whose columns have the same names. */
-function insertion(table: string, list: ListName): string {
-  const columns = Object.entries(lists[list] as ColumnTypes);
-  const values = columns.map(([name, type]) =>
-    type === "bytes" ? `substring($1::bytea FROM r.${name}_at::int FOR r.${name}_length::int)` : `r.${name}`
-  );
-  return `INSERT INTO SCHEMA.${table} (${columns.map(([name]) => name).join(", ")})
-    SELECT ${values.join(", ")} FROM ${rowsOf(list, "r")} WHERE r.topic ${isOwn}`;
-}
-
 /** NOT IN is computed once, with a hash; a join with the topics that were written would compare each row with each topic. */
 const isOwn = "NOT IN (SELECT topic FROM lost)";
 const kept = (column: string) => `${column} = COALESCE(w.${column}, t.${column})`;
 const overwritten = (columns: readonly string[]) =>
   columns.map((column) => `${column} = excluded.${column}`).join(", ");
-const deletion = (table: string, list: ListName, condition: string) =>
-  `DELETE FROM SCHEMA.${table} AS d USING ${rowsOf(list, "r")}
-    WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
+
+/** A part of the statement, which changes one table and returns a row for each that it has changed. */
+interface Part {
+  readonly table: string;
+  readonly kind: "insertion" | "deletion";
+  readonly text: string;
+  /** A query with a different row for each row that has to be changed. */
+  readonly wanted: string;
+}
+
+/** Inserts the rows of a list into a table whose columns have the same names. `conflict`: overwrites rows that are there. */
+function insertion(table: string, list: ListName, conflict = ""): Part {
+  const columns = Object.entries(lists[list] as ColumnTypes);
+  const values = columns.map(([name, type]) =>
+    type === "bytes" ? `substring($1::bytea FROM r.${name}_at::int FOR r.${name}_length::int)` : `r.${name}`
+  );
+  const rows = `FROM ${rowsOf(list, "r")} WHERE r.topic ${isOwn}`;
+  return {
+    ...{ table, kind: "insertion", wanted: `SELECT ${rows}` },
+    text: `INSERT INTO SCHEMA.${table} (${columns.map(([name]) => name).join(", ")})
+    SELECT ${values.join(", ")} ${rows} ${conflict} RETURNING 1`,
+  };
+}
+
+/** Deletes the rows of a table that are there. */
+function deletion(table: string, list: ListName, condition: string): Part {
+  const where = `WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
+  return {
+    ...{ table, kind: "deletion", wanted: `SELECT d.ctid FROM SCHEMA.${table} AS d, ${rowsOf(list, "r")} ${where}` },
+    text: `DELETE FROM SCHEMA.${table} AS d USING ${rowsOf(list, "r")} ${where} RETURNING 1`,
+  };
+}
 
 /** The parts of the statement, by the list whose rows they write. */
-const parts: Readonly<Record<Exclude<ListName, "topics">, readonly string[]>> = {
+const parts: Readonly<Record<Exclude<ListName, "topics">, readonly Part[]>> = {
   added: [insertion("topic_message", "added")],
   deleted: [deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")],
   clients: [
-    `${insertion("topic_client", "clients")} ON CONFLICT (topic, id) DO UPDATE SET ${
-      overwritten(["session", "key", "op", "op_session", "forgotten_session", "position"])
-    }`,
+    insertion(
+      "topic_client",
+      "clients",
+      `ON CONFLICT (topic, id) DO UPDATE SET ${
+        overwritten(["session", "key", "op", "op_session", "forgotten_session", "position"])
+      }`,
+    ),
   ],
   forgotten: [
     deletion("topic_client", "forgotten", "d.id = r.client"),
@@ -146,9 +170,11 @@ const parts: Readonly<Record<Exclude<ListName, "topics">, readonly string[]>> = 
     deletion("topic_msg_id", "forgotten", "d.client = r.client"),
   ],
   windows: [
-    `${insertion("topic_window", "windows")} ON CONFLICT (topic, client, session) DO UPDATE SET ${
-      overwritten(["key", "first_unacked"])
-    }`,
+    insertion(
+      "topic_window",
+      "windows",
+      `ON CONFLICT (topic, client, session) DO UPDATE SET ${overwritten(["key", "first_unacked"])}`,
+    ),
   ],
   deletedWindows: [deletion("topic_window", "deletedWindows", "d.client = r.client AND d.session = r.session")],
   resolved: [insertion("topic_resolved", "resolved")],
@@ -158,6 +184,22 @@ const parts: Readonly<Record<Exclude<ListName, "topics">, readonly string[]>> = 
   keys: [insertion("topic_msg_id", "keys")],
   deletedKeys: [deletion("topic_msg_id", "deletedKeys", "d.client = r.client AND d.id = r.id")],
 };
+
+/**
+ * The conditions that all parts of a statement have changed what they must. Two parts may delete the same row, which the database deletes once:
+ * the deletions of a table are counted together. `changed` are the parts as p0, p1, ….
+ */
+function conditionsOf(changed: readonly Part[]): string {
+  const indexed = changed.map((part, index) => ({ ...part, index }));
+  const groups = Map.groupBy(indexed, ({ table, kind }) => `${kind} ${table}`);
+  return [...groups.values()].map((group) => {
+    const { table = "", kind } = group[0] ?? {};
+    const counts = group.map(({ index }) => `(SELECT count(*) FROM p${index})`).join(" + ");
+    const wanted = group.map((part) => part.wanted).join(" UNION ");
+    const distinct = kind === "deletion" && group.length === 1 ? wanted.replace("SELECT", "SELECT DISTINCT") : wanted;
+    return ` AND ${mustChange(table, `(${counts})`, `(SELECT count(*) FROM (${distinct}) w)`)}`;
+  }).join("");
+}
 
 const listNames = Object.keys(lists) as ListName[];
 
@@ -178,9 +220,9 @@ function statementOf(used: readonly ListName[]): SqlStatement {
   } FROM want w WHERE t.id = w.topic AND t.epoch = w.epoch AND t.revision = w.revision AND t.sealed_for IS NULL
     RETURNING t.id),
   lost AS (SELECT topic FROM want EXCEPT SELECT id FROM own)${
-    changed.map((part, index) => `,\n  p${index} AS (${part})`).join("")
+    changed.map(({ text }, index) => `,\n  p${index} AS (${text})`).join("")
   }
-  SELECT id FROM own WHERE $1::bytea IS NOT NULL`; // a parameter that is not used has no type
+  SELECT id FROM own WHERE $1::bytea IS NOT NULL${conditionsOf(changed)}`; // a parameter that is not used has no type
   const name = `topic_batch_${used.map((list) => listNames.indexOf(list).toString(36)).join("")}`;
   return { name, text: text.replaceAll(/ROWS\.(\w+)/g, (_, list) => rows.get(list as ListName) ?? "") };
 }

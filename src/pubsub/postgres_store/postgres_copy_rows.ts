@@ -5,6 +5,7 @@
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../errors.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
+import { changeAll, missingRowsHint, mustChange } from "../../postgres/required_rows.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DroppedTopic, TopicCopy } from "../store/owned_store.ts";
@@ -21,12 +22,23 @@ const { served, staged, dropped, arriving, setAside } = topicPlaces;
 const topic = "SCHEMA.topic";
 const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
 const raised = `revision = revision + 1, ${committedState}`;
+const dropping = `${raised}, place = ${dropped}`;
 
 /**
  * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one leaves out more ids,
  * so that none is used twice.
  */
 const idsLeftOut = `${lostIds} * GREATEST(1, ${timelineNow} - timeline)`;
+
+const countOf = (rows: string) => `(SELECT count(*) FROM ${rows})`;
+/** Subscribers ($5) and their positions ($6), of the topic `t`. */
+const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
+const isBelow = "m.topic = t.id AND m.first < $4::bigint";
+const isBehindLoss = "c.topic = t.id AND c.position >= t.before";
+const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN (
+  SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${lossesKept - 1})`;
+/** The condition that `d` has noted each topic that is dropped. */
+const isDropNoted = mustChange("topic_dropped", countOf("d"), countOf("t"));
 
 /**
  * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. `lastLost`: the
@@ -40,9 +52,8 @@ export function noteLoss(
     t AS (UPDATE ${topic} t SET ${raised}, base_offset = o.base, last = o.base + 1,
       registration = o.base FROM o WHERE t.id = o.id
       RETURNING t.id, t.name, t.epoch, t.revision, t.timeline, t.last, t.base_offset, t.numbers, o.before),
-    c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE c.topic = t.id AND c.position >= t.before),
-    d AS (DELETE FROM SCHEMA.topic_loss l USING t WHERE l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN (
-      SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${lossesKept - 1})),
+    c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE ${isBehindLoss} RETURNING 1),
+    d AS (DELETE FROM SCHEMA.topic_loss l USING t WHERE ${isOldLoss} RETURNING 1),
     l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, certain, last, last_lost, base_offset, last_client)
       SELECT id, timeline, clock_timestamp(), ${certain}, before, ${lastLost}, base_offset, numbers FROM t
       ON CONFLICT (topic, timeline) DO UPDATE SET at = excluded.at, certain = topic_loss.certain OR excluded.certain,
@@ -51,6 +62,14 @@ export function noteLoss(
         last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
 }
 
+/** The condition of the query that follows `noteLoss`. */
+export const isLossNoted = [
+  mustChange("topic", countOf("t"), countOf("o")),
+  mustChange("topic_client", countOf("c"), countOf(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
+  mustChange("topic_loss", countOf("d"), countOf(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
+  mustChange("topic_loss", countOf("l"), countOf("t")),
+].join(" AND ");
+
 /** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
 const changes = {
   seal: `UPDATE ${topic} SET ${raised}, sealed_for = $4::text WHERE ${fenced} RETURNING epoch, revision`,
@@ -58,25 +77,27 @@ const changes = {
     RETURNING epoch, revision`,
   drop: `WITH t AS (UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE ${fenced} RETURNING *),
     d AS (INSERT INTO SCHEMA.topic_dropped (name, incarnation, epoch) SELECT name, incarnation, $4::bigint FROM t
-      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch)
-    SELECT epoch, revision FROM t`,
+      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch RETURNING 1)
+    SELECT epoch, revision FROM t WHERE ${isDropNoted}`,
   set_aside: `UPDATE ${topic} SET ${raised}, place = ${setAside} WHERE ${fenced} RETURNING epoch, revision`,
   raise_base_offset: `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = $4::bigint, last = $4::bigint + 1,
       registration = $4::bigint WHERE ${fenced} RETURNING id, epoch, revision),
-    c AS (UPDATE SCHEMA.topic_client c SET position = p.position FROM t, unnest($5::bigint[], $6::bigint[]) p(id, position)
-      WHERE c.topic = t.id AND c.id = p.id)
-    SELECT epoch, revision FROM t`,
+    c AS (UPDATE SCHEMA.topic_client c SET position = p.position FROM ${newPositions} RETURNING 1)
+    SELECT epoch, revision FROM t
+    WHERE ${mustChange("topic_client", countOf("c"), countOf(`SCHEMA.topic_client c, ${newPositions}`))}`,
   delete_below: `WITH t AS (UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING id, epoch, revision),
-    m AS (DELETE FROM SCHEMA.topic_message m USING t WHERE m.topic = t.id AND m.first < $4::bigint
+    m AS (DELETE FROM SCHEMA.topic_message m USING t WHERE ${isBelow}
       RETURNING octet_length(m.records) AS bytes),
     i AS (INSERT INTO SCHEMA.topic_message (topic, first, last, previous, content_sum, sum, records)
       SELECT t.id, $4::bigint, r.last, r.previous, r.content_sum, r.sum, $9::bytea
-      FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum))
-    SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t`,
+      FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum) RETURNING 1)
+    SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t
+    WHERE ${mustChange("topic_message", countOf("m"), countOf(`SCHEMA.topic_message m, t WHERE ${isBelow}`))}
+    AND ${mustChange("topic_message", countOf("i"), countOf("t, unnest($5::bigint[]) r"))}`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
   note_loss: `${noteLoss(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
-    SELECT t.epoch, t.revision, t.last, l.before FROM t JOIN l ON l.topic = t.id`,
+    SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isLossNoted}`,
   /** The next server that opens the topic finds a possible loss. */
   suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
     RETURNING epoch, revision`,
@@ -86,8 +107,10 @@ const changes = {
 
 export const setGeneration = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
   VALUES ($1::text, $2::bigint, ${timelineNow}, ${synchronousNow})
-  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedState}`;
+  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedState}
+  RETURNING generation`;
 
+const isOldMark = `server = $1::text AND timeline <> ${timelineNow} AND NOT synchronous`;
 const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
@@ -96,9 +119,10 @@ const statements = {
    * mark that is behind for another reason is not.
    */
   generation: `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${idsLeftOut}, ${committedState}
-      WHERE server = $1::text AND timeline <> ${timelineNow} AND NOT synchronous RETURNING generation)
+      WHERE ${isOldMark} RETURNING generation)
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
-    WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)`,
+    WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
+    AND ${mustChange("topic_mark", countOf("raised"), countOf(`SCHEMA.topic_mark WHERE ${isOldMark}`))}`,
   setGeneration,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
@@ -120,23 +144,30 @@ const statements = {
     OR (place = ${served} AND sealed_for IS NOT NULL) ORDER BY name`,
   find:
     `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
-  give_up: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE name = $1::bytea AND place = ${served}
-    AND base_offset < $2::bigint AND epoch < $3::bigint RETURNING id`,
-  replace: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE place = ${served} AND epoch < $2::bigint
-    AND name = (SELECT name FROM ${topic} WHERE id = $1::bigint) RETURNING id`,
+  give_up: changeAll(
+    "topic",
+    dropping,
+    `name = $1::bytea AND place = ${served} AND base_offset < $2::bigint AND epoch < $3::bigint`,
+  ),
+  replace: changeAll(
+    "topic",
+    dropping,
+    `place = ${served} AND epoch < $2::bigint AND name = (SELECT name FROM ${topic} WHERE id = $1::bigint)`,
+  ),
   activate: `UPDATE ${topic} SET ${raised}, place = ${served}, epoch = $2::bigint, owner = $3::text, sender = NULL
     WHERE id = $1::bigint AND place = ${staged} RETURNING ${columns}`,
   drop_unopened:
     `WITH t AS (UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE name = $1::bytea AND place = ${served}
       AND incarnation = $2::text AND epoch < $3::bigint RETURNING id, name, incarnation),
     d AS (INSERT INTO SCHEMA.topic_dropped (name, incarnation, epoch) SELECT name, incarnation, $3::bigint FROM t
-      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch)
-    SELECT id FROM t`,
-  discard:
-    `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE id = $1::bigint AND place IN (${staged}, ${arriving})
-    RETURNING id`,
-  discardArriving: `UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE place = ${arriving} AND owner = $1::text
-    AND NOT (id = ANY ($2::bigint[])) RETURNING id`,
+      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch RETURNING 1)
+    SELECT id FROM t WHERE ${isDropNoted}`,
+  discard: changeAll("topic", dropping, `id = $1::bigint AND place IN (${staged}, ${arriving})`),
+  discardArriving: changeAll(
+    "topic",
+    dropping,
+    `place = ${arriving} AND owner = $1::text AND NOT (id = ANY ($2::bigint[]))`,
+  ),
   isArriving: `SELECT EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${arriving}) AS yes`,
   rowBefore: `SELECT first, last, previous, records FROM SCHEMA.topic_message
     WHERE topic = $1::bigint AND first < $2::bigint AND last >= $2::bigint`,
@@ -148,7 +179,7 @@ const statements = {
 const named = Object.fromEntries(
   [...Object.entries(changes), ...Object.entries(statements)].map(([name, text]) => [
     name,
-    { name: `topic_${name}`, text } satisfies SqlStatement,
+    { name: `topic_${name}`, text, rowsMin: name === "setGeneration" ? 1 : 0 } satisfies SqlStatement,
   ]),
 ) as Readonly<Record<keyof typeof changes | keyof typeof statements, SqlStatement>>;
 
@@ -163,9 +194,10 @@ const garbageTables = [
 ] as const;
 const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
   name: `topic_garbage_${table}`,
-  text: `DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM SCHEMA.${table}
-    WHERE topic = $1::bigint LIMIT ${deletedRowsPerCommitMax})
-    AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped}) RETURNING topic`,
+  text: `WITH w AS (SELECT ${key} FROM SCHEMA.${table} WHERE topic = $1::bigint
+      AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped}) LIMIT ${deletedRowsPerCommitMax} FOR UPDATE),
+    d AS (DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM w) RETURNING topic)
+    SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countOf("d"), countOf("w"))}`,
 }));
 const deleteTopic: SqlStatement = {
   name: "topic_garbage_topic",
@@ -187,6 +219,11 @@ interface FencedRows {
   readonly onLoss: (sentence: string) => void;
   /** A topic that has lost messages is not served before an operator accepts it. */
   readonly stopsOnLoss: boolean;
+}
+
+/** A change of the row of a topic had no effect, although its conditions are true. */
+function missingTopicChange(name: string): never {
+  throw new BatonError("CONFIG", `The row of topic ${JSON.stringify(name)} is not changed: ${missingRowsHint}`);
 }
 
 export class PostgresCopyRows implements TopicCopyRows {
@@ -279,6 +316,9 @@ export class PostgresCopyRows implements TopicCopyRows {
     }
     const [found] = await this.#run("find", [nameBytes(name)]);
     if (found === undefined) return null;
+    const isOld = Number(found["epoch"]) < epoch ||
+      (Number(found["epoch"]) === epoch && found["owner"] === this.#server);
+    if (isOld && (incarnation === null || found["incarnation"] === incarnation)) missingTopicChange(name);
     throw new BatonError(
       "STALE_TOKEN",
       `Cannot open topic ${JSON.stringify(name)} (incarnation ${incarnation}) at epoch ${epoch}: ` +
@@ -342,7 +382,8 @@ export class PostgresCopyRows implements TopicCopyRows {
 
   async addArriving(topic: NewTopic, sender: string): Promise<number> {
     const insert = () => this.#insert(topic, arriving, sender);
-    return await this.#noteIncomplete(insert) as number; // names of arriving topics are not unique
+    // Names of arriving topics are not unique.
+    return await this.#noteIncomplete(insert) ?? missingTopicChange(topic.name);
   }
 
   async isArriving(id: number): Promise<boolean> {

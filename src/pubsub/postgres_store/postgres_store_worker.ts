@@ -75,7 +75,7 @@ class PostgresStore {
   constructor({ address, server, options, requiresSync, stopsOnLoss }: PostgresStoreOpening) {
     const clock = systemClock();
     const onConnect = async (connection: PrimaryConnection) => {
-      const { storeId } = await requireSharedStore(connection, address);
+      const { storeId } = await requireSharedStore(connection, address, topicTables);
       if (this.storeId !== "" && storeId !== this.storeId) {
         throw new BatonError("CONFIG", "The database was replaced by another one; this server must not write to it");
       }
@@ -178,7 +178,7 @@ class PostgresStore {
     emit({ kind: "topic lost", topic });
     if (outcome === "not_owner" || this.#reportedAtCommit === this.#rows.commits) return;
     this.#reportedAtCommit = this.#rows.commits;
-    emit({ kind: "problem", code: "IO", message: `Requests are refused until the database responds: ${reason}` });
+    emit({ kind: "problem", code: "IO", message: `Requests are refused: ${reason}` });
   }
 }
 

@@ -133,7 +133,7 @@ export class PostgresTopicRows implements TopicRows {
         await this.#loader.load(lack);
       } catch (error) {
         if (!(error instanceof StatementError)) throw error;
-        this.#loaded.set(lack, new RowsUnavailable(`the database does not respond: ${error.message}`, error));
+        this.#loaded.set(lack, new RowsUnavailable(error.message, error));
       }
     }));
   }
@@ -187,7 +187,7 @@ export class PostgresTopicRows implements TopicRows {
   async write(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
     let prepared = this.#prepared.get(statement);
     if (prepared === undefined) {
-      prepared = { name: statement.name, text: inSchema(statement.text, this.#lane.address.schema) };
+      prepared = { ...statement, text: inSchema(statement.text, this.#lane.address.schema) };
       this.#prepared.set(statement, prepared);
     }
     const final = prepared;

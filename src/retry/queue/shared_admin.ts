@@ -1,5 +1,6 @@
 /** Operators' calls of a shared queue: messages are listed, changed, and removed when they are old. */
 import type { PostgresRow, SqlParameter } from "../../postgres/primary_connection.ts";
+import { mustChange } from "../../postgres/required_rows.ts";
 import { BatonError } from "../../errors.ts";
 import { type MessageChange, type MessageState, messageStates } from "./message_life.ts";
 import { changedLife, keepsContent, numberOfId, stateOf, unchangedState } from "./message_row.ts";
@@ -64,7 +65,7 @@ export class SharedAdmin {
 
   async startRedrive(): Promise<number> {
     const text = "UPDATE SCHEMA.queue SET redrives = redrives + 1 WHERE id = $1 RETURNING redrives";
-    const [row] = await this.#queue.run("queue_redrives", text, [this.#queue.id]);
+    const [row] = await this.#queue.run("queue_redrives", text, [this.#queue.id], { rowsMin: 1 });
     return Number(row?.["redrives"]);
   }
 
@@ -108,10 +109,8 @@ export class SharedAdmin {
   }
 
   async setPaused(isPaused: boolean): Promise<void> {
-    await this.#queue.run("queue_pause", "UPDATE SCHEMA.queue SET paused = $2 WHERE id = $1", [
-      this.#queue.id,
-      isPaused,
-    ]);
+    const text = "UPDATE SCHEMA.queue SET paused = $2 WHERE id = $1 RETURNING id";
+    await this.#queue.run("queue_pause", text, [this.#queue.id, isPaused], { rowsMin: 1 });
   }
 
   async isPaused(): Promise<boolean> {
@@ -147,12 +146,15 @@ export class SharedAdmin {
   /** Removes up to `changesMax` messages that ended before `beforeMs`, by the clock of this process. Returns their number. */
   async forget(beforeMs: number): Promise<number> {
     const keepMs = Math.max(0, Math.round(Date.now() - beforeMs));
-    const text =
-      `WITH gone AS (DELETE FROM SCHEMA.retry WHERE queue = $1 AND seq = ANY (ARRAY(SELECT seq FROM SCHEMA.retry WHERE queue = $1
-        AND ended_ms < ${databaseNow} - $2 ORDER BY ended_ms LIMIT ${changesMax} FOR UPDATE SKIP LOCKED)) RETURNING state),
-      counted AS (INSERT INTO SCHEMA.retry_removed AS t SELECT $1, state, count(*) FROM gone WHERE state <> 3 GROUP BY state
-        ON CONFLICT (queue, state) DO UPDATE SET count = t.count + excluded.count)
-      SELECT count(*) AS count FROM gone`;
+    const text = `WITH old AS (SELECT seq FROM SCHEMA.retry WHERE queue = $1 AND ended_ms < ${databaseNow} - $2
+        ORDER BY ended_ms LIMIT ${changesMax} FOR UPDATE SKIP LOCKED),
+      gone AS (DELETE FROM SCHEMA.retry WHERE queue = $1 AND seq = ANY (ARRAY(SELECT seq FROM old)) RETURNING state),
+      ended AS (SELECT state, count(*) AS count FROM gone WHERE state <> 3 GROUP BY state),
+      counted AS (INSERT INTO SCHEMA.retry_removed AS t SELECT $1, state, count FROM ended
+        ON CONFLICT (queue, state) DO UPDATE SET count = t.count + excluded.count RETURNING 1)
+      SELECT (SELECT count(*) FROM gone) AS count WHERE ${
+      mustChange("retry", "(SELECT count(*) FROM gone)", "(SELECT count(*) FROM old)")
+    } AND ${mustChange("retry_removed", "(SELECT count(*) FROM counted)", "(SELECT count(*) FROM ended)")}`;
     const [row] = await this.#queue.runOnce("queue_forget", text, [this.#queue.id, keepMs]);
     const removed = Number(row?.["count"]);
     // A lost reply is repeated within seconds: its batch is not needed after a day.

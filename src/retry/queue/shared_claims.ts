@@ -5,6 +5,7 @@
  */
 import { BatonError } from "../../errors.ts";
 import type { PostgresRow } from "../../postgres/primary_connection.ts";
+import { changeAll } from "../../postgres/required_rows.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { Gather } from "../../support/gather.ts";
 import { lifeAfterCrash, lifeAfterReturn, lifeAfterTry, type LifeRules, type MessageLife } from "./message_life.ts";
@@ -70,7 +71,7 @@ export class SharedClaims {
     const text =
       `INSERT INTO SCHEMA.processor (queue, name, lease_end) VALUES ($1, $2, ${databaseNow} + $3) RETURNING id`;
     const values = [this.#queue.id, this.#options.processName, this.#options.leaseMs];
-    const [row] = await this.#queue.run("queue_register", text, values, lease);
+    const [row] = await this.#queue.run("queue_register", text, values, { ...lease, rowsMin: 1 });
     this.#known.clear();
     [this.#owner, this.#epoch, this.#isUnknown, this.#hasMore] = [Number(row?.["id"]), 0, false, false];
     this.#reconnects = this.#queue.reconnects;
@@ -105,7 +106,7 @@ export class SharedClaims {
     if (looked.length === 0) return 0;
     const marked = await this.#queue.run(
       "queue_end",
-      `UPDATE SCHEMA.processor SET ended = true WHERE queue = $1 AND ${over} RETURNING id`,
+      changeAll("processor", "ended = true", `queue = $1 AND ${over}`),
       [this.#queue.id, sharedGraceMs],
       lease,
     );

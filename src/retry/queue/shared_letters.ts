@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../postgres/primary_connection.ts";
+import { mustChange } from "../../postgres/required_rows.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { PendingDeadLetter } from "./dead_letter_index.ts";
 import { limitRowsByBytes } from "./message_row.ts";
@@ -101,18 +102,25 @@ export class SharedLetters {
   }
 
   async markForwarding(seq: number, offset: number): Promise<void> {
-    const text = `UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 WHERE ${pending} AND r.seq = $2`;
+    const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 FOR UPDATE),
+      marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 FROM w
+        WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
+      SELECT 1 AS done WHERE ${mustChange("retry", "(SELECT count(*) FROM marked)", "(SELECT count(*) FROM w)")}`;
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
   /** Records that the dead letter has left the store, and removes its body. The sink works again, so its error is removed, too. */
   async markForwarded(seq: number, isMarked = true): Promise<void> {
     const text =
-      `WITH sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNow}, bytes = 0, failures = 0,
-        forward_error = NULL WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 RETURNING r.seq),
+      `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
+      sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNow}, bytes = 0, failures = 0,
+        forward_error = NULL FROM w WHERE r.queue = $1 AND r.seq = w.seq RETURNING r.seq),
       works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL
-        AND EXISTS (SELECT 1 FROM sent))
-      DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq`;
+        AND EXISTS (SELECT 1 FROM sent)),
+      bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),
+      gone AS (DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq RETURNING 1)
+      SELECT 1 AS done WHERE ${mustChange("retry", "(SELECT count(*) FROM sent)", "(SELECT count(*) FROM w)")}
+      AND ${mustChange("retry_body", "(SELECT count(*) FROM gone)", "(SELECT count(*) FROM bodies)")}`;
     await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
   }
 

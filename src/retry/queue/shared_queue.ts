@@ -9,6 +9,7 @@ import { describeDatabase } from "../../postgres/database_address.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../postgres/database_checks.ts";
 import { DatabaseLane } from "../../postgres/database_lane.ts";
 import { inSchema, requireSharedStore } from "../../postgres/database_schema.ts";
+import { mustChange } from "../../postgres/required_rows.ts";
 import type { PostgresRow, PrimaryConnection, SqlParameter } from "../../postgres/primary_connection.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { backoffMs, serverBackoff } from "../../support/backoff.ts";
@@ -18,7 +19,7 @@ import type { MessageLife } from "./message_life.ts";
 import { isPendingLetter, messageOfRow, textOf } from "./message_row.ts";
 import { stateNumbers } from "./retry_totals.ts";
 import { errorCharsMax } from "./retry_store_limits.ts";
-import { databaseNow } from "./shared_queue_tables.ts";
+import { databaseNow, sharedQueueTables } from "./shared_queue_tables.ts";
 import type { ClaimedMessage, MessageHead, StoredMessage } from "./stored_message.ts";
 
 export interface SharedQueueOptions {
@@ -35,6 +36,12 @@ export interface SharedQueueOptions {
 
 /** Connections, so that a lease is renewed while another call takes long. */
 export type LaneName = "writes" | "claims" | "accepts" | "leases" | "rest";
+
+interface QueueRunOptions {
+  readonly lane?: LaneName;
+  /** As of SqlStatement. */
+  readonly rowsMin?: number;
+}
 
 export interface LifeChange {
   readonly seq: number;
@@ -79,7 +86,7 @@ export class SharedQueue implements AsyncDisposable {
     if (row === undefined && !mustExist) {
       const add = "INSERT INTO SCHEMA.queue (name, key) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
       await this.run("queue_add", add, [this.name, randomName()]);
-      [row] = await this.run("queue_find", find, [this.name]);
+      [row] = await this.run("queue_find", find, [this.name], { rowsMin: 1 });
     }
     if (row === undefined) {
       throw new BatonError("CONFIG", `There is no message store "${this.name}" in ${this.where}`);
@@ -130,18 +137,10 @@ export class SharedQueue implements AsyncDisposable {
     name: string,
     text: string,
     values: readonly SqlParameter[] = [],
-    { lane = "rest", deadlineMs = callMs }: { readonly lane?: LaneName; readonly deadlineMs?: number } = {},
+    { lane = "rest", deadlineMs = callMs, rowsMin = 0 }: QueueRunOptions & { readonly deadlineMs?: number } = {},
   ): Promise<PostgresRow[]> {
-    const { address } = this.#options;
-    try {
-      const statement = { name, text: inSchema(text, address.schema) };
-      return await this.#lane(lane).run(statement, values, { deadlineMs, signal: this.#closing.signal });
-    } catch (error) {
-      if (!(error instanceof StatementError) || !/^(42P01|42883|3F000)$/.test(error.sqlState ?? "")) throw error;
-      const message = `The database ${this.where} has no tables of message stores in the schema "${address.schema}": ` +
-        "run baton retry-processor stats with --migrate once, as a role that may create them";
-      throw new BatonError("CONFIG", message, { cause: error });
-    }
+    const statement = { name, text: inSchema(text, this.#options.address.schema), rowsMin };
+    return await this.#lane(lane).run(statement, values, { deadlineMs, signal: this.#closing.signal });
   }
 
   /** Runs a statement until its outcome is known, or the time is over. `onRepeat`: an earlier copy may have been executed. */
@@ -149,7 +148,7 @@ export class SharedQueue implements AsyncDisposable {
     name: string,
     text: string,
     values: readonly SqlParameter[] = [],
-    { lane = "rest", onRepeat = () => {} }: { readonly lane?: LaneName; readonly onRepeat?: () => void } = {},
+    { onRepeat = () => {}, ...options }: QueueRunOptions & { readonly onRepeat?: () => void } = {},
   ): Promise<PostgresRow[]> {
     const { clock } = this.#options;
     const endMs = clock.now() + callMs;
@@ -157,7 +156,7 @@ export class SharedQueue implements AsyncDisposable {
     for (let attempt = 0;; attempt++) {
       const leftMs = endMs - clock.now();
       try {
-        return await this.runOnce(name, text, values, { lane, deadlineMs: Math.max(1, leftMs) });
+        return await this.runOnce(name, text, values, { ...options, deadlineMs: Math.max(1, leftMs) });
       } catch (error) {
         if (!(error instanceof StatementError)) throw error;
         if (error.outcome === "unknown") {
@@ -217,7 +216,8 @@ export class SharedQueue implements AsyncDisposable {
    */
   async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
-      "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM durable, SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[])";
+      "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[]) " +
+      `AND ${mustChange("queue", "(SELECT count(*) FROM durable)", "1")}`;
     const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
     return new Map(rows.map((row) => [Number(row["seq"]), row]));
   }
@@ -258,7 +258,7 @@ export class SharedQueue implements AsyncDisposable {
   /** Checks on each new connection that this is the database that was opened, and what it promises. */
   async #check(connection: PrimaryConnection, lane: LaneName): Promise<void> {
     const { address, requiresSync, onWarning } = this.#options;
-    const { storeId } = await requireSharedStore(connection, address);
+    const { storeId } = await requireSharedStore(connection, address, sharedQueueTables);
     if (this.#storeId !== null && storeId !== this.#storeId) {
       throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
     }

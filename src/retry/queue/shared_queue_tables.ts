@@ -6,6 +6,7 @@
  * Lock order: the keys by their numbers, the queue, messages by their numbers. Times are milliseconds of the database's wall clock. What may
  * have any character, such as keys and errors, is bytes: text of PostgreSQL cannot have U+0000.
  */
+import { mustHaveChanged } from "../../postgres/required_rows.ts";
 
 /** The time of the database in a statement. Milliseconds. */
 export const databaseNow = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -67,15 +68,17 @@ const accept =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_accept(q int, batch uuid, keys bytea[], states smallint[], tried int[], delays bigint[],
   reasons text[], errors bytea[], forwards smallint[], crcs bigint[], heads int[], bodies int[], content bytea)
   RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE start bigint; at_ms bigint; n int := cardinality(states); BEGIN
+DECLARE start bigint; at_ms bigint; n int := cardinality(states); changed bigint; BEGIN
   PERFORM SCHEMA.queue_lock_keys(q, keys);
   SELECT next_seq INTO STRICT start FROM SCHEMA.queue WHERE id = q FOR UPDATE;
   INSERT INTO SCHEMA.retry_batch VALUES (q, batch, start, ${now}) ON CONFLICT DO NOTHING;
   IF NOT FOUND THEN
-    SELECT b.first_seq INTO STRICT start FROM SCHEMA.retry_batch b WHERE b.queue = q AND b.token = batch;
+    SELECT b.first_seq INTO start FROM SCHEMA.retry_batch b WHERE b.queue = q AND b.token = batch;
+    ${mustHaveChanged("retry_batch", "1")}
     RETURN start;
   END IF;
   UPDATE SCHEMA.queue SET next_seq = start + n WHERE id = q;
+  ${mustHaveChanged("queue", "1")}
   at_ms := ${now};
   INSERT INTO SCHEMA.retry (queue, seq, state, key, turn, tries, crashes, fence, first_ms, since_ms, last_ms, next_ms, ended_ms, reason, error,
       forwarding, bytes)
@@ -85,10 +88,12 @@ DECLARE start bigint; at_ms bigint; n int := cardinality(states); BEGIN
       tried[i], 0, 0, at_ms, at_ms, CASE WHEN tried[i] > 0 THEN at_ms END, at_ms + delays[i],
       CASE WHEN states[i] < 2 OR states[i] = 3 THEN NULL ELSE at_ms END, reasons[i], errors[i], forwards[i], bodies[i]
     FROM generate_series(1, n) i;
+  ${mustHaveChanged("retry", "n")}
   INSERT INTO SCHEMA.retry_body SELECT q, start + c.i - 1, crcs[c.i], substring(content FROM c.place FOR heads[c.i]),
       substring(content FROM c.place + heads[c.i] FOR bodies[c.i])
     FROM (SELECT i, (1 + sum(heads[i] + bodies[i]) OVER (ORDER BY i) - heads[i] - bodies[i])::int AS place FROM generate_series(1, n) i) c
     WHERE states[c.i] < 2 OR states[c.i] = 3;
+  ${mustHaveChanged("retry_body", "(SELECT count(*) FROM unnest(states) state WHERE state < 2 OR state = 3)")}
   RETURN start;
 END $$`;
 
@@ -97,12 +102,14 @@ const ingest =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_ingest(q int, of_topic bytea, after_id bigint, newest bigint, batch uuid, keys bytea[],
   states smallint[], tried int[], delays bigint[], reasons text[], errors bytea[], forwards smallint[], crcs bigint[], heads int[], bodies int[],
   content bytea) RETURNS bool LANGUAGE plpgsql AS $$
-DECLARE last bigint; BEGIN
+DECLARE last bigint; changed bigint; BEGIN
   INSERT INTO SCHEMA.retry_ingest VALUES (q, of_topic, -1) ON CONFLICT DO NOTHING;
-  SELECT i.last_id INTO STRICT last FROM SCHEMA.retry_ingest i WHERE i.queue = q AND i.topic = of_topic FOR UPDATE;
+  SELECT i.last_id INTO last FROM SCHEMA.retry_ingest i WHERE i.queue = q AND i.topic = of_topic FOR UPDATE;
+  ${mustHaveChanged("retry_ingest", "1")}
   IF last <> after_id THEN RETURN false; END IF;
   PERFORM SCHEMA.queue_accept(q, batch, keys, states, tried, delays, reasons, errors, forwards, crcs, heads, bodies, content);
   UPDATE SCHEMA.retry_ingest i SET last_id = newest WHERE i.queue = q AND i.topic = of_topic;
+  ${mustHaveChanged("retry_ingest", "1")}
   RETURN true;
 END $$`;
 
@@ -114,7 +121,7 @@ END $$`;
 const claim =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_claim(q int, processor bigint, at_epoch bigint, ordering text, most int, age bigint, most_bytes bigint)
   RETURNS TABLE (message SCHEMA.retry, body_crc bigint, head_bytes bytea, body_bytes bytea) LANGUAGE plpgsql AS $$
-DECLARE due bigint[]; claimed bigint[]; due_by bigint; BEGIN
+DECLARE due bigint[]; claimed bigint[]; due_by bigint; changed bigint; BEGIN
   PERFORM 1 FROM SCHEMA.processor p WHERE p.id = processor AND p.epoch = at_epoch AND NOT p.ended AND p.lease_end > ${now} FOR UPDATE;
   IF NOT FOUND THEN RETURN NEXT; RETURN; END IF;
   IF (SELECT w.paused FROM SCHEMA.queue w WHERE w.id = q) THEN RETURN; END IF;
@@ -135,6 +142,8 @@ DECLARE due bigint[]; claimed bigint[]; due_by bigint; BEGIN
   END IF;
   WITH taken AS (UPDATE SCHEMA.retry m SET state = 1, owner = processor, fence = m.fence + 1, rev = m.rev + 1
     WHERE m.queue = q AND m.seq = ANY (due) AND m.state = 0 RETURNING m.seq) SELECT array_agg(t.seq) INTO claimed FROM taken t;
+  PERFORM 1 FROM SCHEMA.retry m WHERE m.queue = q AND m.seq = ANY (due) AND m.state <> 0;
+  ${mustHaveChanged("retry", "(SELECT count(*) FROM SCHEMA.retry m WHERE m.queue = q AND m.seq = ANY (due))")}
   RETURN QUERY SELECT r, b.crc, b.head, b.body FROM SCHEMA.retry r LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
     WHERE r.queue = q AND r.seq = ANY (claimed) ORDER BY r.next_ms, r.seq;
 END $$`;
@@ -148,7 +157,8 @@ const write =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_write(q int, seqs bigint[], revs bigint[], states smallint[], tried int[], crashed int[],
   delays bigint[], reasons text[], errors bytea[], ended bool[], forwards smallint[], redrives bigint[])
   RETURNS SETOF bigint LANGUAGE plpgsql AS $$
-DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_ms bigint; BEGIN
+DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_ms bigint;
+  successor bigint; bodies bigint; changed bigint; BEGIN
   PERFORM SCHEMA.queue_lock_keys(q, ARRAY(SELECT r.key FROM SCHEMA.retry r WHERE r.queue = q AND r.seq = ANY (seqs)));
   FOR i IN SELECT n FROM generate_series(1, cardinality(seqs)) n ORDER BY seqs[n] LOOP
     SELECT * INTO m FROM SCHEMA.retry r WHERE r.queue = q AND r.seq = seqs[i] AND r.rev = revs[i] FOR UPDATE;
@@ -162,6 +172,7 @@ DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_
         SELECT * INTO holder FROM SCHEMA.retry o WHERE o.queue = q AND o.key = m.key AND o.state < 2 AND o.turn FOR UPDATE;
         IF FOUND AND holder.state = 0 AND holder.seq > m.seq THEN
           UPDATE SCHEMA.retry o SET turn = false WHERE o.queue = q AND o.seq = holder.seq;
+          ${mustHaveChanged("retry", "1")}
         ELSIF FOUND THEN gets := false;
         END IF;
       END IF;
@@ -173,11 +184,17 @@ DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_
       ended_ms = CASE WHEN is_open OR states[i] = 3 THEN NULL ELSE at_ms END, redriven = coalesce(redrives[i], r.redriven),
       forwarding = forwards[i], forward_offset = NULL, failures = 0, delayed_until_ms = 0, forward_error = NULL
       WHERE r.queue = q AND r.seq = m.seq;
+    ${mustHaveChanged("retry", "1")}
     IF NOT is_open AND m.turn AND m.key IS NOT NULL THEN
-      UPDATE SCHEMA.retry o SET turn = true WHERE o.queue = q AND o.seq =
-        (SELECT min(w.seq) FROM SCHEMA.retry w WHERE w.queue = q AND w.key = m.key AND w.state < 2);
+      SELECT min(w.seq) INTO successor FROM SCHEMA.retry w WHERE w.queue = q AND w.key = m.key AND w.state < 2;
+      UPDATE SCHEMA.retry o SET turn = true WHERE o.queue = q AND o.seq = successor;
+      ${mustHaveChanged("retry", "num_nonnulls(successor)")}
     END IF;
-    IF NOT is_open AND states[i] <> 3 THEN DELETE FROM SCHEMA.retry_body b WHERE b.queue = q AND b.seq = m.seq; END IF;
+    IF NOT is_open AND states[i] <> 3 THEN
+      SELECT count(*) INTO bodies FROM SCHEMA.retry_body b WHERE b.queue = q AND b.seq = m.seq;
+      DELETE FROM SCHEMA.retry_body b WHERE b.queue = q AND b.seq = m.seq;
+      ${mustHaveChanged("retry_body", "bodies")}
+    END IF;
     RETURN NEXT m.seq;
   END LOOP;
 END $$`;
