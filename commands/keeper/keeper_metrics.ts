@@ -4,6 +4,8 @@ import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import type { StatusSource } from "../../src/terminal/status_page.ts";
 import type { Keeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
+import { databaseName } from "../../src/keeper/storage/stored_records.ts";
+import { whyNotWritable } from "../../src/storage/write_access.ts";
 import { keeperUse } from "./keeper_use.ts";
 import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_report.ts";
 
@@ -24,11 +26,13 @@ export function keeperStatus(
 }
 
 /**
- * Why the keeper is unhealthy; null when it is healthy. Reads and pings continue meanwhile. The free space is checked because a
- * keeper without writes does not notice a full disk.
+ * Why the keeper is unhealthy; null when it is healthy. Reads and pings continue meanwhile. The files and the free space are looked at because a
+ * keeper without writes does not notice a full or read-only disk.
  */
 function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
   if (!writable) return "the disk cannot store data: writes are refused";
+  const why = whyNotWritable(dataDir, databaseName);
+  if (why !== null) return why;
   const { bsize, bavail } = statfsSync(dataDir);
   return bavail * bsize >= freeBytesMin ? null : `the disk is full: ${bavail * bsize} bytes are free in ${dataDir}`;
 }

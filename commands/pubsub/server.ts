@@ -301,6 +301,6 @@ export async function serverHealth(server: TopicServer): Promise<string | null> 
   if (!server.isRegistered) {
     return "the server has no lease: the coordination service does not answer, or has ended the session";
   }
-  const { full } = await server.statistics();
-  return full === null ? null : `messages are refused: ${full}`;
+  const why = await server.whyNotStored();
+  return why === null ? null : `messages are refused: ${why}`;
 }

@@ -19,6 +19,7 @@ import {
 } from "./database_address.ts";
 import { passwordFromFile } from "./password_file.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
+import { sentenceOf } from "./error_sentence.ts";
 import { missingRowsHint, missingRowsIn } from "./required_rows.ts";
 import { mayConnectLater, StatementError } from "./statement_error.ts";
 
@@ -468,46 +469,6 @@ function isTlsRefusal(error: unknown): boolean {
   const code = String((error as { code?: unknown }).code ?? "");
   return /CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO|ALTNAME/.test(code) ||
     /does not support SSL|certificate/i.test(messageOf(error));
-}
-
-function sentenceOf(error: unknown, sqlState: string, name: string, address: DatabaseAddress): string {
-  const hint = hintOf(sqlState, error, address);
-  const codes = [sqlState, name].filter(Boolean).join(", ");
-  return `${messageOf(error)} (${codes})${hint === null ? "" : `: ${hint}`}`;
-}
-
-/** What the operator of a database can do about an error. */
-function hintOf(sqlState: string, error: unknown, { user, schema, database }: DatabaseAddress): string | null {
-  switch (sqlState) {
-    case "42501":
-      // The text of the error is in the language of the database.
-      if ((error as pg.DatabaseError).routine === "check_enable_rls") {
-        return `a policy hides rows of the table; disable it (ALTER TABLE … DISABLE ROW LEVEL SECURITY), or give the role "${user}" BYPASSRLS`;
-      }
-      return `the role "${user}" needs USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables; ` +
-        "for --migrate it has to own them, or be allowed to create the schema";
-    case "42P01":
-    case "42703":
-    case "42883":
-    case "3F000":
-      return `the schema "${schema}" lacks it: start once with --migrate, as a role that may create it`;
-    case "26000":
-    case "42P05":
-      return "prepared statements are those of others, as behind a pooler in transaction mode; connect to PostgreSQL itself";
-    case "22021":
-    case "22P05":
-      return `the encoding of the database "${database}" lacks characters: create it with ENCODING 'UTF8'`;
-    case "25006":
-      return "the database is read-only: a standby, or default_transaction_read_only is on";
-    case "53100":
-      return "the disk of the database is full";
-    case "53200":
-      return "the database is out of memory";
-    case "53300":
-      return `the database accepts no more connections: see max_connections, and CONNECTION LIMIT of "${user}" and of "${database}"`;
-    default:
-      return null;
-  }
 }
 
 /** Type numbers of pg_type. */

@@ -8,6 +8,9 @@ export function mustChange(table: string, changed: string, wanted: string): stri
   return `CASE WHEN ${changed} = ${wanted} THEN true ELSE (${sentence(table, changed, wanted)})::bool END`;
 }
 
+/** The number of rows, in SQL. */
+export const countOf = (rows: string): string => `(SELECT count(*) FROM ${rows})`;
+
 /** The same as a statement of PL/pgSQL, after the one that changes rows. */
 export function mustHaveChanged(table: string, wanted: string): string {
   return `GET DIAGNOSTICS changed = ROW_COUNT;
@@ -16,10 +19,9 @@ export function mustHaveChanged(table: string, wanted: string): string {
 
 /** A statement that changes the rows of a table that fulfil a condition, all of them, and returns their ids. */
 export function changeAll(table: string, change: string, condition: string): string {
-  const counts = ["(SELECT count(*) FROM changed)", "(SELECT count(*) FROM wanted)"] as const;
   return `WITH wanted AS (SELECT id FROM SCHEMA.${table} WHERE ${condition} FOR UPDATE),
     changed AS (UPDATE SCHEMA.${table} t SET ${change} FROM wanted w WHERE t.id = w.id RETURNING t.id)
-    SELECT id FROM changed UNION ALL SELECT NULL WHERE NOT ${mustChange(table, ...counts)}`;
+    SELECT id FROM changed UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countOf("changed"), countOf("wanted"))}`;
 }
 
 function sentence(table: string, changed: string, wanted: string): string {

@@ -4,7 +4,8 @@ import { DatabaseLane } from "../../postgres/database_lane.ts";
 import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../postgres/database_schema.ts";
 import { systemClock } from "../../support/clock.ts";
 import { decodeName } from "../store/topic_client.ts";
-import { isLossNoted, noteLoss, setGeneration } from "./postgres_copy_rows.ts";
+import { isLossNoted, noteLoss } from "./note_loss.ts";
+import { setGeneration } from "./postgres_copy_rows.ts";
 import { suspectTopics, topicPlaces, topicTables } from "./postgres_tables.ts";
 
 const isServed = `place = ${topicPlaces.served}`;

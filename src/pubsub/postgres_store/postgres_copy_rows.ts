@@ -5,16 +5,16 @@
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../errors.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../postgres/primary_connection.ts";
-import { changeAll, missingRowsHint, mustChange } from "../../postgres/required_rows.ts";
+import { changeAll, countOf, missingRowsHint, mustChange } from "../../postgres/required_rows.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DroppedTopic, TopicCopy } from "../store/owned_store.ts";
-import { lostIds } from "../store/decide_read.ts";
 import { decodeName, type TopicClient } from "../store/topic_client.ts";
 import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../store/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../store/topic_store_limits.ts";
-import { lossDaysKept, lossesKept } from "../store/topic_losses.ts";
+import { lossDaysKept } from "../store/topic_losses.ts";
 import { messageSum, type OpenFence, type TopicFence } from "./batch_statement.ts";
+import { idsLeftOut, isLossNoted, noteLoss } from "./note_loss.ts";
 import { committedState, synchronousNow, timelineNow, topicPlaces } from "./postgres_tables.ts";
 import { nameBytes, type RunStatement } from "./row_loader.ts";
 
@@ -24,51 +24,11 @@ const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint
 const raised = `revision = revision + 1, ${committedState}`;
 const dropping = `${raised}, place = ${dropped}`;
 
-/**
- * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one leaves out more ids,
- * so that none is used twice.
- */
-const idsLeftOut = `${lostIds} * GREATEST(1, ${timelineNow} - timeline)`;
-
-const countOf = (rows: string) => `(SELECT count(*) FROM ${rows})`;
 /** Subscribers ($5) and their positions ($6), of the topic `t`. */
 const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
 const isBelow = "m.topic = t.id AND m.first < $4::bigint";
-const isBehindLoss = "c.topic = t.id AND c.position >= t.before";
-const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN (
-  SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${lossesKept - 1})`;
 /** The condition that `d` has noted each topic that is dropped. */
 const isDropNoted = mustChange("topic_dropped", countOf("d"), countOf("t"));
-
-/**
- * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. `lastLost`: the
- * last of the lost messages, or NULL. Executed again after a lost reply, it notes the same loss.
- */
-export function noteLoss(
-  condition: string,
-  { certain, lastLost }: Readonly<Record<"certain" | "lastLost", string>>,
-): string {
-  return `WITH o AS (SELECT id, last AS before, last + ${idsLeftOut} AS base FROM ${topic} WHERE ${condition} FOR UPDATE),
-    t AS (UPDATE ${topic} t SET ${raised}, base_offset = o.base, last = o.base + 1,
-      registration = o.base FROM o WHERE t.id = o.id
-      RETURNING t.id, t.name, t.epoch, t.revision, t.timeline, t.last, t.base_offset, t.numbers, o.before),
-    c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE ${isBehindLoss} RETURNING 1),
-    d AS (DELETE FROM SCHEMA.topic_loss l USING t WHERE ${isOldLoss} RETURNING 1),
-    l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, certain, last, last_lost, base_offset, last_client)
-      SELECT id, timeline, clock_timestamp(), ${certain}, before, ${lastLost}, base_offset, numbers FROM t
-      ON CONFLICT (topic, timeline) DO UPDATE SET at = excluded.at, certain = topic_loss.certain OR excluded.certain,
-        last = LEAST(topic_loss.last, excluded.last), base_offset = excluded.base_offset,
-        last_lost = CASE WHEN topic_loss.last_lost = excluded.last_lost THEN excluded.last_lost END,
-        last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
-}
-
-/** The condition of the query that follows `noteLoss`. */
-export const isLossNoted = [
-  mustChange("topic", countOf("t"), countOf("o")),
-  mustChange("topic_client", countOf("c"), countOf(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
-  mustChange("topic_loss", countOf("d"), countOf(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
-  mustChange("topic_loss", countOf("l"), countOf("t")),
-].join(" AND ");
 
 /** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
 const changes = {

@@ -7,9 +7,10 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../postgres/database_checks.ts";
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
 import { DatabaseLane } from "../../postgres/database_lane.ts";
-import { acceptMovedDatabase, migrateDatabase, requireSharedStore } from "../../postgres/database_schema.ts";
+import { acceptMovedDatabase, inSchema, migrateDatabase, requireSharedStore } from "../../postgres/database_schema.ts";
 import type { PrimaryConnection } from "../../postgres/primary_connection.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
+import { StoreTrial } from "../../postgres/store_trial.ts";
 import { systemClock } from "../../support/clock.ts";
 import { RefusedPuts } from "../store/refused_puts.ts";
 import { StoreEngine } from "../store/store_engine.ts";
@@ -44,6 +45,8 @@ interface StoreCall {
 /** Time for a connection at the start before it is reported that there is none, and from then on. */
 const silentMs = 3_000;
 const connectMs = 40_000;
+/** How long a trial waits for a connection: less than a status page waits for its result. */
+const trialConnectMs = 1_000;
 /** Cursor moves that no response waits for are written after this time. */
 const settleMs = 20;
 /** Interval of the search for expired messages. */
@@ -60,6 +63,7 @@ function emit(event: TopicStoreEvent, transfer: ArrayBuffer[] = []): void {
 class PostgresStore {
   readonly #lane: DatabaseLane;
   readonly #rows: PostgresTopicRows;
+  readonly #trial: StoreTrial;
   readonly #engine: StoreEngine;
   readonly #requests: ThreadRequests;
   readonly #transfer: TopicTransfer;
@@ -93,6 +97,13 @@ class PostgresStore {
         this.#losses++;
         emit({ kind: "problem", code: "BAD_DATA", message });
       },
+    });
+    this.#trial = new StoreTrial({
+      table: "topic_message",
+      row: "(topic, first, last, previous, content_sum, sum, records) VALUES (0, pg_backend_pid(), 0, 0, 0, 0, BYTES)",
+      now: () => clock.now(),
+      run: ({ name, text }) =>
+        this.#lane.run({ name, text: inSchema(text, address.schema) }, [], { connectMs: trialConnectMs }),
     });
     this.#rows.damage.onFound = (message) => emit({ kind: "problem", code: "IO", message });
     this.#requests = new ThreadRequests(server, (bytes, batches) => {
@@ -137,7 +148,8 @@ class PostgresStore {
   }
 
   async call(method: string, values: readonly unknown[]): Promise<unknown> {
-    if (method === "statistics") return this.#statistics();
+    if (method === "statistics") return await this.#statistics();
+    if (method === "whyNotStored") return await this.#trial.whyNotStored();
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<string, (...values: readonly unknown[]) => unknown>)[method]?.(...values);
     try {
@@ -164,9 +176,10 @@ class PostgresStore {
     await this.#lane.close();
   }
 
-  #statistics(): TopicStoreStatistics {
+  async #statistics(): Promise<TopicStoreStatistics> {
+    const full = this.#trial.wasFull ? await this.#trial.whyNotStored() : null;
     return {
-      ...{ topics: this.#engine.topics.count, usedBytes: 0, diskShare: 0, full: null, commits: this.#rows.commits },
+      ...{ topics: this.#engine.topics.count, usedBytes: 0, diskShare: 0, full, commits: this.#rows.commits },
       damages: this.#rows.damage.count,
       losses: this.#losses,
       clientsShare: this.#engine.clientsShare,
@@ -174,8 +187,9 @@ class PostgresStore {
     };
   }
 
-  #reportLost(topic: string, { outcome, reason }: LostTopic): void {
+  #reportLost(topic: string, { outcome, reason, isFull = false }: LostTopic): void {
     emit({ kind: "topic lost", topic });
+    if (isFull) this.#trial.noteFull();
     if (outcome === "not_owner" || this.#reportedAtCommit === this.#rows.commits) return;
     this.#reportedAtCommit = this.#rows.commits;
     emit({ kind: "problem", code: "IO", message: `Requests are refused: ${reason}` });

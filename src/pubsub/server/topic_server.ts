@@ -198,6 +198,11 @@ export class TopicServer implements AsyncDisposable {
     };
   }
 
+  /** Why messages cannot be stored now; null: they can. */
+  whyNotStored(): Promise<string | null> {
+    return this.#store.whyNotStored();
+  }
+
   /**
    * Refuses new requests, completes those in flight, and closes. With `handOff`, hands its topics to other servers
    * first. Takes at most `withinMs` and a little. Resolves with the topics that it still owns.

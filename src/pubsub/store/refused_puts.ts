@@ -25,7 +25,7 @@ export class RefusedPuts {
   /** Returns a sentence for a put that was refused before, otherwise null. */
   whyRefused(put: PutOperation): string | null {
     if (this.#known.size === 0 || put.session === null || !this.#known.has(nameOf(put))) return null;
-    return "this put was refused before as FULL; use a new counter";
+    return "this put was refused before, when the store was full";
   }
 }
 

@@ -30,13 +30,17 @@ const transferCalls = [
   "importEnd",
 ] as const;
 const maintenanceCalls = ["show", "forgetClient", "repair"] as const;
-export const storeCalls = [...transferCalls, ...maintenanceCalls, "statistics"] as const;
+export const storeCalls = [...transferCalls, ...maintenanceCalls, "statistics", "whyNotStored"] as const;
 
 /** Calls with one result: their arguments and results. */
 export type TopicStoreCalls =
   & Running<Pick<TopicTransfer, typeof transferCalls[number]>>
   & Running<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
-  & { statistics: () => TopicStoreStatistics };
+  & {
+    statistics: () => TopicStoreStatistics;
+    /** Why no message can be stored now; null: one can. Writes nothing that stays. */
+    whyNotStored: () => string | null;
+  };
 
 export interface TopicStoreStatistics {
   readonly topics: number;

@@ -20,7 +20,15 @@ import {
 import type { StoreOptions } from "./topic_store_limits.ts";
 import { TopicTransfer } from "./topic_transfer.ts";
 import { TopicMaintenance } from "./topic_maintenance.ts";
-import { blockingCheckpointBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";
+import { whyNotWritable } from "../../storage/write_access.ts";
+import {
+  blockingCheckpointBytes,
+  checkpointBytes,
+  databaseName,
+  isDiskFull,
+  storeError,
+  TopicDatabase,
+} from "./topic_database.ts";
 
 /** Cursor moves that no response waits for are written after this time, or after `idleMs` under constant load. */
 const settleMs = 20;
@@ -44,6 +52,7 @@ class WorkerStore {
   readonly #port: StoragePort<TopicThreadCalls, TopicStoreEvent>;
   readonly #database: TopicDatabase;
   readonly #options: StoreOptions;
+  readonly #dataDir: string;
   #engine!: StoreEngine;
   #transfer!: TopicTransfer;
   #maintenance!: TopicMaintenance;
@@ -73,6 +82,7 @@ class WorkerStore {
       port.emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
     });
     this.#options = options;
+    this.#dataDir = dataDir;
     this.#expires = options.retainMs !== null;
     this.#database = openDatabase(dataDir, { acceptDamagedLog });
     this.#database.damage.onFound = (sentence) =>
@@ -162,6 +172,7 @@ class WorkerStore {
   }
 
   #execute(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
+    if (method === "whyNotStored") return this.#whyFull() ?? whyNotWritable(this.#dataDir, databaseName);
     if (method === "statistics") {
       return {
         topics: this.#engine.topics.count,

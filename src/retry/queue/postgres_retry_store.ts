@@ -9,6 +9,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
 import { acceptMovedDatabase, migrateDatabase } from "../../postgres/database_schema.ts";
 import type { SqlParameter } from "../../postgres/primary_connection.ts";
+import { StoreTrial } from "../../postgres/store_trial.ts";
 import { systemClock } from "../../support/clock.ts";
 import { Gather } from "../../support/gather.ts";
 import type { WorkProgress } from "../../support/work_progress.ts";
@@ -57,6 +58,8 @@ interface Accepted {
   readonly life: MessageLife;
 }
 
+/** How long a trial waits for the database: less than a status page waits for its result. */
+const trialMs = 1500;
 /** Limits of one statement. */
 const acceptMessagesMax = 1024;
 const acceptBytesMax = 16 << 20;
@@ -69,6 +72,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   readonly #accepts: Gather<readonly NewMessage[], Accepted[]>;
   readonly #methods: SharedMethods;
   readonly #random: () => number;
+  readonly #trial: StoreTrial;
   #counted: { readonly totals: Record<MessageState, StateTotals>; readonly untilMs: number } | null = null;
   /** Accepted by this process since the messages were counted. */
   #added = { count: 0, bytes: 0 };
@@ -84,6 +88,12 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       ...{ address, name, clock, forwards: rules.forwards, requiresSync: options.requiresSync ?? false },
       ...(hooks?.onDamage === undefined ? {} : { onDamage: hooks.onDamage }),
       ...(hooks?.onWarning === undefined ? {} : { onWarning: hooks.onWarning }),
+    });
+    this.#trial = new StoreTrial({
+      table: "retry_body",
+      row: `(queue, seq, crc, head, body) VALUES (0, pg_backend_pid(), 0, '', BYTES)`,
+      now: () => clock.now(),
+      run: ({ name, text }) => this.#queue.runOnce(name, text, [], { lane: "trial", deadlineMs: trialMs }),
     });
     this.#letters = new SharedLetters(this.#queue, clock);
     this.#admin = new SharedAdmin(this.#queue);
@@ -225,7 +235,12 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   async #acceptGroups(groups: readonly (readonly NewMessage[])[]): Promise<Accepted[][]> {
     const queue = this.#queue;
     const { values, lives: newLives } = this.#acceptValues(groups.flat());
-    const [row] = await queue.run("queue_accept", acceptText, [queue.id, ...values], { lane: "accepts" });
+    const [row] = await queue.run("queue_accept", acceptText, [queue.id, ...values], { lane: "accepts" }).catch(
+      (error) => {
+        if (error instanceof BatonError && error.code === "STORE_FULL") this.#trial.noteFull();
+        throw error;
+      },
+    );
     let seq = Number(row?.["seq"]);
     const lives = newLives.map((life) => ({ ...life, nextAtMs: queue.toLocalMs(life.nextAtMs) }));
     let at = 0;
@@ -312,8 +327,9 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   /** The reason why no message would be accepted now, also that the database does not respond. */
   async #fullReason(): Promise<string | null> {
     try {
-      await this.#requireRoom(1, 1);
-      return null;
+      const why = await this.#trial.whyNotStored();
+      if (why === null) await this.#requireRoom(1, 1);
+      return why;
     } catch (error) {
       return messageOf(error);
     }

@@ -1,8 +1,9 @@
 /** Number and size of the messages in each state, updated in the transaction of every change; whether the store has room for more. */
 import { type MessageState, messageStates } from "./message_life.ts";
-import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { databaseName, type RetryDatabase, type SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import type { StateTotals } from "./stored_message.ts";
+import { whyNotWritable } from "../../storage/write_access.ts";
 import { BatonError } from "../../errors.ts";
 
 /** States in which the body is stored; these messages count towards the limits. */
@@ -85,7 +86,7 @@ export class RetryCapacity {
   fullReason(): string | null {
     try {
       this.requireRoom(1, 1, 1);
-      return null;
+      return whyNotWritable(this.#database.folder, databaseName);
     } catch (thrown) {
       if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
       throw thrown;

@@ -1,6 +1,6 @@
 /** Operators' calls of a shared queue: messages are listed, changed, and removed when they are old. */
 import type { PostgresRow, SqlParameter } from "../../postgres/primary_connection.ts";
-import { mustChange } from "../../postgres/required_rows.ts";
+import { countOf, mustChange } from "../../postgres/required_rows.ts";
 import { BatonError } from "../../errors.ts";
 import { type MessageChange, type MessageState, messageStates } from "./message_life.ts";
 import { changedLife, keepsContent, numberOfId, stateOf, unchangedState } from "./message_row.ts";
@@ -152,9 +152,9 @@ export class SharedAdmin {
       ended AS (SELECT state, count(*) AS count FROM gone WHERE state <> 3 GROUP BY state),
       counted AS (INSERT INTO SCHEMA.retry_removed AS t SELECT $1, state, count FROM ended
         ON CONFLICT (queue, state) DO UPDATE SET count = t.count + excluded.count RETURNING 1)
-      SELECT (SELECT count(*) FROM gone) AS count WHERE ${
-      mustChange("retry", "(SELECT count(*) FROM gone)", "(SELECT count(*) FROM old)")
-    } AND ${mustChange("retry_removed", "(SELECT count(*) FROM counted)", "(SELECT count(*) FROM ended)")}`;
+      SELECT (SELECT count(*) FROM gone) AS count WHERE ${mustChange("retry", countOf("gone"), countOf("old"))} AND ${
+      mustChange("retry_removed", countOf("counted"), countOf("ended"))
+    }`;
     const [row] = await this.#queue.runOnce("queue_forget", text, [this.#queue.id, keepMs]);
     const removed = Number(row?.["count"]);
     // A lost reply is repeated within seconds: its batch is not needed after a day.

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../postgres/primary_connection.ts";
-import { mustChange } from "../../postgres/required_rows.ts";
+import { countOf, mustChange } from "../../postgres/required_rows.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { PendingDeadLetter } from "./dead_letter_index.ts";
 import { limitRowsByBytes } from "./message_row.ts";
@@ -105,7 +105,7 @@ export class SharedLetters {
     const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 FOR UPDATE),
       marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 FROM w
         WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChange("retry", "(SELECT count(*) FROM marked)", "(SELECT count(*) FROM w)")}`;
+      SELECT 1 AS done WHERE ${mustChange("retry", countOf("marked"), countOf("w"))}`;
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
@@ -119,8 +119,8 @@ export class SharedLetters {
         AND EXISTS (SELECT 1 FROM sent)),
       bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),
       gone AS (DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChange("retry", "(SELECT count(*) FROM sent)", "(SELECT count(*) FROM w)")}
-      AND ${mustChange("retry_body", "(SELECT count(*) FROM gone)", "(SELECT count(*) FROM bodies)")}`;
+      SELECT 1 AS done WHERE ${mustChange("retry", countOf("sent"), countOf("w"))}
+      AND ${mustChange("retry_body", countOf("gone"), countOf("bodies"))}`;
     await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
   }
 

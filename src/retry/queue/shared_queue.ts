@@ -9,7 +9,7 @@ import { describeDatabase } from "../../postgres/database_address.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../postgres/database_checks.ts";
 import { DatabaseLane } from "../../postgres/database_lane.ts";
 import { inSchema, requireSharedStore } from "../../postgres/database_schema.ts";
-import { mustChange } from "../../postgres/required_rows.ts";
+import { countOf, mustChange } from "../../postgres/required_rows.ts";
 import type { PostgresRow, PrimaryConnection, SqlParameter } from "../../postgres/primary_connection.ts";
 import { StatementError } from "../../postgres/statement_error.ts";
 import { backoffMs, serverBackoff } from "../../support/backoff.ts";
@@ -34,8 +34,8 @@ export interface SharedQueueOptions {
   readonly onDamage?: (sentence: string) => void;
 }
 
-/** Connections, so that a lease is renewed while another call takes long. */
-export type LaneName = "writes" | "claims" | "accepts" | "leases" | "rest";
+/** Connections, so that a lease is renewed, and the health is known, while another call takes long. */
+export type LaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "rest";
 
 interface QueueRunOptions {
   readonly lane?: LaneName;
@@ -217,7 +217,7 @@ export class SharedQueue implements AsyncDisposable {
   async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
       "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[]) " +
-      `AND ${mustChange("queue", "(SELECT count(*) FROM durable)", "1")}`;
+      `AND ${mustChange("queue", countOf("durable"), "1")}`;
     const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
     return new Map(rows.map((row) => [Number(row["seq"]), row]));
   }
@@ -263,7 +263,8 @@ export class SharedQueue implements AsyncDisposable {
       throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
     }
     this.#storeId = storeId;
-    if (this.#connected.has(lane)) this.#reconnects++;
+    // A trial that took too long has closed its connection; nothing that it read is used.
+    if (this.#connected.has(lane) && lane !== "trial") this.#reconnects++;
     this.#connected.add(lane);
     for (const sentence of requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync })) {
       if (this.#warned.has(sentence)) continue;

@@ -1,0 +1,62 @@
+/**
+ * Finds out whether a database stores rows: a statement inserts one and takes it back. A server that has nothing to write notices a full or
+ * read-only database, and rights that were taken away, before its clients do.
+ */
+import { messageOf } from "../errors.ts";
+import type { SqlStatement } from "./primary_connection.ts";
+import { mustHaveChanged } from "./required_rows.ts";
+
+/** Bytes of a trial; the large one is for a disk that was full, because free places in the files do not show that there is room. */
+const trialBytes = { small: 1, large: 1 << 20 } as const;
+/** How long a result is used again. Milliseconds. */
+const cachedMs = 1000;
+
+export class StoreTrial {
+  readonly #run: (statement: SqlStatement) => Promise<unknown>;
+  readonly #table: string;
+  readonly #row: string;
+  readonly #now: () => number;
+  #result: { readonly why: string | null; readonly untilMs: number } | null = null;
+  /** A write has found no space, and no trial has found some since. */
+  #wasFull = false;
+
+  /** `row`: the columns and values of a row that no other one is like; its content is `BYTES`. */
+  constructor(
+    { table, row, now, run }: {
+      readonly table: string;
+      readonly row: string;
+      readonly now: () => number;
+      readonly run: (statement: SqlStatement) => Promise<unknown>;
+    },
+  ) {
+    [this.#table, this.#row, this.#now, this.#run] = [table, row, now, run];
+  }
+
+  get wasFull(): boolean {
+    return this.#wasFull;
+  }
+
+  /** Called when a write has found no space. */
+  noteFull(): void {
+    [this.#wasFull, this.#result] = [true, null];
+  }
+
+  /** Null: a row can be stored. */
+  async whyNotStored(): Promise<string | null> {
+    const known = this.#result;
+    if (known !== null && this.#now() < known.untilMs) return known.why;
+    const why = await this.#run(this.#statement(this.#wasFull ? "large" : "small")).then(() => null, messageOf);
+    if (why === null) this.#wasFull = false;
+    this.#result = { why, untilMs: this.#now() + cachedMs };
+    return why;
+  }
+
+  /** The exception undoes the insertion, and is not in the log of the database. */
+  #statement(size: keyof typeof trialBytes): SqlStatement {
+    const row = this.#row.replace("BYTES", `decode(repeat('00', ${trialBytes[size]}), 'hex')`);
+    const text = `DO $$ DECLARE changed bigint; BEGIN INSERT INTO SCHEMA.${this.#table} ${row};
+  ${mustHaveChanged(this.#table, "1")}
+  RAISE SQLSTATE 'BT000'; EXCEPTION WHEN SQLSTATE 'BT000' THEN NULL; END $$`;
+    return { name: `trial_${size}`, text };
+  }
+}
