@@ -20,6 +20,7 @@ import type { ExitCode } from "../exit_codes.ts";
 import { parseListenFlag } from "../listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
 import { onlyName } from "../operator/name_arguments.ts";
+import { reachOf } from "../../src/sockets/socket_reach.ts";
 
 const settings = {
   listen: flag("--listen", textType("host:port|unix:PATH"), {
@@ -67,7 +68,7 @@ export const forwardCommand = defineCommand({
     await raiseOpenFiles(); // each connection has two
     const listener = await takeAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
     try {
-      say(`forwarding ${formatAddress(listener.address)} to the leader of "${name}"`);
+      say(`forwarding ${formatAddress(listener.address)} to the leader of "${name}", for ${reachOf(listener.address)}`);
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {
         if (change.kind === "missed") continue;
         const address = leaderAddressOf(change, name, (sentence) => io.err(`baton: ${sentence}\n`));

@@ -27,6 +27,7 @@ import { parseLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
 import type { WorkProgress } from "../../src/support/work_progress.ts";
+import { describeReach } from "../../src/sockets/socket_reach.ts";
 
 const settings = {
   dataDir: flag("--data-dir", textType("folder"), {
@@ -185,10 +186,11 @@ async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): 
 function logAddresses(log: Log, keeper: Keeper, page: HttpService | null): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
-  log("info", "serving", `process ${pid} serves ${listen}`, { pid, listen });
+  log("info", "serving", `process ${pid} serves ${describeReach(keeper.addresses, formatAddress)}`, { pid, listen });
   if (page === null) return;
   const metrics = formatAddress(page.address);
-  log("info", "metrics", `/healthz and /metrics are at ${metrics}`, { metrics });
+  const where = describeReach([page.address], formatAddress);
+  log("info", "metrics", `/healthz and /metrics are at ${where}`, { metrics });
 }
 
 interface DataCall extends ProgressCall {

@@ -24,6 +24,7 @@ import { versionFacts } from "../version/version.ts";
 import { CountedNames } from "./counted_names.ts";
 import { readUse } from "./read_use.ts";
 import { metricsOfUse, type UseReading } from "./use_metrics.ts";
+import { reachOf } from "../../src/sockets/socket_reach.ts";
 
 const everyMsDefault = 15_000;
 
@@ -144,7 +145,7 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
     health: () => valid() === null ? `the servers were not read for ${formatDuration(3 * everyMs)}` : null,
     metrics: () => metrics(valid()),
   });
-  if (!values.quiet) io.err(`baton: metrics at ${formatAddress(page.address)}/metrics\n`);
+  if (!values.quiet) io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${reachOf(page.address)}\n`);
   return await follow(call, metrics, {
     everyMs,
     onReading: (reading) => latest = { reading, atMs: clock.now() },

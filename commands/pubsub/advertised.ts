@@ -3,6 +3,7 @@ import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/zero
 import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { Setting } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
+import { describeReach } from "../../src/sockets/socket_reach.ts";
 
 /** All spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;
@@ -28,6 +29,16 @@ export function checkAdvertised(
   if (told === undefined) return;
   const blamed = value === undefined ? listen : advertise;
   addOriginToErrors(blamed.name, blamed.setting, sources, () => checkDialled(told, value));
+}
+
+/**
+ * Where a role listens, and who can connect there, for the line that it prints when it serves. `announced`: the endpoint that others are told; `needs`:
+ * what a client must have besides.
+ */
+export function describeListening(bound: readonly string[], announced: string, needs: string | null): string {
+  const told = bound.includes(announced) ? "" : `, announced as ${announced}`;
+  const where = describeReach(bound.map(parseBindEndpoint), formatEndpoint, `${told}, `);
+  return needs === null ? where : `${where}, with ${needs}`;
 }
 
 function checkDialled(told: ReturnType<typeof parseEndpoint>, advertise: string | undefined): void {

@@ -15,9 +15,9 @@ import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
-import { type Coordination, coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
+import { type Coordination, coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
-import { checkAdvertised } from "./advertised.ts";
+import { checkAdvertised, describeListening } from "./advertised.ts";
 import type { Log } from "../../src/support/log.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
@@ -31,6 +31,7 @@ import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import { machineId } from "../../src/pubsub/server/server_identity.ts";
+import { describeReach } from "../../src/sockets/socket_reach.ts";
 
 export const proxyCommandSettings = {
   ...pubsubProxySettings,
@@ -127,9 +128,14 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
         health: () => proxyHealth(directory),
         metrics: () => Promise.resolve(proxyMetrics(proxy, directory, clock.now())),
       });
-    if (page !== null) log("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+    if (page !== null) {
+      log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
+    }
     const endpoint = values.pubsubProxyAdvertise ?? bound;
-    await serve(proxy, { directory, endpoint, place, log, signal: stop.signal, clock });
+    await serve(proxy, {
+      ...{ directory, endpoint, place, log, signal: stop.signal, clock },
+      needs: security?.authorize === undefined ? null : "a key of the client list",
+    });
     await proxy.drain(values.pubsubDrainTimeout);
     log("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
     return exitCodes.SUCCESS;
@@ -156,6 +162,8 @@ interface ProxyServeOptions {
   readonly directory: ZookeeperDirectory;
   readonly endpoint: string;
   readonly place: Coordination;
+  /** What clients must have; null: nothing. */
+  readonly needs: string | null;
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -164,7 +172,7 @@ interface ProxyServeOptions {
 /** Runs until the signal aborts. The first session has to be established; later ones are tried forever. */
 async function serve(
   proxy: PubsubProxy,
-  { directory, endpoint, place, log, signal, clock }: ProxyServeOptions,
+  { directory, endpoint, place, needs, log, signal, clock }: ProxyServeOptions,
 ): Promise<void> {
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   let current: ZooKeeper | null = null;
@@ -179,9 +187,8 @@ async function serve(
     };
     const running = directory.run(opened, announcement, signal);
     await Promise.race([directory.ready, running]);
-    const bound = proxy.endpoints.join(", ");
-    const where = proxy.endpoints.includes(endpoint) ? bound : `${bound}, announced as ${endpoint}`;
-    log("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${scopeText[place.scope]}`, {
+    const where = describeListening(proxy.endpoints, endpoint, needs);
+    log("info", "serving", `"${proxy.id}" takes requests at ${where}`, {
       id: proxy.id,
       endpoint,
       pid: process.pid,

@@ -16,9 +16,9 @@ import { formatAddress } from "../../src/sockets/connection.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
-import { coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
+import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
-import { checkAdvertised } from "./advertised.ts";
+import { checkAdvertised, describeListening } from "./advertised.ts";
 import type { Log } from "../../src/support/log.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
@@ -27,6 +27,7 @@ import { ServiceStop } from "./service_stop.ts";
 import { type SharedDatabase, type TopicStoreLocation, topicStoreLocationOf } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
+import { describeReach } from "../../src/sockets/socket_reach.ts";
 
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
@@ -135,8 +136,15 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
         health: () => serverHealth(server),
         metrics: () => serverMetrics(server),
       });
-    if (page !== null) log("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
-    log("info", "serving", `"${id}" serves ${store.where} at ${server.endpoint}, for ${scopeText[place.scope]}`, {
+    if (page !== null) {
+      log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
+    }
+    const where = describeListening(
+      [server.bound],
+      server.endpoint,
+      security === undefined ? null : "the key of the service",
+    );
+    log("info", "serving", `"${id}" serves ${store.where} at ${where}`, {
       id,
       endpoint: server.endpoint,
       ...(store.database === null ? { data_dir: store.dataDir } : { store: store.where }),

@@ -27,6 +27,7 @@ import type { Log } from "../../src/support/log.ts";
 import { requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
+import { reachOf } from "../../src/sockets/socket_reach.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
@@ -167,9 +168,12 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     onCut: (why) => log("warning", "response_cut", why),
   });
   const open = async () => {
-    const where = formatAddress(await proxy.listen(address));
+    const bound = await proxy.listen(address);
+    const where = formatAddress(bound);
     const facts = { listen: where, pid: process.pid };
     log("info", "serving", `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}`, facts);
+    const sentence = `serves ${backend.href} at ${where}, stores in ${location.where}, for ${reachOf(bound)}`;
+    log("info", "serving", sentence, facts);
   };
   await serveUntilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
   return exitCodes.SUCCESS;

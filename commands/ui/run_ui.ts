@@ -21,6 +21,7 @@ import { UiDetails } from "./ui_details.ts";
 import { UiFeed } from "./ui_feed.ts";
 import { type UiCall, uiSettings } from "./ui_options.ts";
 import { UiSite } from "./ui_site.ts";
+import { reachOf } from "../../src/sockets/socket_reach.ts";
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
@@ -73,6 +74,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     io.out(`${link}#token=${readToken}\n`);
     if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
   }
+  log("info", "serving", `serves the page for ${reachOf(service.address)}, with the token`);
   await Promise.race([feed.run(stop.signal), aborted(stop.signal)]);
   throw stop.signal.reason;
 }

@@ -26,7 +26,7 @@ const code = async (script: string) => (await session.run(script)).code;
 
 test("says when it serves, refuses data in use and a name that is taken, and ends with 0 when it is told to", async () => {
   const one = await serve("--id s1 --data-dir s1");
-  expect(one.stderr()).toMatch(/"s1" serves \S+\/s1 at tcp:\/\/127\.0\.0\.1:\d+, for this user's processes/);
+  expect(one.stderr()).toMatch(/"s1" serves \S+\/s1 at tcp:\/\/127\.0\.0\.1:\d+, for all users of this machine\n/);
   const busy = await session.run('"$baton" pubsub server --id s1 --data-dir s1');
   expect([busy.code, busy.stderr]).toEqual([75, expect.stringContaining("Another server uses")]);
   const taken = await session.run('"$baton" pubsub server --id s1 --data-dir other');

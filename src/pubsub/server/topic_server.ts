@@ -115,6 +115,8 @@ export class TopicServer implements AsyncDisposable {
   readonly #router: RouterSocket;
   readonly #end = Promise.withResolvers<never>();
   readonly #stop = new AbortController();
+  /** The endpoint where it listens. */
+  bound = "";
   /** The endpoint for clients and other servers. */
   endpoint = "";
   #store!: TopicStore;
@@ -247,8 +249,8 @@ export class TopicServer implements AsyncDisposable {
     };
     this.#store = await this.#openStore(hooks, signal);
     if (dataDir !== null) claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
-    const bound = await this.#router.bind(this.#options.listen, { signal });
-    this.endpoint = this.#options.advertise ?? bound;
+    this.bound = await this.#router.bind(this.#options.listen, { signal });
+    this.endpoint = this.#options.advertise ?? this.bound;
     this.#presence = new ServerPresence({
       ...{ id, path, clock, onProblem, onDraining: this.#options.onDraining },
       endpoint: this.endpoint,

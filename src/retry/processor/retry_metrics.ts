@@ -6,6 +6,7 @@ import { messageStates } from "../queue/message_life.ts";
 import { formatAddress } from "../../sockets/connection.ts";
 import type { Log } from "../../support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
+import { describeReach } from "../../sockets/socket_reach.ts";
 
 const { gauge, counter } = metricFactory("baton_retry");
 
@@ -20,7 +21,7 @@ export async function retryStatusPage(
     health: () => healthOf(processor),
     metrics: () => metricsOf(processor),
   });
-  log("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
+  log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
   return page;
 }
 

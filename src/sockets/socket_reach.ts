@@ -1,0 +1,41 @@
+/** Who can connect to a socket that listens, as its address and the modes of its path decide; keys and tokens may be asked for on top of that. */
+import { statSync } from "node:fs";
+import { dirname } from "node:path";
+import process from "node:process";
+import type { Address } from "./connection.ts";
+
+/** As the end of a sentence: "for …". Host names other than localhost count as those of a network. */
+export function reachOf(address: Address): string {
+  if (address.kind === "unix") return reachOfPath(address.path);
+  const { host } = address;
+  const isHere = host === "localhost" || host === "::1" || /^(::ffff:)?127(\.\d+){3}$/.test(host);
+  return isHere ? "all users of this machine" : "other machines, too";
+}
+
+/** Addresses with those who reach them, each text formatted by `format`: "A, B for …", or "A for …, B for …". */
+export function describeReach(
+  addresses: readonly Address[],
+  format: (address: Address) => string,
+  separator = " ",
+): string {
+  const reaches = new Set(addresses.map(reachOf));
+  if (reaches.size === 1) return `${addresses.map(format).join(", ")}${separator}for ${[...reaches].join()}`;
+  return addresses.map((address) => `${format(address)}${separator}for ${reachOf(address)}`).join(", ");
+}
+
+/** A client needs the right to write to the socket, and to search all folders above it. */
+function reachOfPath(path: string): string {
+  const own = process.geteuid?.() === 0 ? "root only" : "this user only";
+  try {
+    const { mode, gid } = statSync(path);
+    let [forAll, forGroup] = [(mode & 0o002) !== 0, (mode & 0o020) !== 0];
+    for (let folder = dirname(path), last = path; folder !== last; [last, folder] = [folder, dirname(folder)]) {
+      const above = statSync(folder);
+      forGroup &&= (above.mode & 0o001) !== 0 || ((above.mode & 0o010) !== 0 && above.gid === gid);
+      forAll &&= (above.mode & 0o001) !== 0;
+    }
+    return forAll ? "all users of this machine" : forGroup ? `${own.replace(" only", "")} and its group` : own;
+  } catch {
+    return own; // of a path that cannot be looked at
+  }
+}
