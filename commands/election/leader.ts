@@ -16,6 +16,7 @@ import { callDeadline, waitsForServer } from "../../src/coordination/connect/com
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.ts";
+import { printable } from "../../src/support/text.ts";
 
 const settings = {
   json: toggle("--json", { help: "print one JSON object" }),
@@ -114,7 +115,7 @@ function printStatus({ values, io }: LeaderCall, { name, path, leader }: LeaderS
   if (values.json) {
     printJson<LeaderJson>(io, { version: 1, name, path, leader: leader && grantToJson(leader) });
   } else if (leader !== null) {
-    io.out(`${leader.value}\n`);
+    io.out(`${io.stdoutIsTerminal ? printable(leader.value) : leader.value}\n`);
   }
 }
 

@@ -60,7 +60,7 @@ async function pageFor(words: readonly string[], loaders: CommandLoaders, known:
 function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout"): void {
   const text = pageText(page, painterOf(io, stream), helpColumns(io));
   if (stream === "stdout") io.out(text);
-  else io.err(text);
+  else io.err(text, "display");
 }
 
 /** Prints the help of a command: all options, or the main ones. */

@@ -17,6 +17,7 @@ import type { ExplainJson } from "../json_shapes/lock_shapes.ts";
 import { type ExplainFacts, explainLock } from "./explain_lock.ts";
 import { isoOf, secondOf } from "./history_view.ts";
 import { onlyName } from "./name_arguments.ts";
+import { printable } from "../../src/support/text.ts";
 
 const settings = {
   json: toggle("--json", { help: "print one JSON object" }),
@@ -52,9 +53,9 @@ export const explainCommand = defineCommand({
         ...{ explanation: sentence, unknown: [...unknown] },
       });
     } else {
-      for (const { atMs, text } of events) io.out(`${secondOf(isoOf(atMs))}  ${text}\n`);
-      io.out(`${sentence}\n`);
-      for (const what of unknown) io.out(`  not known: ${what}\n`);
+      for (const { atMs, text } of events) io.out(`${secondOf(isoOf(atMs))}  ${printable(text)}\n`);
+      io.out(`${printable(sentence)}\n`);
+      for (const what of unknown) io.out(`  not known: ${printable(what)}\n`);
     }
     return isKnown ? exitCodes.SUCCESS : exitCodes.FALSE;
   },

@@ -16,6 +16,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { HistoryJson } from "../json_shapes/lock_shapes.ts";
 import { historyJson, historyLines, historyRows, type ShownHistory, zoneSentence } from "./history_view.ts";
 import { onlyName } from "./name_arguments.ts";
+import { printable } from "../../src/support/text.ts";
 
 const settings = {
   kind: flag("--kind", choiceType(historyKinds), {
@@ -85,7 +86,7 @@ async function show(call: Call<typeof settings>): Promise<ExitCode> {
   if (values.json) printJson<HistoryJson>(io, historyJson(shown, Date.now()));
   else {
     printTable(io, historyRows(records));
-    for (const line of historyLines(shown, Date.now())) io.out(`${line}\n`);
+    for (const line of historyLines(shown, Date.now())) io.out(`${printable(line)}\n`);
     if (isEmpty && !values.quiet) io.err(`baton: ${kind} "${name}" has no history${hintFor(values)}\n`);
   }
   return isEmpty ? exitCodes.FALSE : exitCodes.SUCCESS;

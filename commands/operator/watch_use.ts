@@ -8,7 +8,7 @@ import { painterOf } from "../../src/terminal/color.ts";
 import { type Io, printJson } from "../../src/terminal/io.ts";
 import { type Cell, tableLines } from "../../src/terminal/table.ts";
 import { RedrawnLines, terminalSize } from "../../src/terminal/terminal_lines.ts";
-import { printable } from "../../src/support/text.ts";
+import { printable, printableLines } from "../../src/support/text.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ConnectedCall } from "../coordination/connected.ts";
@@ -50,7 +50,7 @@ export async function watchUse<T>(
   const clock = systemClock();
   using output = changeOutput(call, view, { what, clock });
   const following = followSessions(
-    { ...call, io: { ...call.io, err: (text) => output.report(text) } },
+    { ...call, io: { ...call.io, err: (text) => output.report(printableLines(text)) } },
     (zk, place) => followReads(zk, (zk) => read(zk, place), { signal, clock }),
     { what, signal },
   );

@@ -34,7 +34,7 @@ import type {
 } from "../json_shapes/pubsub_shapes.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
-import { countWithNoun } from "../../src/support/text.ts";
+import { countWithNoun, printable } from "../../src/support/text.ts";
 
 export const pubsubClientCommand = defineCommand({
   name: "pubsub client",
@@ -169,7 +169,7 @@ export async function runClientTopics(
   const topics = await requestTopics(requester, id, { signal });
   if (values.json) printJson<PubsubTopicsJson>(io, { version: 1, topics });
   // Control characters are replaced, so that each name stays on one line.
-  else io.out(topics.map((topic) => `${topic.replace(/\p{Cc}/gu, "\u{fffd}")}\n`).join(""));
+  else io.out(topics.map((topic) => `${printable(topic)}\n`).join(""));
   return exitCodes.SUCCESS;
 }
 

@@ -303,7 +303,7 @@ async function verify(call: ServerCall): Promise<ExitCode> {
         countWithNoun(clients, "client")
       }\n`,
     );
-  } else for (const problem of problems) io.out(`${problem}\n`);
+  } else for (const problem of problems) io.out(`${printable(problem)}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
 }
 

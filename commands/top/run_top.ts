@@ -21,6 +21,7 @@ import type { TopCall } from "./top_options.ts";
 import { noRates, ratesBetween, type TopRates, type TopReading } from "./top_reading.ts";
 import { TopSources } from "./top_sources.ts";
 import { topScreen, topText } from "./top_view.ts";
+import { printableLines } from "../../src/support/text.ts";
 
 export async function runTop(call: TopCall): Promise<ExitCode> {
   const { values, io } = call;
@@ -63,7 +64,7 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
     });
   try {
     // Messages about servers that do not respond go to the screen, once there is one.
-    const io = { ...call.io, err: (text: string) => screen.showMessage(text) };
+    const io = { ...call.io, err: (text: string) => screen.showMessage(printableLines(text)) };
     const what = "their response";
     for await (const reading of followSessions({ ...call, io }, follow, { what, signal })) screen.showReading(reading);
     throw signal.reason;

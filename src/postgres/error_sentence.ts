@@ -2,12 +2,13 @@
 import type pg from "pg";
 import { messageOf } from "../errors.ts";
 import type { DatabaseAddress } from "./database_address.ts";
+import { printable } from "../support/text.ts";
 
 /** The sentence of an error of the database. `name`: the statement; empty: there was none. */
 export function sentenceOf(error: unknown, sqlState: string, name: string, address: DatabaseAddress): string {
   const hint = hintOf(sqlState, error, address);
   const codes = [sqlState, name].filter(Boolean).join(", ");
-  return `${messageOf(error)} (${codes})${hint === null ? "" : `: ${hint}`}`;
+  return `${printable(messageOf(error))} (${codes})${hint === null ? "" : `: ${hint}`}`;
 }
 
 /** The advice for the operator of the database; null: its own sentence says enough. */

@@ -1,6 +1,7 @@
 /** Output, environment and terminal of the process. Tests replace this interface. */
 import { BatonError, errnoOf, messageOf } from "../errors.ts";
 import { abortable } from "../support/abort.ts";
+import { printableLines } from "../support/text.ts";
 import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts";
 import { burstPiecesMax, isTerminal, type WriteNow, writerOf } from "./output_writer.ts";
 
@@ -20,8 +21,12 @@ export interface Io {
    * awaits `written`. Throws IO if a write has failed, and `ReaderGone` if the reader has closed the pipe.
    */
   out(content: string | Uint8Array): void;
-  /** Writes messages to stderr in the same way. Beyond a limit they are lost and counted. A closed stderr must not stop a command. */
-  err(text: string): void;
+  /**
+   * Writes messages to stderr in the same way, without control characters: they may have texts of servers, backends and other users. A
+   * `display` is a text of this program that moves the cursor or has colors. Beyond a limit messages are lost and counted. A closed stderr
+   * must not stop a command.
+   */
+  err(text: string, form?: "message" | "display"): void;
   /** Shows text that the next frame replaces, such as progress. False: it is left out, because other text waits for the reader. */
   frame(stream: Stream, text: string): boolean;
   /** Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout as `out` throws. */
@@ -132,16 +137,16 @@ export function systemIo(): ProcessIo {
         throw stdoutError(thrown);
       }
     },
-    err: (text) => {
+    err: (text, form = "message") => {
       try {
-        stderr.write(text, messagesMax);
+        stderr.write(form === "display" ? text : printableLines(text), messagesMax);
       } catch {
         stderr.failure = null; // there is no other place for the message, and a full disk may have room for the next one
       }
     },
     frame: (stream, text) => {
       const isFree = outputs[stream].waiting.length === 0;
-      if (isFree) io[stream === "stdout" ? "out" : "err"](text);
+      if (isFree) stream === "stdout" ? io.out(text) : io.err(text, "display");
       return isFree;
     },
     written: async (stream, signal) => {

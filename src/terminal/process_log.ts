@@ -1,5 +1,6 @@
 /** The log of a process on stderr: one line for each event, with the time; sentences for people or JSON for programs. */
 import type { Log } from "../support/log.ts";
+import { printable } from "../support/text.ts";
 import type { Io } from "./io.ts";
 
 /**
@@ -20,7 +21,7 @@ export function processLog(io: Io, { who, format, quiet = false, verbose = false
     io.err(
       format === "json"
         ? `${JSON.stringify({ time, level, ...labels, event, message: sentence, ...fields })}\n`
-        : `${who}: ${time} ${mark}${sentence}\n`,
+        : `${who}: ${time} ${mark}${printable(sentence)}\n`,
     );
   };
 }

@@ -23,7 +23,7 @@ export class WaitLine implements Disposable {
 
   /** Erases the line; it can be shown again. */
   erase(): void {
-    if (this.#shown) this.#io.err("\r\x1b[K");
+    if (this.#shown) this.#io.err("\r\x1b[K", "display");
     this.#shown = false;
   }
 

@@ -44,7 +44,7 @@ export class ThreadProgress implements WorkProgress, Disposable {
     while (Atomics.compareExchange(flags, flagAt.pen, pen.free, pen.ended) === pen.held) {
       if (performance.now() > untilMs) break;
     }
-    if (this.#form === "terminal" && Atomics.load(flags, flagAt.hasWritten) === 1) this.#io.err("\r\x1b[K");
+    if (this.#form === "terminal" && Atomics.load(flags, flagAt.hasWritten) === 1) this.#io.err("\r\x1b[K", "display");
     if (this.#form === "lines" && this.#started !== null) {
       this.#io.err(`baton: ${partText(this.#started, count[0] ?? 0)}\n`);
     }

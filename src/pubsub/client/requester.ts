@@ -14,6 +14,7 @@ import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import { type AttemptResult, attemptTimes, decideAfterAttempt } from "./attempt_decision.ts";
 import { ProxyLink } from "./proxy_link.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import { printable } from "../../support/text.ts";
 
 export type StatusMessage = MessageOf<"STATUS">;
 
@@ -348,7 +349,7 @@ function attemptResultOf({ status, headers }: StatusMessage): AttemptResult {
 /** Returns the sentence of a response, for people. */
 export function reasonText({ body }: StatusMessage): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(body);
+    return printable(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (thrown) {
     return `bytes that are no text: ${messageOf(thrown)}`;
   }
