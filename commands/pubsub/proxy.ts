@@ -162,7 +162,7 @@ interface ProxyServeOptions {
   readonly directory: ZookeeperDirectory;
   readonly endpoint: string;
   readonly place: Coordination;
-  /** What clients must have; null: nothing. */
+  /** A key that clients must have, for people; null: none. */
   readonly needs: string | null;
   readonly log: Log;
   readonly signal: AbortSignal;

@@ -23,7 +23,7 @@ import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/de
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
 import type { RetryVerifyReport } from "../../src/retry/queue/verify_retry_store.ts";
 import { type StoreLocation, verifyStoreAt } from "../../src/retry/queue/open_retry_store.ts";
-import { countWithNoun } from "../../src/support/text.ts";
+import { countWithNoun, printable } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
@@ -188,7 +188,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
     io.out(`the next try is ${nextMs <= nowMs ? "due" : `due in ${formatDuration(nextMs - nowMs)}`}\n`);
   }
   if (deadLetters.count > 0) {
-    const why = deadLetters.error === null ? "" : `: ${deadLetters.error}`;
+    const why = deadLetters.error === null ? "" : `: ${printable(deadLetters.error)}`;
     io.out(
       `${
         countWithNoun(deadLetters.count, "dead letter is", "dead letters are")
@@ -209,7 +209,7 @@ export async function verifyStore(call: Call<typeof verifySettings>): Promise<Ex
     printJson<RetryVerifyJson>(io, { version: 1, folder: where, messages, bytes, problems: [...problems] });
   } else if (problems.length === 0) {
     io.out(`no damage found in ${where}: ${countWithNoun(messages, "message")}, ${countWithNoun(bytes, "byte")}\n`);
-  } else for (const problem of problems) io.out(`${problem}\n`);
+  } else for (const problem of problems) io.out(`${printable(problem)}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
 }
 

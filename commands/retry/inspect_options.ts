@@ -3,7 +3,7 @@ import { retryRedactSettings, retryStoreSettings } from "../../src/config/retry_
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { integerType, listType, toggleType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
+import { deathReasons, type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
 import type { MessageFilter } from "../../src/retry/queue/retry_admin.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
@@ -63,9 +63,17 @@ export function parseWhere(written: readonly string[] | undefined): Omit<Message
     if (field === undefined || at < 0) {
       throw new BatonError("USAGE", `--where: "${condition}" is not a condition: use key=…, reason=… or error=…`);
     }
-    filter[field] = condition.slice(at + 1);
+    const value = condition.slice(at + 1);
+    if (field === "reason") requireReason(value);
+    filter[field] = value;
   }
   return filter;
+}
+
+function requireReason(word: string): void {
+  if (deathReasons.some((reason) => reason === word)) return;
+  const hint = didYouMean(word, deathReasons);
+  throw new BatonError("USAGE", `--where: "${word}" is not a reason: use ${deathReasons.join(", ")}${hint}`);
 }
 
 /** Throws USAGE. */

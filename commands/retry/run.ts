@@ -23,7 +23,7 @@ import { openProcessorTraces, openTopicClients, processorSettings } from "./proc
 import { storeLocationOf } from "./retry_store_location.ts";
 import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
-import { serviceStoreOpener } from "../../src/retry/queue/open_retry_store.ts";
+import { requireStoreAt, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { processLog } from "../../src/terminal/process_log.ts";
 import type { Log } from "../../src/support/log.ts";
@@ -54,6 +54,11 @@ const runSettings = {
     help: "try each message that is due now once, then end: for a crontab",
     default: false,
   }),
+  create: setting(toggleType(), {
+    flag: "--create",
+    help: "make the store of --store or --name if it does not exist; otherwise run refuses that (78)",
+    default: false,
+  }),
   untilEmpty: setting(toggleType(), { flag: "--until-empty", help: "end when no message is waiting", default: false }),
   killAfter: setting(durationType(), {
     flag: "--kill-after",
@@ -82,6 +87,7 @@ export const retryRunCommand = defineCommand({
     "With --elect several processors of one store elect one that starts tries, and the others wait. If it is killed, another one takes over " +
     "after its --session-timeout; if it is stopped, immediately. Exit code 69 if no server responds at the start; later the processor waits " +
     "for servers and starts no tries meanwhile. The election has the name retry- and the store's random name, for baton leader and baton resign.",
+    "A store that does not exist is refused (78) if --store or --name stands on the command line: call, submit and serve make it, or --create does.",
     "If the command of --exec is not found, run ends with 127 before any try; if the Kafka topic of --dead-letter does not exist, " +
     "with 78, unless ?create=yes. While brokers are down, dead letters stay in the store, and messages are still tried.",
     "--once and --until-empty end with 69 if a dead letter could not be delivered to --dead-letter after all tries: it stays in the store. " +
@@ -130,6 +136,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   if (exec !== undefined) checkExecLine(exec, io.env["PATH"]);
   const backend = values.url === undefined ? null : parseBackend(values.url);
   const rules = rulesOf(call);
+  await requireNamedStore(call, location);
   const signals = processSignals();
   const guard = startGuard((sentence) => log("error", "guard", sentence));
   let isBreached = false;
@@ -185,6 +192,23 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   } finally {
     // A process that could not be killed is left to the guard, which acts when its pipe closes.
     if (!isBreached) guard.end();
+  }
+}
+
+/** A store that is named on the command line may be mistyped; all commands have the one of the environment or of a file in common. */
+function mustExist({ values: { create, retryMigrate }, sources: { flags } }: RunCall): boolean {
+  return (flags.has("retryStore") || flags.has("retryName")) && !create && !retryMigrate;
+}
+
+/** Throws CONFIG if the store must exist and does not. */
+async function requireNamedStore(call: RunCall, location: StoreLocation): Promise<void> {
+  if (!mustExist(call)) return;
+  try {
+    await requireStoreAt(location);
+  } catch (error) {
+    if (!(error instanceof BatonError) || !error.message.startsWith("There is no message store")) throw error;
+    const how = "if its name is right: --create makes it, as call, submit and serve do";
+    throw new BatonError("CONFIG", `${error.message}; ${how}`, { cause: error });
   }
 }
 

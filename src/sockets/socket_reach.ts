@@ -1,10 +1,10 @@
-/** Who can connect to a socket that listens, as its address and the modes of its path decide; keys and tokens may be asked for on top of that. */
+/** Names those who can connect to a socket that listens, as its address and the modes of its path decide; keys and tokens may be asked for on top of that. */
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import process from "node:process";
 import type { Address } from "./connection.ts";
 
-/** As the end of a sentence: "for …". Host names other than localhost count as those of a network. */
+/** The end of a sentence that ends with "for …". Host names other than localhost count as those of a network. */
 export function reachOf(address: Address): string {
   if (address.kind === "unix") return reachOfPath(address.path);
   const { host } = address;

@@ -20,7 +20,7 @@ const roles = [
   { words: "pubsub server --id s1 --data-dir disk/s1", says: "messages are refused: " },
   { words: "keeper --data-dir disk/k --listen unix:$dir/k.sock", says: "the disk is full: " },
   {
-    words: "retry-processor run --store disk/r --exec cat",
+    words: "retry-processor run --store disk/r --create --exec cat",
     says: "is full: only the space reserved for accepted messages",
   },
 ];

@@ -15,7 +15,7 @@ afterAll(() => session[Symbol.asyncDispose]());
 
 const retry = '"$baton" retry-processor';
 const run = (store: string, words: string, own: BatonSession = session) =>
-  own.start(`exec ${retry} run --elect --store ${store} --lease 2s ${words}`);
+  own.start(`exec ${retry} run --elect --create --store ${store} --lease 2s ${words}`);
 const says = (running: Running, what: string | RegExp) =>
   eventually(() => running.stderr().search(what) >= 0, { what: `stderr to say ${what}`, withinMs: 30_000 });
 const lines = (own: BatonSession, name: string) =>

@@ -121,12 +121,44 @@ describe("dlq", () => {
   });
 });
 
+describe("a run", () => {
+  test("makes the store that it names only with --create", async () => {
+    const run = newStore();
+    expect(await run("@retry run --once --store made --create && @retry ls --store made -q")).toMatchObject({
+      code: 0,
+    });
+    expect(await run("[ ! -e typo ] && ! @retry run --once --store typo && [ ! -e typo ]")).toMatchObject({ code: 0 });
+  });
+
+  test("says that dead letters of a call without --dead-letter are not delivered, and warns once of a sink that fails", async () => {
+    const run = newStore();
+    await run("echo x | @retry call -- sh -c 'exit 65'");
+    const kept = await run("@retry run --once --dead-letter file:dead.jsonl");
+    expect(kept).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(
+        /^[^\n]*1 dead letter was decided without --dead-letter[^\n]*dlq redrive --all[^\n]*\n$/,
+      ),
+    });
+    const sink = "--dead-letter kafka://127.0.0.1:1/none";
+    await run(`echo x | @retry call ${sink} -- sh -c 'exit 65'`);
+    const failed = await run(`@retry run --once ${sink}`);
+    expect(failed.code).toBe(69);
+    expect(failed.stderr.match(/warning: .*No Kafka broker can be reached/g)?.length).toBe(1);
+  });
+});
+
 describe("mistakes are told in words", () => {
   const cases: readonly [script: string, code: number, says: string][] = [
     ["@retry ls", 78, "There is no message store in"],
     ["@retry pause", 78, "There is no message store in"],
     ["@retry verify", 78, "There is no message store in"],
     ["@retry ls --state ded", 64, 'did you mean "dead"?'],
+    ["@retry run --once --store typo", 78, "There is no message store in"],
+    ["@retry run --until-empty --name typo", 78, "--create makes it"],
+    ["@retry run --store typo", 78, "There is no message store in"],
+    ["@retry ls --where reason=finel", 64, 'did you mean "final"?'],
+    ["@retry dlq redrive --all --where reason=final,error=x,reason=none", 64, '"none" is not a reason'],
     ["@retry ls --where name=x", 64, '"name=x" is not a condition'],
     ["@retry show", 64, "show takes the id of one message"],
     ["@retry retry", 64, "takes ids of messages, or --all"],

@@ -325,6 +325,34 @@ function cases(place: StorePlace): void {
     expect(await rig.claimed()).toEqual([1]);
   });
 
+  test("the error of the backlog is the newest one, of the sink or of a letter that fails while the sink works", async () => {
+    await using rig = await open({ forwards: true });
+    await dead(rig, 2);
+    const backlog = async (error: string | null) =>
+      expect(await rig.call("deadLetterBacklog")).toEqual({ count: 2, error });
+    await backlog(null);
+    const fails = (seq: number | null, error: string, byMs: number) =>
+      rig.call("recordForwardFailure", seq, error, Date.now() + byMs);
+    await fails(2, "too large", 0);
+    await fails(1, "too old", 1);
+    await backlog("too old");
+    await fails(null, "no response", 2);
+    await backlog("no response");
+    await rig.call("clearForwardDelays");
+    await fails(2, "still too large", 3);
+    await backlog("still too large");
+    expect(await rig.call("keptDeadLetters")).toBe(0);
+  });
+
+  test("dead letters of a process without a sink are counted apart", async () => {
+    await using rig = await open();
+    await dead(rig, 2);
+    expect(await rig.call("keptDeadLetters")).toBe(2);
+    expect(await rig.call("deadLetterBacklog")).toEqual({ count: 0, error: null });
+    await rig.call("change", "1", "redrive", Date.now());
+    expect(await rig.call("keptDeadLetters")).toBe(1);
+  });
+
   test("a dead letter that is forwarded leaves the store when it is there, and not before", async () => {
     await using rig = await open({ forwards: true });
     await dead(rig, 2);

@@ -62,7 +62,7 @@ export async function openDeadLetterSink(
     sink = new TopicSink({ ...common, topic: destination.topic, openClient });
   }
   try {
-    const meanwhile = "dead letters stay in the store until there is a response";
+    const meanwhile = "dead letters stay in the store and are retried";
     await checkDestination((signal) => sink.check(signal), { option: "--dead-letter", meanwhile, log });
     return sink;
   } catch (error) {

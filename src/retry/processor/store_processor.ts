@@ -20,6 +20,7 @@ import { sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { Schedule } from "../../schedule/schedule.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
+import { ForwardWarnings } from "../dead_letters/forward_warnings.ts";
 import { DeadLetterForwarder, type DeadLetterSink } from "../dead_letters/dead_letter_forwarder.ts";
 import { type DeadLetterDestination, deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
 import type { ServiceStore, ServiceStoreOptions } from "../queue/retry_store.ts";
@@ -131,6 +132,8 @@ export class StoreProcessor implements AsyncDisposable {
   readonly counters: RetryCounters;
   readonly processor: RetryProcessor;
   readonly #parts: ProcessorParts;
+  /** Dead letters that were named as not to be sent. */
+  #kept = 0;
   /** Aborts at the first call of `stop`. */
   readonly #stopping = new AbortController();
   /** Aborts at the second call of `stop`. */
@@ -225,6 +228,7 @@ export class StoreProcessor implements AsyncDisposable {
     const { store, processor, ingest, drainsTopic, forwarder, election } = this.#parts;
     // The reserve lets tries be recorded when the disk has become full.
     await store.call("reserveLog").catch(() => {});
+    await this.#nameKeptLetters();
     const drainError = drainsTopic ? await this.#drain() : null;
     const ingesting = drainsTopic ? undefined : ingest?.run(this.#ending.signal).catch((error) => {
       processor.fail(toBatonError(error));
@@ -250,7 +254,29 @@ export class StoreProcessor implements AsyncDisposable {
     if (drainError !== null) throw drainError;
     if (!drainsTopic || this.#stopping.signal.aborted) return;
     await this.#checkDamaged();
+    await this.#nameKeptLetters();
     await this.#checkDeadLetters();
+  }
+
+  /** Dead letters of processes without --dead-letter are for operators: this one does not send them, and says so. */
+  async #nameKeptLetters(): Promise<void> {
+    const { store, forwarder, log } = this.#parts;
+    if (forwarder === null) return;
+    // The processor works without the number, too.
+    const count = await store.call("keptDeadLetters").catch(() => 0);
+    if (count > this.#kept) {
+      const which = countWithNoun(count, "dead letter was", "dead letters were");
+      const advice = "to try their messages again: baton retry-processor dlq redrive --all; to list them: dlq ls";
+      log(
+        "warning",
+        "dead_letters_kept",
+        `${which} decided without --dead-letter, and will not be delivered to it; ${advice}`,
+        {
+          count,
+        },
+      );
+    }
+    this.#kept = count;
   }
 
   /** A run that ends by itself fails if messages could not be tried because they are damaged. */
@@ -319,6 +345,7 @@ export class StoreProcessor implements AsyncDisposable {
       } catch (error) {
         if (!(error instanceof BatonError)) throw error; // the processor meets the same error and reports it
       }
+      await this.#nameKeptLetters();
     } while (await this.#waitUnlessEnding(forgetEveryMs));
   }
 
@@ -373,7 +400,8 @@ async function openForwarder(
   const { log, system = realSystem } = options;
   const destination = deadLetterDestinationOf(options.values, options.sources);
   if (destination.kind === "store" || destination.kind === "drop") return null;
-  const sink = await system.openSink(destination, options);
+  const warnings = new ForwardWarnings(log);
+  const sink = await system.openSink(destination, { ...options, log: warnings.ofOpening });
   return new DeadLetterForwarder({
     store,
     sink,
@@ -382,14 +410,12 @@ async function openForwarder(
     ...(options.until === "stopped" ? {} : { openTimeoutMs: checkTimeoutMs }),
     onForwarded({ id }) {
       counters.forwarded++;
+      warnings.noteForwarded(id);
       log("info", "dead_letter_forwarded", `delivered the dead letter ${id} to --dead-letter`, { id });
     },
     onFailure(why, letter) {
       counters.forwardFailures++;
-      const sentence = letter === null
-        ? `${why}; dead letters stay in the store and are retried`
-        : `the dead letter ${letter.id} was not delivered: ${why}; it stays in the store and is retried`;
-      log("warning", "dead_letter_failed", sentence, letter === null ? {} : { id: letter.id });
+      warnings.noteFailure(why, letter?.id ?? null);
     },
   });
 }

@@ -63,8 +63,17 @@ export class DeadLetterIndex {
   /** The number of pending dead letters, and the last error; null: none. */
   deadLetterBacklog(): { readonly count: number; readonly error: string | null } {
     const sql = `SELECT count(*) AS count FROM messages WHERE ${isPending}`;
-    const error = this.#database.get("SELECT error FROM forward_failures ORDER BY seq LIMIT 1")?.["error"];
+    // The error of the sink is removed when a letter fails by itself. The time of a letter's failure is that of the end of its delay, without it.
+    const newest = `SELECT error FROM forward_failures ORDER BY seq <> 0,
+      delayed_until_ms - min(${forwardDelayMs.max}, ${forwardDelayMs.first} << min(failures - 1, 20)) DESC, seq LIMIT 1`;
+    const error = this.#database.get(newest)?.["error"];
     return { count: Number(this.#database.get(sql)?.["count"]), error: error as string | undefined ?? null };
+  }
+
+  /** Dead letters that are not to be forwarded: the process that decided them had no sink. */
+  keptDeadLetters(): number {
+    const sql = "SELECT count(*) AS count FROM messages WHERE state = 3 AND forwarding = 0 AND reason IS NOT 'damaged'";
+    return Number(this.#database.get(sql)?.["count"]);
   }
 
   /** Ends all delays: a process that starts may reach what an earlier one could not. */
@@ -84,7 +93,10 @@ export class DeadLetterIndex {
     this.#database.changeRow(tables.messages, { seq }, { forwarding: 2, forward_offset: offset });
   }
 
-  /** Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. */
+  /**
+   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A letter fails by itself only while
+   * the sink works, so the error of the sink is removed.
+   */
   recordForwardFailure(seq: number | null, error: string, nowMs: number): void {
     const key = seq ?? allDeadLetters;
     const before = this.#database.get("SELECT failures FROM forward_failures WHERE seq = ?", key);
@@ -97,5 +109,6 @@ export class DeadLetterIndex {
       delayed_until_ms: nowMs + delayMs,
       error: error.slice(0, errorCharsMax),
     });
+    if (seq !== null) this.#database.run("DELETE FROM forward_failures WHERE seq = ?", allDeadLetters);
   }
 }

@@ -15,7 +15,8 @@ export const messageStates = ["waiting", "in_flight", "done", "dead", "dropped",
 export type MessageState = (typeof messageStates)[number];
 
 /** The reason why a message is dead or dropped. `damaged`: its content differs from what was stored; `purged`: an operator gave it up. */
-export type DeathReason = "exhausted" | "too_old" | "final" | "crashed" | "damaged" | "purged";
+export const deathReasons = ["exhausted", "too_old", "final", "crashed", "damaged", "purged"] as const;
+export type DeathReason = (typeof deathReasons)[number];
 
 /** A change that an operator asks for. */
 export type MessageChange = "retry" | "cancel" | "redrive" | "purge";

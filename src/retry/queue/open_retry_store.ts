@@ -1,6 +1,8 @@
 /** Opens a message store where it is: in a folder of this machine, or in a database. The code for a database is loaded only if one is named. */
+import { statSync } from "node:fs";
 import type { DatabaseAddress } from "../../postgres/database_address.ts";
 import { DirectStore, readOnlyRules } from "./direct_store.ts";
+import { requireStoreIn } from "./retry_database.ts";
 import type { StoreRules } from "./retry_engine.ts";
 import { RetryStore, type ServiceStore, type ServiceStoreOptions } from "./retry_store.ts";
 import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
@@ -41,6 +43,23 @@ export async function openCommandStore(
   if (database === null) return new FolderStore(new DirectStore(folder, rules, { mustExist }));
   const { PostgresRetryStore } = await import("./postgres_retry_store.ts");
   return await PostgresRetryStore.open({ ...database, name, rules, mustExist });
+}
+
+/** Rejects with CONFIG if there is no such store. Of a store in a folder only its file is looked for, so that this does not wait for other processes. */
+export async function requireStoreAt(location: StoreLocation): Promise<void> {
+  if (location.database === null) {
+    if (canBeFolder(location.folder)) requireStoreIn(location.folder);
+  } else await (await openCommandStore(location, { mustExist: true }))[Symbol.asyncDispose]();
+}
+
+/** False: a part of the path is a file, or not accessible, as the opening says better. */
+function canBeFolder(path: string): boolean {
+  try {
+    statSync(path, { throwIfNoEntry: false });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Rejects as the stores do. */

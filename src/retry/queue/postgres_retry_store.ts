@@ -207,6 +207,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       forget: (beforeMs) => admin.forget(beforeMs),
       pendingDeadLetters: (max) => letters.pending(max),
       deadLetterBacklog: () => letters.backlog(),
+      keptDeadLetters: () => letters.kept(),
       markForwarding: (seq, offset) => letters.markForwarding(seq, offset),
       clearForwardDelays: () => letters.clearDelays(),
       recordForwardFailure: (seq, error) => letters.recordFailure(seq, error),

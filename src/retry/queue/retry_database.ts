@@ -233,7 +233,9 @@ function mayWrite(path: string): boolean {
 }
 
 /** Throws CONFIG if there is no store, IO if this user cannot see whether there is one. */
-function refuseMissing(folder: string, path: string): void {
+/** Throws CONFIG if the folder has no store. */
+export function requireStoreIn(folder: string): void {
+  const path = join(folder, databaseName);
   let why = "is missing";
   try {
     const found = statSync(path, { throwIfNoEntry: false });
@@ -261,7 +263,7 @@ function prepareStore(
   folder: string,
   { path, mustExist }: { readonly path: string; readonly mustExist: boolean },
 ): void {
-  if (mustExist) refuseMissing(folder, path);
+  if (mustExist) requireStoreIn(folder);
   makeFolder(folder);
   refuseNetworkFolder(folder);
   const damage = damageInLog(path);

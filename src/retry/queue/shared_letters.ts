@@ -16,6 +16,10 @@ import { databaseNow } from "./shared_queue_tables.ts";
 /** A process that was killed keeps others waiting for as long. Milliseconds. */
 const roleMs = 15_000;
 
+/** The delay of a letter after a failure, in SQL. `failures`: those before it. */
+const delayAfter = (failures: string) =>
+  `least(${forwardDelayMs.max}, ${forwardDelayMs.first} * (2 ^ least(${failures}, 20)))::bigint`;
+
 const pending = "r.queue = $1 AND r.state = 3 AND r.forwarding IN (1, 2)";
 
 export class SharedLetters {
@@ -94,11 +98,19 @@ export class SharedLetters {
   async backlog(): Promise<{ readonly count: number; readonly error: string | null }> {
     const text =
       `SELECT count(*) AS count, (SELECT coalesce(w.forward_error, (SELECT f.forward_error FROM SCHEMA.retry f
-        WHERE f.queue = $1 AND f.state = 3 AND f.forward_error IS NOT NULL ORDER BY f.seq LIMIT 1))
+        WHERE f.queue = $1 AND f.state = 3 AND f.forward_error IS NOT NULL
+        ORDER BY f.delayed_until_ms - ${delayAfter("f.failures - 1")} DESC, f.seq LIMIT 1))
       FROM SCHEMA.queue w WHERE w.id = $1) AS error FROM SCHEMA.retry r WHERE ${pending}`;
     const [row] = await this.#queue.run("queue_backlog", text, [this.#queue.id]);
     const error = row?.["error"];
     return { count: Number(row?.["count"]), error: error instanceof Buffer ? error.toString() : null };
+  }
+
+  /** Dead letters that are not to be forwarded: the process that decided them had no sink. */
+  async kept(): Promise<number> {
+    const text = `SELECT count(*) AS count FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 3 AND r.forwarding = 0
+      AND r.reason IS DISTINCT FROM 'damaged'`;
+    return Number((await this.#queue.run("queue_kept", text, [this.#queue.id]))[0]?.["count"]);
   }
 
   async markForwarding(seq: number, offset: number): Promise<void> {
@@ -130,16 +142,20 @@ export class SharedLetters {
     await this.#queue.run("queue_delays", text, [this.#queue.id]);
   }
 
-  /** Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. */
+  /**
+   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A letter fails by itself only while
+   * the sink works, so the error of the sink is removed.
+   */
   async recordFailure(seq: number | null, error: string): Promise<void> {
     if (seq === null) {
       const text = "UPDATE SCHEMA.queue SET forward_error = $2 WHERE id = $1 AND forward_error IS DISTINCT FROM $2";
       await this.#queue.run("queue_sink_failed", text, [this.#queue.id, errorBytes(error)]);
       return;
     }
-    const { first, max } = forwardDelayMs;
-    const text = `UPDATE SCHEMA.retry r SET failures = r.failures + 1, forward_error = $3,
-      delayed_until_ms = ${databaseNow} + least(${max}, ${first} * (2 ^ least(r.failures, 20)))::bigint WHERE ${pending} AND r.seq = $2`;
+    const text =
+      `WITH works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL)
+      UPDATE SCHEMA.retry r SET failures = r.failures + 1, forward_error = $3,
+      delayed_until_ms = ${databaseNow} + ${delayAfter("r.failures")} WHERE ${pending} AND r.seq = $2`;
     await this.#queue.run("queue_letter_failed", text, [this.#queue.id, seq, errorBytes(error)]);
   }
 }

@@ -41,6 +41,7 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     forget: operator.forgetEnded.bind(operator),
     pendingDeadLetters: letters.pendingDeadLetters.bind(letters),
     deadLetterBacklog: letters.deadLetterBacklog.bind(letters),
+    keptDeadLetters: letters.keptDeadLetters.bind(letters),
     markForwarding: letters.markForwarding.bind(letters),
     clearForwardDelays: letters.clearForwardDelays.bind(letters),
     recordForwardFailure: letters.recordForwardFailure.bind(letters),

@@ -1,0 +1,43 @@
+/**
+ * Warnings about dead letters that are not delivered: one for a sink that fails, and one for each letter that fails by itself, until it is delivered.
+ * Later failures are details: `retry-processor stats` and `show` have the newest error.
+ */
+import type { Log } from "../../support/log.ts";
+
+/** Letters whose failures are remembered. */
+const lettersMax = 1000;
+
+export class ForwardWarnings {
+  readonly #log: Log;
+  #isFailing = false;
+  readonly #letters = new Set<string>();
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** The log for the opening of the sink, whose warning is the first one. */
+  readonly ofOpening: Log = (level, ...line) => {
+    if (level === "warning") this.#isFailing = true;
+    this.#log(level, ...line);
+  };
+
+  /** `id`: the letter that failed by itself; null: the sink failed. */
+  noteFailure(why: string, id: string | null): void {
+    const isKnown = id === null ? this.#isFailing : this.#letters.has(id);
+    const sentence = id === null
+      ? `${why}; dead letters stay in the store and are retried`
+      : `the dead letter ${id} was not delivered: ${why}; it stays in the store and is retried`;
+    this.#log(isKnown ? "detail" : "warning", "dead_letter_failed", sentence, id === null ? {} : { id });
+    if (id === null) this.#isFailing = true;
+    else {
+      if (this.#letters.size >= lettersMax) this.#letters.clear();
+      this.#letters.add(id);
+    }
+  }
+
+  noteForwarded(id: string): void {
+    this.#isFailing = false;
+    this.#letters.delete(id);
+  }
+}
