@@ -139,17 +139,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
     if (page !== null) {
       log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
     }
-    const where = describeListening(
-      [server.bound],
-      server.endpoint,
-      security === undefined ? null : "the key of the service",
-    );
-    log("info", "serving", `"${id}" serves ${store.where} at ${where}`, {
-      id,
-      endpoint: server.endpoint,
-      ...(store.database === null ? { data_dir: store.dataDir } : { store: store.where }),
-      pid: process.pid,
-    });
+    logServing(log, server, { id, store, needs: security === undefined ? null : "the key of the service" });
     const connectionLog = new ConnectionLog(
       log,
       id,
@@ -169,6 +159,20 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
     if (signal.aborted && thrown === signal.reason) return exitCodes.SUCCESS;
     throw thrown;
   }
+}
+
+function logServing(
+  log: Log,
+  server: TopicServer,
+  { id, store, needs }: { readonly id: string; readonly store: TopicStoreLocation; readonly needs: string | null },
+): void {
+  const where = describeListening([server.bound], server.endpoint, needs);
+  log("info", "serving", `"${id}" serves ${store.where} at ${where}`, {
+    id,
+    endpoint: server.endpoint,
+    ...(store.database === null ? { data_dir: store.dataDir } : { store: store.where }),
+    pid: process.pid,
+  });
 }
 
 async function waitUntilAsked(server: TopicServer, signal: AbortSignal, presence: ConnectionLog): Promise<void> {

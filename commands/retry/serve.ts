@@ -171,8 +171,9 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     const bound = await proxy.listen(address);
     const where = formatAddress(bound);
     const facts = { listen: where, pid: process.pid };
-    log("info", "serving", `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}`, facts);
-    const sentence = `serves ${backend.href} at ${where}, stores in ${location.where}, for ${reachOf(bound)}`;
+    const sentence = `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}, for ${
+      reachOf(bound)
+    }`;
     log("info", "serving", sentence, facts);
   };
   await serveUntilStopped(service, proxy, { log, drainMs: values.retryDrainTimeout, open });
