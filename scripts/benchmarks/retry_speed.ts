@@ -133,7 +133,7 @@ class Bench implements Disposable {
   #run(store: string, ...words: string[]): ChildProcess {
     const { port } = this.#server.address() as AddressInfo;
     const url = `http://127.0.0.1:${port}/`;
-    return this.#start(["run", "-q", "--store", store, "--url", url, "-j", String(concurrency), ...words]);
+    return this.#start(["run", "-q", "--create", "--store", store, "--url", url, "-j", String(concurrency), ...words]);
   }
 
   #start(words: readonly string[]): ChildProcess {

@@ -79,7 +79,7 @@ describeWithPeer("postgres", "processors of a shared queue", () => {
 
   test("a processor that another one has replaced puts nothing more, and ends", async () => {
     expect((await run("@client writer subscribe target")).code).toBe(0);
-    const running = start("@retry run --name fenced --topic target --interval 10ms");
+    const running = start("@retry run --name fenced --create --topic target --interval 10ms");
     await says(running, /tries the messages/);
     await run("seq 1 | @retry submit --name fenced --lines");
     expect(await eventually(async () => (await run("@client writer get target")).stdout || null)).toBe("1\n".trim());

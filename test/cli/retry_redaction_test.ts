@@ -115,7 +115,10 @@ test("a file gets all of it with --redact none", async () => {
 
 test("what cannot be a header's name is refused where it stands", async () => {
   const env = { BATON_RETRY_REDACT_HEADERS: "a b" };
-  const ended = await session.run('"$baton" retry-processor run --once --store named --dead-letter file:x', env);
+  const ended = await session.run(
+    '"$baton" retry-processor run --once --store named --create --dead-letter file:x',
+    env,
+  );
   expect([ended.code, ended.stderr]).toEqual([
     78,
     expect.stringContaining('BATON_RETRY_REDACT_HEADERS: "a b" is not a valid header name'),

@@ -179,6 +179,7 @@ class Round {
     ];
     const child = this.#baton([
       "run",
+      "--create",
       "-q",
       ...words,
       ...policy,
