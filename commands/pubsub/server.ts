@@ -139,7 +139,9 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
     if (page !== null) {
       log("info", "metrics", `/healthz and /metrics are at ${describeReach([page.address], formatAddress)}`);
     }
-    logServing(log, server, { id, store, needs: security === undefined ? null : "the key of the service" });
+    const needs = security === undefined ? null : "the key of the service";
+    const where = describeListening([server.bound], server.endpoint, needs);
+    log("info", "serving", `"${id}" serves ${store.where} at ${where}`, servingFacts(id, server, store));
     const connectionLog = new ConnectionLog(
       log,
       id,
@@ -161,18 +163,9 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
   }
 }
 
-function logServing(
-  log: Log,
-  server: TopicServer,
-  { id, store, needs }: { readonly id: string; readonly store: TopicStoreLocation; readonly needs: string | null },
-): void {
-  const where = describeListening([server.bound], server.endpoint, needs);
-  log("info", "serving", `"${id}" serves ${store.where} at ${where}`, {
-    id,
-    endpoint: server.endpoint,
-    ...(store.database === null ? { data_dir: store.dataDir } : { store: store.where }),
-    pid: process.pid,
-  });
+function servingFacts(id: string, server: TopicServer, store: TopicStoreLocation): Record<string, string | number> {
+  const place = store.database === null ? { data_dir: store.dataDir } : { store: store.where };
+  return { id, endpoint: server.endpoint, ...place, pid: process.pid };
 }
 
 async function waitUntilAsked(server: TopicServer, signal: AbortSignal, presence: ConnectionLog): Promise<void> {

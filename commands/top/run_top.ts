@@ -21,7 +21,7 @@ import type { TopCall } from "./top_options.ts";
 import { noRates, ratesBetween, type TopRates, type TopReading } from "./top_reading.ts";
 import { TopSources } from "./top_sources.ts";
 import { topScreen, topText } from "./top_view.ts";
-import { printableLines } from "../../src/support/text.ts";
+import { printableLines } from "../../src/terminal/io.ts";
 
 export async function runTop(call: TopCall): Promise<ExitCode> {
   const { values, io } = call;

@@ -7,11 +7,6 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }
 
-/** The same for a text of several lines, which keeps its line ends and tabs. */
-export function printableLines(text: string): string {
-  return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (one) => one === "\n" || one === "\t" ? one : "\u{fffd}");
-}
-
 /** A number and its noun in the singular or plural: `1 message`, `2 messages`. */
 export function countWithNoun(count: number, singular: string, plural = `${singular}s`): string {
   return `${count} ${count === 1 ? singular : plural}`;

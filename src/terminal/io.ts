@@ -1,7 +1,6 @@
 /** Output, environment and terminal of the process. Tests replace this interface. */
 import { BatonError, errnoOf, messageOf } from "../errors.ts";
 import { abortable } from "../support/abort.ts";
-import { printableLines } from "../support/text.ts";
 import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts";
 import { burstPiecesMax, isTerminal, type WriteNow, writerOf } from "./output_writer.ts";
 
@@ -179,3 +178,7 @@ export function sayTo({ err }: Pick<Io, "err">): (sentence: string) => void {
 export function printJson<T>(io: Io, value: T): void {
   io.out(JSON.stringify(value) + "\n");
 }
+
+/** Keeps line ends and tabs. */
+export const printableLines = (text: string): string =>
+  text.replace(/(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");

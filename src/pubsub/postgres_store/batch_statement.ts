@@ -119,7 +119,7 @@ const overwritten = (columns: readonly string[]) =>
   columns.map((column) => `${column} = excluded.${column}`).join(", ");
 
 /** A part of the statement, which changes one table and returns a row for each that it has changed. */
-interface Part {
+interface StatementPart {
   readonly table: string;
   readonly kind: "insertion" | "deletion";
   readonly text: string;
@@ -128,7 +128,7 @@ interface Part {
 }
 
 /** Inserts the rows of a list into a table whose columns have the same names. `conflict`: overwrites rows that are there. */
-function insertion(table: string, list: ListName, conflict = ""): Part {
+function insertion(table: string, list: ListName, conflict = ""): StatementPart {
   const columns = Object.entries(lists[list] as ColumnTypes);
   const values = columns.map(([name, type]) =>
     type === "bytes" ? `substring($1::bytea FROM r.${name}_at::int FOR r.${name}_length::int)` : `r.${name}`
@@ -142,7 +142,7 @@ function insertion(table: string, list: ListName, conflict = ""): Part {
 }
 
 /** Deletes the rows of a table that are there. */
-function deletion(table: string, list: ListName, condition: string): Part {
+function deletion(table: string, list: ListName, condition: string): StatementPart {
   const where = `WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
   return {
     ...{ table, kind: "deletion", wanted: `SELECT d.ctid FROM SCHEMA.${table} AS d, ${rowsOf(list, "r")} ${where}` },
@@ -151,7 +151,7 @@ function deletion(table: string, list: ListName, condition: string): Part {
 }
 
 /** The parts of the statement, by the list whose rows they write. */
-const parts: Readonly<Record<Exclude<ListName, "topics">, readonly Part[]>> = {
+const parts: Readonly<Record<Exclude<ListName, "topics">, readonly StatementPart[]>> = {
   added: [insertion("topic_message", "added")],
   deleted: [deletion("topic_message", "deleted", "d.first BETWEEN r.low AND r.high")],
   clients: [
@@ -189,7 +189,7 @@ const parts: Readonly<Record<Exclude<ListName, "topics">, readonly Part[]>> = {
  * The conditions that all parts of a statement have changed what they must. Two parts may delete the same row, which the database deletes once:
  * the deletions of a table are counted together. `changed` are the parts as p0, p1, ….
  */
-function conditionsOf(changed: readonly Part[]): string {
+function conditionsOf(changed: readonly StatementPart[]): string {
   const indexed = changed.map((part, index) => ({ ...part, index }));
   const groups = Map.groupBy(indexed, ({ table, kind }) => `${kind} ${table}`);
   return [...groups.values()].map((group) => {

@@ -4,8 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
 import { reasonText } from "../../../src/pubsub/client/requester.ts";
-import { printableLines } from "../../../src/support/text.ts";
-import type { Io } from "../../../src/terminal/io.ts";
+import { type Io, printableLines } from "../../../src/terminal/io.ts";
 import { processLog } from "../../../src/terminal/process_log.ts";
 
 const foreign = "bad\x1b]0;title\x07\r\u009b31m\u202e\u2028end";
