@@ -92,7 +92,7 @@ async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFact
   using stop = new StopRequest(processSignals());
   const outcome = Promise.withResolvers<LockEnding>();
   const helper = await startHolder(options, (message) => {
-    if (message.kind === "stderr") return io.err(message.text);
+    if (message.kind === "stderr") return io.err(message.text, message.form);
     if (message.kind === "frame") return void io.frame("stderr", message.text);
     if (message.kind === "failed") return outcome.reject(new BatonError(message.code, message.message));
     if (message.kind === "ended") return outcome.resolve(message.ending);

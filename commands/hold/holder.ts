@@ -148,7 +148,7 @@ function holderIo(
     inheritedFds: [],
     columns: columns ?? 80,
     out: () => {},
-    err: (text) => pipe.isConfirmed ? io.err(text) : pipe.send({ kind: "stderr", text }),
+    err: (text, form) => pipe.isConfirmed ? io.err(text, form) : pipe.send({ kind: "stderr", text, form }),
     frame: (stream, text) => pipe.isConfirmed ? io.frame(stream, text) : pipe.sendFrame(text),
     written: (stream, signal) => io.written(stream, signal),
     drop: () => {},

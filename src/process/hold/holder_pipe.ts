@@ -22,7 +22,7 @@ export interface HolderRequest<Options> {
 
 export type HolderMessage<Ending> =
   /** Text for the stderr of `baton hold`. */
-  | { readonly kind: "stderr"; readonly text: string }
+  | { readonly kind: "stderr"; readonly text: string; readonly form?: "message" | "display" | undefined }
   /** The same for text that the next frame replaces, such as a line that shows the wait. */
   | { readonly kind: "frame"; readonly text: string }
   /** The lock is held and the guard watches: the variables may be printed. */
