@@ -3,6 +3,7 @@ import { sayTo } from "../../src/terminal/io.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
+import { requireInputFile } from "../input_files.ts";
 import {
   poolCommandSettings,
   poolComponentOf,
@@ -82,6 +83,7 @@ async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
     return await (admin.operation === "status" ? showPoolStatus : clearPool)(admin, call);
   }
   const options = poolOptionsOf(call);
+  if (options.items.kind === "file") requireInputFile(options.items.file);
   const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
   const { runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, guard);

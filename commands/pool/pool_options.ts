@@ -11,7 +11,6 @@ import { nearestWord } from "../../src/support/did_you_mean.ts";
 import { progressSettings } from "../../src/terminal/progress.ts";
 import { type Call, givenFlag, writeDashesFirst } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
-import { requireInputFile } from "../input_files.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 import { insertItem } from "./shell_line.ts";
 
@@ -269,9 +268,7 @@ function itemSourceOf(
     throw new BatonError("USAGE", "--items @ needs a file name: write --items @FILE, or - for standard input");
   }
   if (!items.startsWith("@")) return { kind: "list", list: items };
-  const file = items.slice(1);
-  requireInputFile(file);
-  return { kind: "file", file };
+  return { kind: "file", file: items.slice(1) };
 }
 
 /**
