@@ -50,7 +50,7 @@ test("background operations that cannot get their lock are stored, delivered whe
   await using _session = session;
   const hold = (name: string) =>
     session.start(`exec "$baton" lock -q ${name} -- sh -c 'touch held; while [ ! -e free ]; do sleep 0.02; done'`);
-  const background = (article: number, wait = "50ms") =>
+  const background = (article: number, wait = "500ms") =>
     session.run(
       `echo body ${article} | sh "$example/background.sh" store articles/${article} ${wait} sh -c 'cat >>propagated'`,
       env,

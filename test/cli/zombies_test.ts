@@ -37,7 +37,7 @@ const calls: Readonly<Record<string, readonly [script: string, codes: string]>> 
   "lock": [`for i in 1 2 3 4 5 6 7 8 9 10; do "$baton" lock x -- ${background} || echo $?; done; echo 0`, "0"],
   "lock whose time is over": [`"$baton" lock --max-hold 100ms x -- sleep 60; echo $?`, "124"],
   "lock that does not get it": [
-    `${busy} "$baton" lock -n x -- true; echo $?; "$baton" lock -w 50ms x -- true; echo $?
+    `${busy} "$baton" lock -n x -- true; echo $?; "$baton" lock -w 500ms x -- true; echo $?
      timeout -s INT --preserve-status 0.3 "$baton" lock x -- true; echo $?; touch over; wait`,
     "75 75 130",
   ],

@@ -15,6 +15,16 @@ for (const kind of backends) {
     beforeAll(async () => void (backend = await kind.start()), 40_000);
     afterAll(() => backend.close());
 
+    test("a lock below the root of a chroot that was never used", async () => {
+      await using crew = new LockCrew(backend.servers);
+      for (const mode of ["shared", "exclusive"] as const) {
+        const zk = await crew.client({ servers: `${backend.servers}/never/used/by-${mode}` });
+        const lease = await crew.acquire(zk, "first", { mode });
+        expect(lease.isHeld()).toBe(true);
+        await lease.release();
+      }
+    });
+
     for (const direction of ["requests", "replies"] satisfies Direction[]) {
       test(`any of the ${direction} may be lost: exactly one holder, no orphan, no deadlock`, async () => {
         await using crew = new LockCrew(backend.servers);

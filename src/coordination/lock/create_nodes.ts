@@ -56,11 +56,16 @@ export function containerRequest(path: string, acl: Acl[], data: Uint8Array = ne
 
 /** Creates the missing nodes above a path. The requests go in one packet: a slow disk flushes once for all of them. */
 export async function createParents(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
-  const creations = ancestorsOf(path).map((parent) =>
-    nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS")
-  );
-  for (const creation of creations) creation.catch(() => {}); // the first failure explains the others
-  for (const creation of creations) await creation;
+  const create = (parent: string) => nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS");
+  const creations = ancestorsOf(path).map((parent) => ({ parent, creation: create(parent) }));
+  for (const { creation } of creations) creation.catch(() => {}); // the first failure explains the others
+  for (const { parent, creation } of creations) {
+    await creation.catch((thrown) => {
+      // The client creates the root of a new chroot when it creates the first node: the others came too early.
+      if (isRefusal(thrown, "NONODE")) return create(parent);
+      throw thrown;
+    });
+  }
 }
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
