@@ -21,7 +21,7 @@ let session: BatonSession;
 beforeAll(async () => {
   if (!can) return;
   session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: `${timeoutMs}ms` });
-  chmodSync(session.folder, 0o777);
+  chmodSync(session.folder, 0o1777);
   // As sudo is: it may become root. The project's own folder may be closed to others.
   await session.run('cp "$(command -v setpriv)" asroot && chmod 4755 asroot; cp "$baton" baton; chmod 755 baton');
   await session.run(`${other} mkdir -m 700 keeper; ${other} ./baton lock first -- true`);
