@@ -11,7 +11,7 @@ let session: BatonSession;
 beforeAll(async () => {
   session = new BatonSession();
   // A folder that another user may enter, which the repository need not be.
-  await session.run('chmod 777 .; cp "$baton" baton; chmod 755 baton');
+  await session.run('chmod 1777 .; cp "$baton" baton; chmod 755 baton');
 });
 afterAll(() => session[Symbol.asyncDispose]());
 
@@ -50,7 +50,7 @@ test("a pool goes on, and its messages come later", async () => {
 test.skipIf(!canBeOthers("a terminal of another user is not tried"))(
   "also where the terminal is another user's",
   async () => {
-    await session.run("mkdir -m 777 open");
+    await session.run("mkdir -m 1777 open");
     const other = "setpriv --reuid=64871 --regid=64871 --clear-groups";
     await poolGoesOn("other", `env BATON_KEEPER_DIR=${session.path("open/keeper")} ${other} ./baton`);
   },
