@@ -31,14 +31,14 @@ function bunTest(name: string, minutesMax: number, ...args: string[]): Tier {
 const tiers: readonly Tier[] = [
   { name: "gate", command: ["bun", "scripts/tidy.ts"], minutesMax: 2 },
   bunTest("unit", 5, "--parallel=2", "./test/unit", "./test/support", "./test/checker"),
-  bunTest("model", 6, "--parallel=2", "./test/model"),
+  bunTest("model", 10, "--parallel=2", "./test/model"),
   bunTest("conformance", 8, "--parallel=2", "./test/conformance"),
-  bunTest("integration", 12, "--parallel=3", "./test/integration"),
-  bunTest("cli", 12, "--parallel=3", "./test/cli"),
+  bunTest("integration", 20, "--parallel=3", "./test/integration"),
+  bunTest("cli", 20, "--parallel=3", "./test/cli"),
   bunTest("runtime", 8, "--parallel=2", "./test/runtime"),
   bunTest("release", 8, "--parallel=2", "./test/release"),
-  bunTest("simulation", 8, "--parallel=2", "./test/simulation"),
-  bunTest("fault", 12, "./test/fault"),
+  bunTest("simulation", 15, "--parallel=2", "./test/simulation"),
+  bunTest("fault", 20, "./test/fault"),
 ];
 
 /** Settings of whoever runs the tests must not reach them; what scripts/test says must. */

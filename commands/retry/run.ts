@@ -12,7 +12,7 @@ import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets
 import type { HttpClient } from "../../src/http/http_client.ts";
 import type { HttpPlace } from "../../src/http/request_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
-import { HttpTarget } from "../../src/retry/targets/http_target.ts";
+import { HttpTarget, type HttpTargetOptions } from "../../src/retry/targets/http_target.ts";
 import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
@@ -136,6 +136,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   if (exec !== undefined) checkExecLine(exec, io.env["PATH"]);
   const backend = values.url === undefined ? null : parseBackend(values.url);
   const rules = rulesOf(call);
+  const head = { method: parseMethod(values.method), headers: parseHeaders(values.headers ?? []) };
   await requireNamedStore(call, location);
   const signals = processSignals();
   const guard = startGuard((sentence) => log("error", "guard", sentence));
@@ -150,7 +151,10 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
     using client = openHttpClient(call, { places: backend === null ? [] : [backend], log });
-    const untraced = putter?.target ?? targetOf(call, { storeName: location.name, guard, log, client, backend, rules });
+    const untraced = putter?.target ?? targetOf(call, {
+      storeName: location.name,
+      ...{ guard, log, client, backend, head, rules },
+    });
     const openStore = serviceStoreOpener(location);
     await using traces = await openProcessorTraces(call, log);
     const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
@@ -260,6 +264,8 @@ interface TargetParts {
   readonly client: HttpClient;
   /** Null: each message has its own. */
   readonly backend: HttpPlace | null;
+  /** Part of each request to `backend`. */
+  readonly head: Pick<HttpTargetOptions, "method" | "headers">;
   readonly rules: RetryRules;
 }
 
@@ -297,13 +303,9 @@ function commandTarget({ values }: RunCall, { storeName, guard, log, rules }: Ta
   });
 }
 
-function httpTarget({ values }: RunCall, { client, backend, rules }: TargetParts): Target {
+function httpTarget({ values }: RunCall, { client, backend, head, rules }: TargetParts): Target {
   return new HttpTarget({
-    client,
-    backend,
-    method: parseMethod(values.method),
-    headers: parseHeaders(values.headers ?? []),
-    rules,
+    ...{ client, backend, ...head, rules },
     follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
   });

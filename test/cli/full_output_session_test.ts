@@ -90,7 +90,7 @@ test.concurrent.each(commands)("a command whose stderr is full goes on and ends:
 test.skipIf(!canBeOthers("a full pipe of another user is not tried"))(
   "also where the pipe is another user's",
   async () => {
-    await session.run('mkdir -m 777 open; chmod 600 full; cp "$baton" baton; chmod 755 baton');
+    await session.run('mkdir -m 1777 open; chmod 600 full; cp "$baton" baton; chmod 755 baton');
     const other = "BATON_KEEPER_DIR=$dir/open/keeper setpriv --reuid=64871 --regid=64871 --clear-groups";
     const ended = await session.run(`cd open; ${other} ../baton pool -v p --items 1,2,3 -j 1 -- touch p-{} 2>../full`);
     expect([ended.code, (await session.run("ls open")).stdout]).toEqual([0, expect.stringContaining("p-3\n")]);

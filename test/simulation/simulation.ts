@@ -36,6 +36,8 @@ export interface Simulation {
   readonly marks: readonly string[];
   /** The number of seeds of a gate. */
   readonly gateSeeds: number;
+  /** The first of them; 1 when left out. */
+  readonly gateFrom?: number;
   /** The seeds whose traces the gate compares on both runtimes; those from 1 to 4 when left out. */
   readonly traceSeeds?: { readonly from: number; readonly seeds: number };
 }

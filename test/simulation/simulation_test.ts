@@ -36,23 +36,27 @@ function simulate(runtime: readonly string[], ...args: string[]): Report {
 
 const bun = [process.execPath];
 
-describe.each(simulations)("the world of $name", ({ name, marks, gateSeeds, traceSeeds = { from: 1, seeds: 4 } }) => {
-  test("keeps its promises under faults; each kind of fault takes effect, and each situation is reached", () => {
-    const { failures, counts } = simulate(bun, name, "--seeds", String(dose({ gate: gateSeeds, full: 2000 })));
-    expect(failures.map(({ plan, outcome }) => ({ seed: plan.seed, ...outcome }))).toEqual([]);
-    expect(faultKinds.filter((kind) => (counts[`effect ${kind}`] ?? 0) === 0)).toEqual([]);
-    expect(marks.filter((mark) => (counts[mark] ?? 0) === 0)).toEqual([]);
-  }, 600_000);
+describe.each(simulations)(
+  "the world of $name",
+  ({ name, marks, gateSeeds, gateFrom = 1, traceSeeds = { from: 1, seeds: 4 } }) => {
+    test("keeps its promises under faults; each kind of fault takes effect, and each situation is reached", () => {
+      const seeds = String(dose({ gate: gateSeeds, full: 2000 }));
+      const { failures, counts } = simulate(bun, name, "--from", String(gateFrom), "--seeds", seeds);
+      expect(failures.map(({ plan, outcome }) => ({ seed: plan.seed, ...outcome }))).toEqual([]);
+      expect(faultKinds.filter((kind) => (counts[`effect ${kind}`] ?? 0) === 0)).toEqual([]);
+      expect(marks.filter((mark) => (counts[mark] ?? 0) === 0)).toEqual([]);
+    }, 600_000);
 
-  test("a seed has the same trace when it runs twice, after other seeds, in a new process, and under Deno", () => {
-    const { from, seeds } = traceSeeds;
-    const some = (first: number, count: number) => [name, "--from", String(first), "--seeds", String(count)];
-    const twice = simulate(bun, ...some(from, seeds), "--twice");
-    expect(twice.failures).toEqual([]);
-    expect(simulate(bun, ...some(from + seeds - 1, 1)).traces).toEqual(twice.traces.slice(-1));
-    expect(simulate([deno, "run", "-A"], ...some(from, seeds)).traces).toEqual([...twice.traces]);
-  }, 300_000);
-});
+    test("a seed has the same trace when it runs twice, after other seeds, in a new process, and under Deno", () => {
+      const { from, seeds } = traceSeeds;
+      const some = (first: number, count: number) => [name, "--from", String(first), "--seeds", String(count)];
+      const twice = simulate(bun, ...some(from, seeds), "--twice");
+      expect(twice.failures).toEqual([]);
+      expect(simulate(bun, ...some(from + seeds - 1, 1)).traces).toEqual(twice.traces.slice(-1));
+      expect(simulate([deno, "run", "-A"], ...some(from, seeds)).traces).toEqual([...twice.traces]);
+    }, 300_000);
+  },
+);
 
 describe("cases that were found", () => {
   test.each(readdirSync(foundFolder))("%s does not fail, and still reaches its situations", (file) => {

@@ -105,6 +105,7 @@ export const electionSimulation: Simulation = {
   run,
   marks: [...marks, "mark leadership revoked"],
   gateSeeds: 40,
+  gateFrom: 70,
 };
 
 /** Locks as in `lock`, all of them exclusive, whose holders write to a store behind a fence. */

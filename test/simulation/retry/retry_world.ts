@@ -496,5 +496,6 @@ export const retrySimulation: Simulation = {
     ...["mark command of a dead letter", "mark command of a dead letter failed"],
   ],
   gateSeeds: 14,
+  gateFrom: 18,
   traceSeeds: { from: 2, seeds: 2 },
 };
