@@ -151,10 +151,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       : await (await import("../../src/retry/targets/topic_target.ts"))
         .openTopicTarget(topics, topic, { waits: until === "stopped", log });
     using client = openHttpClient(call, { places: backend === null ? [] : [backend], log });
-    const untraced = putter?.target ?? targetOf(call, {
-      storeName: location.name,
-      ...{ guard, log, client, backend, head, rules },
-    });
+    const untraced = putter?.target ?? targetOf(call, location.name, { guard, log, client, backend, head, rules });
     const openStore = serviceStoreOpener(location);
     await using traces = await openProcessorTraces(call, log);
     const target = traces === null ? untraced : await traces.wrap(untraced, location.name);
@@ -258,7 +255,6 @@ function rulesOf({ values, sources }: RunCall): RetryRules {
 }
 
 interface TargetParts {
-  readonly storeName: string;
   readonly guard: Guard;
   readonly log: Log;
   readonly client: HttpClient;
@@ -270,13 +266,13 @@ interface TargetParts {
 }
 
 /** Delivers to --url, to the command of --exec, or each message to its own command or URL. */
-function targetOf(call: RunCall, parts: TargetParts): Target {
+function targetOf(call: RunCall, storeName: string, parts: TargetParts): Target {
   if (parts.backend !== null) return httpTarget(call, parts);
-  const commands = commandTarget(call, parts);
+  const commands = commandTarget(call, storeName, parts);
   return call.values.exec === undefined ? ownTarget(commands, httpTarget(call, parts)) : commands;
 }
 
-function commandTarget({ values }: RunCall, { storeName, guard, log, rules }: TargetParts): Target {
+function commandTarget({ values }: RunCall, storeName: string, { guard, log, rules }: TargetParts): Target {
   let isTold = false;
   return new CommandTarget({
     line: values.exec ?? null,

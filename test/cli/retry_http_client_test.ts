@@ -41,7 +41,10 @@ test("call: a response that is cut off is printed as far as it came; the status 
     expect([status, await states(store)]).toEqual([status, after]);
   }
   const ended = await new RetryShell(session).run(`echo order | @retry call --url ${backend.url}/200 >/dev/full`);
-  expect([ended.code, ended.stderr]).toEqual([74, expect.stringContaining("its response cannot be printed: Cannot write to stdout: ENOSPC")]);
+  expect([ended.code, ended.stderr]).toEqual([
+    74,
+    expect.stringContaining("its response cannot be printed: Cannot write to stdout: ENOSPC"),
+  ]);
 });
 
 test("3xx: 308 is followed, others are dead letters with their Location; --follow and --retry-on decide otherwise", async () => {

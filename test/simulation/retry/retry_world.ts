@@ -495,7 +495,6 @@ export const retrySimulation: Simulation = {
     ...["mark request stored without a try", "mark request without an answer"],
     ...["mark command of a dead letter", "mark command of a dead letter failed"],
   ],
-  gateSeeds: 14,
-  gateFrom: 18,
+  ...{ gateSeeds: 14, gateFrom: 18 },
   traceSeeds: { from: 2, seeds: 2 },
 };
