@@ -15,7 +15,7 @@ export const cronMutants: readonly Mutant[] = [
       to: "    if (!lease.isHeld()) return;\n    const onFailure = (thrown: unknown) => this.#context.log(",
     }],
     kinds: ["ticks"],
-    from: 27,
+    from: 95,
     seeds: 60,
   },
   {

@@ -276,7 +276,8 @@ export const jobMutants: readonly Mutant[] = [
       to: "stuck.length >= 0 || readProcess",
     }],
     kinds: ["process outlived its lock"],
-    seeds: 200,
+    seeds: 1,
+    faults: "test/simulation/found/stopped_baton_of_an_unstoppable_process.json",
   },
   {
     name: "the processes of several commands are not told apart",
