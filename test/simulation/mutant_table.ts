@@ -116,8 +116,8 @@ export const mutants: readonly Mutant[] = [
         "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#completionLog.write(item, ended);\n      return true;",
     }],
     kinds: ["done again"],
-    from: 54,
-    seeds: 60,
+    seeds: 1,
+    faults: "test/simulation/found/release_before_the_result.json",
   },
   {
     name: "permits that were lost while the session continues are not released",

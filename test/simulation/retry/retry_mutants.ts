@@ -283,8 +283,8 @@ export const retryMutants: readonly Mutant[] = [
       to: "",
     }],
     kinds: ["too early"],
-    from: 5147,
-    seeds: 10,
+    seeds: 1,
+    faults: "test/simulation/found/run_of_one_try_each_whose_clock_is_set_back.json",
   },
   {
     name: "a run ends with success while a dead letter is not delivered",
@@ -340,8 +340,8 @@ export const retryMutants: readonly Mutant[] = [
       },
     ],
     kinds: ["tried without leading"],
-    from: 55,
-    seeds: 40,
+    seeds: 1,
+    faults: "test/simulation/found/leadership_that_ends_during_a_claim.json",
   },
   {
     name: "serve passes a temporary status on before the request is stored",

@@ -38,8 +38,8 @@ export const znodeMutants: readonly Mutant[] = [
         "    const entry = state.isWrite(code) ? commitQueue.enqueue(this) : commitQueue.enqueueUnconditional(this);\n    this.#reply(entry, { xid, zxid: result.zxid, err: result.error }, result);",
     }],
     kinds: ["not linearizable", "change seen before its watch event", "watch without a change"],
-    from: 249,
-    seeds: 40,
+    seeds: 1,
+    faults: "test/simulation/found/read_of_a_change_that_a_power_cut_takes_back.json",
   },
   {
     name: "changes that are made during a commit are answered by it",
