@@ -82,6 +82,8 @@ const startMsMax = 500;
 /** The longest time for which a guard waits for such a process. */
 const guardWaitsMs = 9000;
 const checkEveryMs = 250;
+/** The time within which baton remembers a descendant of a script, in milliseconds. */
+const rememberMs = 3000;
 /** The time until a signal and what follows it have been sent, in milliseconds. */
 const signalMs = 5;
 
@@ -299,7 +301,7 @@ export class JobOracle implements TreeObserver {
     if (job.hasLeftSome) return "left running";
     // baton has given the lock back itself.
     if (outcome !== null && outcome.kind !== "breach") {
-      if (job.isScript && isHidden(one, job)) return "a daemon that is no child of baton's";
+      if (job.isScript && isHidden(one, job) && isForgotten(one, job)) return "a daemon that is no child of baton's";
       if (job.isScript) return one.isAfterWrap ? "the numbers of processes have started again" : null;
       return isHidden(one, job) && mayBeAnothers(one, job) ? "a daemon of one of several commands" : null;
     }
@@ -313,7 +315,7 @@ export class JobOracle implements TreeObserver {
     const isBatonAble = baton.isAlive && outcome === null && baton.blockedUntilMs + killMs <= nowMs &&
       isAble(baton.process, baton.process.runsSinceMs, nowMs - needMs);
     if (isStartedLate(job, nowMs, isBatonAble)) return "became the command late";
-    if (job.isScript && isHidden(one, job)) return "a daemon that is no child of baton's";
+    if (job.isScript && isHidden(one, job) && isForgotten(one, job)) return "a daemon that is no child of baton's";
     if (isBatonAble) return null;
     if (isHidden(one, job)) return "a daemon that the guard cannot find";
     const isGuarded = baton.guards.some((guard) => guard.hasFinished || isGuardAble(guard, nowMs - needMs));
@@ -386,4 +388,13 @@ function isHidden(one: OsProcess, job: JobTruth): boolean {
   if (one === command || one.program.environ.includes(lease.holderId)) return false;
   if (job.isScript) return !isSubshell(one, job);
   return terms.foreground === true || one.group !== command?.pid;
+}
+
+/** It, or an ancestor, had lost its parent before baton could remember it as a descendant of the script (docs/limits.md). */
+function isForgotten(one: OsProcess, job: JobTruth): boolean {
+  const { runsSinceMs, machine } = job.baton.process;
+  for (let at: OsProcess | null = one; at !== null && at.owner === job; at = at.parent) {
+    if (at.orphanedAtMs < Math.max(at.forkedAtMs, runsSinceMs, machine.wokenAtMs) + rememberMs) return true;
+  }
+  return false;
 }

@@ -41,6 +41,8 @@ export class OsProcess {
   /** Has called no execve since it was forked. */
   isCopy = true;
   isSubreaper = false;
+  /** When its parent ended first. */
+  orphanedAtMs = Infinity;
   /** Another user's: baton's user may not signal it, nor read its environment. */
   isOthers = false;
   isKernelThread = false;
@@ -343,6 +345,7 @@ export class SimOs {
     const parent = next ?? this.init;
     dead.children.splice(dead.children.indexOf(child), 1);
     child.parent = parent;
+    child.orphanedAtMs = Math.min(child.orphanedAtMs, this.nowMs);
     parent.children.push(child);
     this.onAdopt(parent);
     if (child.state === "zombie" && parent === this.init) this.reap(child);
