@@ -121,6 +121,18 @@ export const barrierMutants: readonly Mutant[] = [
     seeds: 30,
   },
   {
+    name: "a participant whose wait has ended is not told that it may still be counted",
+    world: "barrier",
+    changes: [{
+      file: enterBarrier,
+      from: "was not complete within ${waited}: ${who}${rest}`",
+      to: 'was not complete within ${waited}: ${who}${found === null ? rest : ""}`',
+    }],
+    kinds: ["left behind"],
+    seeds: 1,
+    faults: "test/simulation/found/timeout_that_may_be_counted.json",
+  },
+  {
     name: "a participant forgets whom it has seen",
     world: "barrier",
     changes: [{

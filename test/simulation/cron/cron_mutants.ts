@@ -15,8 +15,8 @@ export const cronMutants: readonly Mutant[] = [
       to: "    if (!lease.isHeld()) return;\n    const onFailure = (thrown: unknown) => this.#context.log(",
     }],
     kinds: ["ticks"],
-    from: 95,
-    seeds: 60,
+    seeds: 1,
+    faults: "test/simulation/found/lost_lease_that_keeps_its_lock.json",
   },
   {
     name: "a tick that was claimed is claimed again",
