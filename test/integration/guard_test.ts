@@ -118,6 +118,7 @@ for (const { name, command } of runtimes) {
       const { job, guard } = run;
       const subshell = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
       using _subshell = { [Symbol.dispose]: () => kill(subshell) };
+      await eventually(() => readProcess(job.pid)?.isStopped, { what: "the script to stop" });
       job.kill("SIGCONT");
       expect(await job.exited).toBe(0);
       await run.tell();
