@@ -84,6 +84,7 @@ for (const { name, command } of runtimes) {
         using _daemon = { [Symbol.dispose]: () => kill(daemon) };
         expect(readProcess(daemon)?.dead).toBe(false);
         await run.tell();
+        await eventually(() => readProcess(job.pid)?.isStopped, { what: "the script to stop" });
         job.kill("SIGCONT");
         expect(await job.exited).toBe(0);
         using stranger = await startAs(job.pid);
