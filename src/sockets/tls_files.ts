@@ -63,7 +63,12 @@ function readTlsFiles({ ca, cert, key, passphrase, serverName }: TlsFileNames, a
 /** A text that changes when a file is written, replaced or removed. */
 function versionOf({ ca, cert, key }: TlsFileNames): string {
   return [ca, cert, key].map((file) => {
-    const found = file === undefined ? undefined : statSync(file, { bigint: true, throwIfNoEntry: false });
-    return found === undefined ? "" : `${found.dev} ${found.ino} ${found.size} ${found.mtimeNs} ${found.ctimeNs}`;
+    try {
+      if (file === undefined) return "";
+      const { dev, ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+      return `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+    } catch {
+      return ""; // the reading of the file says why
+    }
   }).join(", ");
 }

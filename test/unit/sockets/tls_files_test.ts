@@ -116,3 +116,15 @@ test("a listener takes a renewed certificate into use, and connections that are 
     await listener.close();
   }
 });
+
+test("a file that cannot be looked at is an error of its setting at the start, and later leaves the files from before in use", () => {
+  install(".");
+  const warnings: string[] = [];
+  const tls = new TlsFiles(names(), { warn: (text) => warnings.push(text) });
+  rmSync(names().ca);
+  symlinkSync("ca.pem", names().ca);
+  expect(tls.current().ca).toBe(pem("ca.pem"));
+  expect(tls.current().ca).toBe(pem("ca.pem"));
+  expect(warnings).toEqual([expect.stringMatching(/keeps the ones read before: .*ELOOP/)]);
+  expect(() => new TlsFiles(names())).toThrow(expect.objectContaining({ code: "CONFIG" }));
+});
