@@ -34,11 +34,14 @@ export async function drainOutput(output: WaitingOutput): Promise<void> {
     if (taken < first.length) output.waiting[0] = first.subarray(taken);
     else output.waiting.shift();
     if (output.waiting.length === 0 && output.lost > 0) {
-      const lost = countWithNoun(output.lost, "message was", "messages were");
+      output.waiting.push(Buffer.from(lostMessage(output.lost)));
       output.lost = 0;
-      output.waiting.push(Buffer.from(`baton: ${lost} lost here: stderr was full\n`));
     }
   }
+}
+
+export function lostMessage(count: number): string {
+  return `baton: ${countWithNoun(count, "message was", "messages were")} lost here: stderr was full\n`;
 }
 
 /** Null: only a thread can write without blocking this one. */

@@ -2,7 +2,7 @@
  * Where a service prints messages and the output of jobs: lines of output wait for the reader of stderr, unlike messages, and stay whole.
  */
 import { abortable } from "../support/abort.ts";
-import { countWithNoun } from "../support/text.ts";
+import { lostMessage } from "./drain_output.ts";
 import type { Io } from "./io.ts";
 import { pieceBytesMax } from "./output_writer.ts";
 
@@ -50,12 +50,12 @@ export class LineSink implements LogSink {
       for (const part of parts) {
         for (const piece of piecesOf(part)) {
           await this.#ready(this.#held === null ? signal : undefined);
-          this.#io.err(piece);
+          this.#io.err(piece, "display"); // the writer of the line knows what a terminal must not get
           this.#held ??= [];
         }
       }
     } finally {
-      const held = [...this.#held ?? [], ...(this.#lost > 0 ? [lostSentence(this.#lost)] : [])];
+      const held = [...this.#held ?? [], ...(this.#lost > 0 ? [lostMessage(this.#lost)] : [])];
       [this.#held, this.#lost] = [null, 0];
       for (const message of held) this.#io.err(message);
     }
@@ -68,18 +68,12 @@ export class LineSink implements LogSink {
   }
 }
 
-function lostSentence(count: number): string {
-  return `baton: ${countWithNoun(count, "message was", "messages were")} lost here: stderr was full\n`;
-}
+/** A piece of a text that is too long: whole characters, of at most four bytes each. */
+const piecePattern = new RegExp(`.{1,${pieceBytesMax / 4}}`, "gsu");
 
-/** Nearly every text is one piece. A UTF-16 unit has three bytes at most. */
-function piecesOf(text: string): string[] {
-  if (Buffer.byteLength(text) <= pieceBytesMax) return [text];
-  const size = Math.floor(pieceBytesMax / 3);
-  return Array.from(
-    { length: Math.ceil(text.length / size) },
-    (_, index) => text.slice(index * size, (index + 1) * size),
-  );
+/** Nearly every text is one piece. */
+function piecesOf(text: string): readonly string[] {
+  return Buffer.byteLength(text) <= pieceBytesMax ? [text] : text.match(piecePattern) ?? [];
 }
 
 /** Resolves after what the event loop has to do now. */

@@ -27,3 +27,19 @@ test("a long line stays whole: other lines and messages wait for its end, also w
   expect(text.startsWith(`${line.join("")}message 0\nmessage 1\n`)).toBe(true);
   expect(text.endsWith("message 999\nbaton: 1 message was lost here: stderr was full\nother\n")).toBe(true);
 });
+
+test("a line is written as it was given, and divided between characters; a message has no control characters", async () => {
+  const written: [text: string, form: string | undefined][] = [];
+  const sink = new LineSink({
+    err: (text, form) => void written.push([text, form]),
+    written: () => Promise.resolve(),
+  });
+  const line = `\x1b[31mx${"\u{1f600}".repeat(pieceBytesMax)}\n`;
+  await sink.write([line], new AbortController().signal);
+  sink.err("message\n");
+  expect(written.pop()).toEqual(["message\n", undefined]);
+  expect(written.map(([text]) => text).join("")).toBe(line);
+  for (const [text, form] of written) {
+    expect([text.isWellFormed(), Buffer.byteLength(text) <= pieceBytesMax, form]).toEqual([true, true, "display"]);
+  }
+});
