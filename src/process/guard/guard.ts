@@ -144,7 +144,7 @@ class GuardHandle implements Guard {
   #unanswered = 0;
   /** The guard's own report that it cannot work. */
   #fault = "";
-  /** The last guard has ended, and is not needed. */
+  /** The last guard has ended, and none is started until a job needs one. */
   #isRetired = false;
   /** The user was told that no guard watches. */
   #isMissing = false;
@@ -180,7 +180,6 @@ class GuardHandle implements Guard {
       unsubscribe: () => {},
     };
     this.#jobs.set(cookie, job);
-    // A guard that has ended after its kills is replaced when it is needed.
     if (this.#isRetired) this.#launch();
     else this.#send(cookie, job);
     // The deadline is renewed from now on, not from the command's start: the guard or the command may start slowly.
@@ -346,7 +345,8 @@ class GuardHandle implements Guard {
     if (this.#done) return;
     this.#ready.reject(new BatonError("START_FAILED", message));
     this.#isReady = true; // the next guard has another promise
-    if (!this.#tellMissing(message)) return;
+    this.#isRetired = !this.#tellMissing(message);
+    if (this.#isRetired) return;
     this.#cancelRetry = this.#clock.startTimer(this.#pauseMs, () => this.#launch());
     this.#pauseMs = Math.min(2 * this.#pauseMs, pauseMsMax);
   }

@@ -100,7 +100,7 @@ test("another guard hears what the subshells of a script look like, which may ha
   guard.end();
 });
 
-test("a guard that cannot be started at all is told at once, with why, and not tried again", async () => {
+test("a guard that cannot be started at all is told immediately, with why, and tried again only when a job needs it", async () => {
   let starts = 0;
   const guard = startGuard(() => {}, () => {
     starts++;
@@ -112,7 +112,7 @@ test("a guard that cannot be started at all is told at once, with why, and not t
     code: "START_FAILED",
     message: "Cannot start the guard process: EAGAIN: resource temporarily unavailable",
   });
-  expect(starts).toBe(1);
+  expect(starts).toBe(2);
 });
 
 /** Guard after guard, each of which notes what it is told and ends when the test says so. */
@@ -213,6 +213,17 @@ test("a command without a guard is said once, and another guard is started after
   expect(said).toHaveLength(1);
   all.at(-1)?.say("ready");
   expect(said.slice(1)).toEqual(["a guard watches the running commands again"]);
+  guard.end();
+});
+
+test("a job that begins after the guards of an idle service were killed has a guard", async () => {
+  const { guard, all, watch, told, lose } = guards();
+  await settled();
+  for (let kills = 1; kills <= 6; kills++) await lose();
+  expect(all).toHaveLength(6);
+  await watch("a");
+  expect(all).toHaveLength(7);
+  expect(told()).toEqual(["watch a"]);
   guard.end();
 });
 
