@@ -2,8 +2,8 @@
  * Checks that no other user can replace a folder. A user that may rename it, or a folder above it, could put another folder
  * there, in which a second keeper would grant the same locks. Changes nothing.
  */
-import { lstatSync, realpathSync, type Stats, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 
@@ -22,23 +22,26 @@ export interface SafeFolder {
   readonly rule: "own" | "home" | "above" | "system";
 }
 
-/** All folders above a folder that the user has named, also above the targets of links on the way, from the top. */
+/** All folders above a folder that the user has named, also above each link on the way and above its target, from the top. */
 export function foldersAbove(path: string): SafeFolder[] {
   const found = new Set<string>();
-  for (let folder = dirname(path);; folder = dirname(folder)) {
-    const real = realPathOf(folder);
-    if (real !== folder) { for (const { path: one } of foldersAbove(join(real, "x"))) found.add(one); }
+  const add = (folder: string) => {
+    if (found.has(folder)) return;
     found.add(folder);
-    if (folder === dirname(folder)) return [...found].sort().map((one) => ({ path: one, rule: "above" }));
-  }
+    const target = targetOf(folder);
+    if (target !== null) add(target);
+    add(dirname(folder));
+  };
+  add(dirname(path));
+  return [...found].sort().map((folder) => ({ path: folder, rule: "above" }));
 }
 
-/** The path without links; the path itself for a folder that does not exist yet. */
-function realPathOf(path: string): string {
+/** Where a link leads, which may be another link; null for what is none, or does not exist yet. */
+function targetOf(path: string): string | null {
   try {
-    return realpathSync(path);
+    return resolve(realpathSync(dirname(path)), readlinkSync(path));
   } catch {
-    return path;
+    return null;
   }
 }
 

@@ -158,6 +158,10 @@ test("BATON_KEEPER_DIR below a folder that all may write is refused, directly an
   const wrong = under("open", "its mode is 777, so other users can rename its files: chmod o-w");
   expect(refusalOf(join(root, "open/keeper"), () => make("open", 0o777))).toBe(wrong);
   expect(refusalOf(join(root, "open/a/b/keeper"), () => make("open/a/b"))).toBe(wrong);
+  // Of two links the second one can be replaced, although both ends are safe.
+  symlinkSync(join(root, make("real")), join(root, "open/next"));
+  symlinkSync("open/next", join(root, "way"));
+  expect(refusalOf(join(root, "way/keeper"))).toBe(wrong);
 });
 
 test.skipIf(uid !== 0)("BATON_KEEPER_DIR below another user's folder, and below a group's, is refused", () => {
