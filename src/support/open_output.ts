@@ -6,7 +6,7 @@
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import process from "node:process";
-import { BatonError } from "../errors.ts";
+import { BatonError, errnoOf } from "../errors.ts";
 import { isSameFile } from "./one_file.ts";
 
 const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC } = constants;
@@ -22,23 +22,26 @@ const accesses = {
 /** Opens a file, or creates it. Throws errors of the system, and CANNOT_CREATE for what another user has put there. */
 export function openOutput(path: string, access: keyof typeof accesses, mode = 0o666): number {
   const flags = accesses[access];
-  for (;;) {
+  for (let tries = 1;; tries++) {
     const found = refuseLinksOfOthers(path);
     if (found === null) return openSync(path, flags | O_CREAT, mode);
+    const { at, entry } = found;
     // Another user may make something under the name at any moment, and cannot replace what is this user's.
     try {
-      if (found.entry === null) return openSync(path, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-      const fd = openSync(path, (flags & ~O_TRUNC) | O_NOFOLLOW);
-      if (isSameFile(fstatSync(fd), found.entry)) {
-        if ((flags & O_TRUNC) !== 0 && found.entry.isFile()) ftruncateSync(fd);
+      if (entry === null) return openSync(at, flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+      const fd = openSync(at, (flags & ~O_TRUNC) | O_NOFOLLOW);
+      if (isSameFile(fstatSync(fd), entry)) {
+        if ((flags & O_TRUNC) !== 0 && entry.isFile()) ftruncateSync(fd);
         return fd;
       }
       closeSync(fd);
     } catch (thrown) {
-      if (!changed.includes((thrown as NodeJS.ErrnoException).code ?? "")) throw thrown;
+      if (tries >= triesMax || !changed.includes(errnoOf(thrown) ?? "")) throw thrown;
     }
   }
 }
+
+const triesMax = 100;
 
 /** The errors when the name was given or taken after it had been looked at. */
 const changed = ["EEXIST", "ENOENT", "ELOOP"];
@@ -48,9 +51,10 @@ const linksMax = 40;
 
 /**
  * Checks every part of a path. Throws CANNOT_CREATE for a link of another user, and at the end for another user's file or FIFO, in a folder where
- * others may write. Returns the last part if others could replace it or make it: null for its entry when it does not exist.
+ * others may write. Returns the place to which the path leads if others could replace what is there, or make it: null for its entry when it
+ * does not exist.
  */
-export function refuseLinksOfOthers(path: string): { readonly entry: Stats | null } | null {
+export function refuseLinksOfOthers(path: string): { readonly at: string; readonly entry: Stats | null } | null {
   let folder = isAbsolute(path) ? "/" : process.cwd();
   const parts = partsOf(path);
   for (let links = 0; parts.length > 0 && links < linksMax;) {
@@ -63,10 +67,10 @@ export function refuseLinksOfOthers(path: string): { readonly entry: Stats | nul
     const entry = lstatSync(at, { throwIfNoEntry: false });
     const isLast = parts.length === 0;
     const exposed = exposedFolder(folder);
-    if (entry === undefined) return isLast && exposed !== null ? { entry: null } : null;
+    if (entry === undefined) return isLast && exposed !== null ? { at, entry: null } : null;
     if (exposed !== null && isOfOthers(entry, exposed)) refuse(at, entry, { isLast, isSticky: isSticky(exposed) });
     if (!entry.isSymbolicLink()) {
-      if (isLast && exposed !== null) return { entry };
+      if (isLast && exposed !== null) return { at, entry };
       folder = at;
       continue;
     }

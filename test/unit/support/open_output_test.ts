@@ -56,6 +56,15 @@ describe.each(["replace", "append", "extend", "update"] as const)("to %s", (acce
     expect(readFileSync(path, "utf8")).toBe(access === "append" || access === "extend" ? "newnew" : "new");
   });
 
+  test("a link of this user leads to its file, or makes it, also in a folder for all", () => {
+    writeFileSync(join(shared, "there"), "");
+    for (const name of ["there", "missing"]) {
+      symlinkSync(name, join(shared, `to-${name}`));
+      write(join(shared, `to-${name}`), access);
+      expect(readFileSync(join(shared, name), "utf8")).toBe("new");
+    }
+  });
+
   test.skipIf(!isRoot)("a link of another user in a folder for all is refused, and its target stays", () => {
     expect(() => write(linkOfStranger(target), access)).toThrow(
       `"${shared}/out" is a link of user ${stranger} in a folder where other users may write; name a file in another folder`,
