@@ -50,13 +50,8 @@ function readerOf(keeper: NodeReader): ZooKeeper {
   return {
     session: {
       ...{ id: 0n, password: new Uint8Array(), timeoutMs: 0, state: "connected", connections: 1 },
-      ...{
-        leaseEndMs: () => 0,
-        guard: () => () => {},
-        describeOutage: () => "",
-        ended: new AbortController().signal,
-        subscribe: () => () => {},
-      },
+      ...{ leaseEndMs: () => 0, guard: () => () => {}, describeOutage: () => "" },
+      ...{ ended: new AbortController().signal, subscribe: () => () => {} },
     },
     acl: [],
     async exists(path) {

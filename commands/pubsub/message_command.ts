@@ -87,9 +87,9 @@ export class MessageCommand implements Disposable {
   }
 
   /**
-   * Resolves with the end of the command. A stop signal is passed on to the command; then all processes of
-   * its group are awaited, not only the shell. A second one kills them. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run cannot
-   * be killed, IO if there is no room for the message, and the signal's reason before the command has started.
+   * Resolves with the end of the command. A stop signal is passed on to the command; then all processes of its group are awaited, not
+   * only the shell. A second one kills them. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run
+   * cannot be killed, IO if there is no room for the message, and the signal's reason before the command has started.
    */
   async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
     const { signal, place, env: inherited } = this.#options;

@@ -42,18 +42,18 @@ export function makeUrlTry(
       ...{ timeoutMs: values.retryAttemptTimeout, signal },
       mayFollow: (status) => isFollowed(status, rules, values.follow),
     });
-    const interruption = () => (signal.aborted && isInterruption(signal.reason) ? signal.reason : null);
+    const isInterrupted = () => signal.aborted && isInterruption(signal.reason);
     if (result.kind === "responded") {
       const { status, how } = result;
       const outcome = outcomeOfStatus(status, rules);
       const cut = outcome === "retry" ? null : await printBody(result, io, signal);
       result.done();
       if (cut !== null) io.err(`baton: ${what} ${how}, but ${cut}\n`);
-      if (cut !== null && outcome === "done" && interruption() !== null) throw signal.reason;
+      if (cut !== null && outcome === "done" && isInterrupted()) throw signal.reason;
       const code = outcome === "done" ? exitCodes.IO : finalCode(status);
       return { head, what, how, outcome, retryAfterMs: retryAfterOf(result.headers), code, isCut: cut !== null };
     }
-    if (interruption() !== null) {
+    if (isInterrupted()) {
       io.err(`baton: ${what} was interrupted; NOT STORED\n`);
       throw signal.reason;
     }

@@ -46,12 +46,6 @@ export const httpRequestSettings = {
   ...httpClientSettings,
 } satisfies SettingTable;
 
-const requestFlags = [["method", "--method"], ["headers", "--header"]] as const;
-const clientFlags = [
-  ...[["follow", "--follow"], ["urlCa", "--url-ca"]] as const,
-  ...[["urlCert", "--url-cert"], ["urlKey", "--url-key"]] as const,
-];
-
 /**
  * `command`: its name, for the message. `sendsOwn`: without a URL, requests are sent that have their own. Throws USAGE for options of a
  * request without a URL.
@@ -62,8 +56,9 @@ export function checkHttpOptions(
   given: ReadonlyMap<string, unknown>,
   { sendsOwn = false }: { readonly sendsOwn?: boolean } = {},
 ): void {
-  for (const [name, flag] of [...requestFlags, ...(sendsOwn ? [] : clientFlags)]) {
-    if (url !== undefined || !given.has(name)) continue;
+  if (url !== undefined) return;
+  for (const [name, { flag }] of Object.entries(httpRequestSettings)) {
+    if (!given.has(name) || (sendsOwn && name in httpClientSettings)) continue;
     throw new BatonError("USAGE", `${command}: ${flag} needs --url`);
   }
 }

@@ -9,7 +9,7 @@ import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { Event } from "../../src/support/event.ts";
 import { type Paint, painterOf } from "../../src/terminal/color.ts";
 import { FullScreen } from "../../src/terminal/full_screen.ts";
-import { printJson } from "../../src/terminal/io.ts";
+import { printableLines, printJson } from "../../src/terminal/io.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { followSessions } from "../coordination/follow_sessions.ts";
@@ -21,7 +21,6 @@ import type { TopCall } from "./top_options.ts";
 import { noRates, ratesBetween, type TopRates, type TopReading } from "./top_reading.ts";
 import { TopSources } from "./top_sources.ts";
 import { topScreen, topText } from "./top_view.ts";
-import { printableLines } from "../../src/terminal/io.ts";
 
 export async function runTop(call: TopCall): Promise<ExitCode> {
   const { values, io } = call;

@@ -21,7 +21,7 @@ import { UiDetails } from "./ui_details.ts";
 import { UiFeed } from "./ui_feed.ts";
 import { type UiCall, uiSettings } from "./ui_options.ts";
 import { UiSite } from "./ui_site.ts";
-import { reachOf } from "../../src/sockets/socket_reach.ts";
+import { isLoopback, reachOf } from "../../src/sockets/socket_reach.ts";
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
@@ -100,8 +100,6 @@ function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFi
     warn,
   });
 }
-
-const isLoopback = (host: string) => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 
 /** 256 random bits. */
 const newToken = () => randomBytes(32).toString("base64url");

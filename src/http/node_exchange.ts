@@ -214,12 +214,10 @@ function exchange(
     if (body !== null) return body.noteFailure(error);
     off();
     const status = statusIn(error.rawPacket) ?? statusIn(firstBytes);
-    if (typeof status === "number") resolve({ ...emptyReply(status, [], error), proxy: name });
-    else {reject(
-        status === null
-          ? error
-          : new ExchangeError(`got the status "${status}", which is no number of three digits`, { isMalformed: true }),
-      );}
+    if (status === null) return reject(error);
+    if (typeof status === "number") return resolve({ ...emptyReply(status, [], error), proxy: name });
+    const what = `got the status "${status}", which is no number of three digits`;
+    reject(new ExchangeError(what, { isMalformed: true }));
   });
   sendBody(sent, request);
   return promise;

@@ -1,5 +1,6 @@
 /** The choice of the proxy that a request is sent through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say. Pure. */
 import { BatonError } from "../errors.ts";
+import { isLoopback } from "../sockets/socket_reach.ts";
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
 
@@ -18,7 +19,7 @@ export function proxyFor(origin: string, env: ProxyEnvironment): ProxyChoice | n
   const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
   const name = protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";
   const variable = [name.toLowerCase(), name].find((one) => env[one]?.trim() && !isForged(one, env));
-  if (variable === undefined || isLoopback(host)) return null;
+  if (variable === undefined || isThisMachine(host)) return null;
   const noProxy = env["no_proxy"] || env["NO_PROXY"] || "";
   if (isListed(noProxy, host, port || (protocol === "https:" ? "443" : "80"))) return null;
   return parseProxy(env[variable]?.trim() ?? "", variable);
@@ -53,9 +54,8 @@ function unescaped(text: string): string {
   }
 }
 
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host.endsWith(".localhost") || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host) ||
-    host.startsWith("::ffff:7f");
+function isThisMachine(host: string): boolean {
+  return isLoopback(host) || host.endsWith(".localhost") || host.startsWith("::ffff:7f");
 }
 
 function isListed(list: string, host: string, port: string): boolean {

@@ -5,6 +5,7 @@
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
 import type { TlsFileNames } from "../sockets/connection.ts";
+import { isLoopback } from "../sockets/socket_reach.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
 import { userName } from "../support/user_name.ts";
 
@@ -116,12 +117,8 @@ export function parseDatabaseUrl(
 /** Verification of a host's certificate; null: no TLS. The default is everything, except on this machine, where no network is used. */
 export function verificationOf({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
   if (host.startsWith("/") || sslMode === "disable") return null;
-  if (sslMode === null && isThisMachine(host)) return null;
+  if (sslMode === null && isLoopback(host)) return null;
   return sslMode ?? "verify-full";
-}
-
-function isThisMachine(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
 function parseHosts(list: string, url: string): DatabaseHost[] {

@@ -4,6 +4,7 @@ import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Address, formatAddress, type TlsOptions } from "./connection.ts";
 import type { Dial } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
+import { isIpLiteral } from "./resolve_host.ts";
 import { selfConnectionError } from "./self_connection.ts";
 
 export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen: allowHalfOpen = false } = {}) => {
@@ -46,8 +47,4 @@ async function tlsSettings({ serverName, ...material }: TlsOptions, address: Add
   const host = address.kind === "tcp" ? address.host : "localhost";
   const name = serverName ?? (isIpLiteral(host) ? undefined : host);
   return { ...clientTls(material), ...(name === undefined ? {} : { servername: name }) };
-}
-
-function isIpLiteral(host: string): boolean {
-  return net.isIP(host) !== 0;
 }

@@ -1,15 +1,20 @@
-/** Names those who can connect to a socket that listens, as its address and the modes of its path decide; keys and tokens may be asked for on top of that. */
+/** Names those who can connect to a socket, by its address and the modes of its path. Keys and tokens may keep some of them out. */
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import process from "node:process";
 import type { Address } from "./connection.ts";
 
+const everyUser = "all users of this machine";
+
 /** The end of a sentence that ends with "for …". Host names other than localhost count as those of a network. */
 export function reachOf(address: Address): string {
   if (address.kind === "unix") return reachOfPath(address.path);
-  const { host } = address;
-  const isHere = host === "localhost" || host === "::1" || /^(::ffff:)?127(\.\d+){3}$/.test(host);
-  return isHere ? "all users of this machine" : "other machines, too";
+  return isLoopback(address.host) ? everyUser : "other machines, too";
+}
+
+/** Whether a host name or address is of this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^(::ffff:)?127(\.\d+){3}$/.test(host);
 }
 
 /** Addresses with those who reach them, each text formatted by `format`: "A, B for …", or "A for …, B for …". */
@@ -25,7 +30,7 @@ export function describeReach(
 
 /** A client needs the right to write to the socket, and to search all folders above it. */
 function reachOfPath(path: string): string {
-  const own = process.geteuid?.() === 0 ? "root only" : "this user only";
+  const user = process.geteuid?.() === 0 ? "root" : "this user";
   try {
     const { mode, gid } = statSync(path);
     let [forAll, forGroup] = [(mode & 0o002) !== 0, (mode & 0o020) !== 0];
@@ -34,8 +39,10 @@ function reachOfPath(path: string): string {
       forGroup &&= (above.mode & 0o001) !== 0 || ((above.mode & 0o010) !== 0 && above.gid === gid);
       forAll &&= (above.mode & 0o001) !== 0;
     }
-    return forAll ? "all users of this machine" : forGroup ? `${own.replace(" only", "")} and its group` : own;
+    if (forAll) return everyUser;
+    if (forGroup) return `${user} and its group`;
   } catch {
-    return own; // of a path that cannot be looked at
+    // others cannot look at the path either
   }
+  return `${user} only`;
 }

@@ -151,8 +151,7 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. */
-/** Returns its real path. Throws CANNOT_CREATE. */
+/** Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. Throws CANNOT_CREATE. */
 export function makeOutFolder(path: string): string {
   try {
     refuseLinksOfOthers(path);

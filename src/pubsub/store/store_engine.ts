@@ -317,12 +317,12 @@ export class StoreEngine {
     if (newIndexes.length === 0) return;
     this.disk.expectBytes(storedBytesOf(put));
     this.#appendedTopics.add(topic);
-    if (topic.subscribers.size === 0) topic.log.skipIds(newIndexes.length);
-    else {for (const index of newIndexes) {
-        const body = put.bodies[index] as Uint8Array;
-        const [session, counter] = [window.session, put.counter + index];
-        topic.log.append({ timeMs: nowMs, session, counter, publisher: put.client, msgId: put.msgId, body });
-      }}
+    if (topic.subscribers.size === 0) return topic.log.skipIds(newIndexes.length);
+    for (const index of newIndexes) {
+      const body = put.bodies[index] as Uint8Array;
+      const [session, counter] = [window.session, put.counter + index];
+      topic.log.append({ timeMs: nowMs, session, counter, publisher: put.client, msgId: put.msgId, body });
+    }
   }
 
   #get(get: GetOperation, topic: StoredTopic): void {

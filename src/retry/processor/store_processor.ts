@@ -267,14 +267,8 @@ export class StoreProcessor implements AsyncDisposable {
     if (count > this.#kept) {
       const which = countWithNoun(count, "dead letter was", "dead letters were");
       const advice = "to try their messages again: baton retry-processor dlq redrive --all; to list them: dlq ls";
-      log(
-        "warning",
-        "dead_letters_kept",
-        `${which} decided without --dead-letter, and will not be delivered to it; ${advice}`,
-        {
-          count,
-        },
-      );
+      const sentence = `${which} decided without --dead-letter, and will not be delivered to it; ${advice}`;
+      log("warning", "dead_letters_kept", sentence, { count });
     }
     this.#kept = count;
   }

@@ -233,7 +233,6 @@ function mayWrite(path: string): boolean {
 }
 
 /** Throws CONFIG if there is no store, IO if this user cannot see whether there is one. */
-/** Throws CONFIG if the folder has no store. */
 export function requireStoreIn(folder: string): void {
   const path = join(folder, databaseName);
   let why = "is missing";
