@@ -137,6 +137,12 @@ test("descriptors above the limit of open files are passed on, and the command h
   expect(await session.run(call)).toMatchObject({ code: 0, stdout: "60\nopen\n" });
 });
 
+test("commands that are started at the same time above the limit of open files have the limit, too", async () => {
+  const call =
+    `exec bash -c 'exec 150</dev/null; ulimit -Sn 60; exec "$baton" pool -q p -j 4 --items 1,2,3,4 -- sh -c "ulimit -Sn"'`;
+  expect(await session.run(call)).toMatchObject({ code: 0, stdout: "60\n60\n60\n60\n" });
+});
+
 test("a keeper that a command has started may open as many files as the hard limit allows", () => {
   const limits = readFileSync(`/proc/${session.keeperPid()}/limits`, "utf8");
   const [, soft, hard] = /^Max open files\s+(\d+)\s+(\d+)/m.exec(limits) ?? [];

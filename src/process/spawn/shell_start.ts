@@ -54,9 +54,12 @@ function readMask(): number {
 /** The soft limit of open files that commands get from the shell; null while this process has theirs. */
 let openFiles: number | null = null;
 
+let raising: Promise<number | null> | null = null;
+
 /** Raises the soft limit of open files for a process that opens many. Commands still get the one from before. */
 export async function raiseOpenFiles(): Promise<void> {
-  openFiles ??= await (await import("./resource_limits.ts")).raiseOpenFiles();
+  // Once: another call would find the new limit, and take it for the one from before.
+  openFiles = await (raising ??= import("./resource_limits.ts").then((limits) => limits.raiseOpenFiles()));
 }
 
 /** Descriptors above the limit of open files, opened before it was set, can only be passed on under a higher one. */
