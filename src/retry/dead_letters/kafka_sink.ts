@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../../errors.ts";
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../kafka/kafka_producer.ts";
 import { dial } from "../../sockets/dial.ts";
-import { TlsFiles } from "../../sockets/tls_files.ts";
+import { TlsFiles, type TlsFilesOptions } from "../../sockets/tls_files.ts";
 import { systemClock } from "../../support/clock.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { KafkaDestination } from "./dead_letter_destination.ts";
@@ -85,7 +85,10 @@ export function recordOf(letter: ClaimedMessage, format: DeadLetterFormat, nowMs
 /** Opens the topic of a command line; reads the files that it names. Throws CONFIG for files that cannot be used. */
 export function openKafkaSink(
   { brokers, topic, create, tls, login }: KafkaDestination,
-  { storeName, redaction, timeoutMs, takeLock }: DeadLetterFormat & Pick<KafkaSinkOptions, "timeoutMs" | "takeLock">,
+  { storeName, redaction, timeoutMs, takeLock, warn }:
+    & DeadLetterFormat
+    & Pick<KafkaSinkOptions, "timeoutMs" | "takeLock">
+    & Pick<TlsFilesOptions, "warn">,
 ): KafkaSink {
   return new KafkaSink({
     addresses: brokers,
@@ -93,7 +96,7 @@ export function openKafkaSink(
     createAs: create,
     clientId: `baton-${storeName}`,
     dial,
-    tls: tls && new TlsFiles(tls),
+    tls: tls && new TlsFiles(tls, { warn }),
     credentials: login && { mechanism: login.mechanism, user: login.user, password: passwordIn(login.passwordFile) },
     clock: systemClock(),
     timeoutMs,

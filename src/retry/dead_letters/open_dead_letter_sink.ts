@@ -42,18 +42,17 @@ export async function openDeadLetterSink(
   const takeLock = () => folder === null ? () => {} : forwarderLock(folder, lockFile);
   const common = { ...format, timeoutMs: values.retryAttemptTimeout, takeLock };
   if (destination.kind === "exec") {
-    const say = (sentence: string) => log("warning", "guard", sentence);
     return new CommandSink({
-      ...common,
-      line: destination.line,
-      killAfterMs: values.killAfter,
-      clock: systemClock(),
-      say,
+      ...{ ...common, line: destination.line, killAfterMs: values.killAfter, clock: systemClock() },
+      say: (sentence) => log("warning", "guard", sentence),
     });
   }
   let sink: DeadLetterSink & { check(signal: AbortSignal): Promise<void> };
   if (destination.kind === "kafka") {
-    sink = (await import("./kafka_sink.ts")).openKafkaSink(destination.topic, common);
+    sink = (await import("./kafka_sink.ts")).openKafkaSink(destination.topic, {
+      ...common,
+      warn: (text) => log("warning", "tls", text),
+    });
   } else {
     if (topics === null) throw new BatonError("INTERNAL", "no topic clients for --dead-letter topic:");
     const { TopicSink } = await import("./topic_sink.ts");
