@@ -42,9 +42,9 @@ export class PoolReport implements Disposable {
       ...{ noun: "item", verb: "done", total: null, isWanted: options.loop || progress, clock },
       ...{ afterMs: progressMs.after, everyMs: progressMs.every, sharesTerminal: true },
     });
-    const err = (text: string) => {
+    const err: Io["err"] = (text, form) => {
       this.#progress.erase();
-      io.err(text);
+      io.err(text, form);
     };
     this.io = Object.create(io, { err: { value: err } }) as Io; // a copy would read the size of the terminal now
   }
