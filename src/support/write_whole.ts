@@ -2,16 +2,12 @@
 import { writeSync } from "node:fs";
 import { errnoOf } from "../errors.ts";
 
-/**
- * Writes all of the text before it returns. Waits for a full non-blocking pipe, 10 s by default. Waiting blocks this process, so
- * use a short limit for output of a command. Throws the system's error.
- */
-export function writeWhole(
-  fd: number,
-  text: string | Uint8Array,
-  { fullPipeMsMax = 10_000 }: { fullPipeMsMax?: number } = {},
-): void {
-  let bytes: Uint8Array = typeof text === "string" ? new TextEncoder().encode(text) : text;
+/** How long a full pipe is waited for, in milliseconds. */
+const fullPipeMsMax = 10_000;
+
+/** Writes all of it before it returns. Waits for a full non-blocking pipe, which blocks this process. Throws the system's error. */
+export function writeWhole(fd: number, content: string | Uint8Array): void {
+  let bytes: Uint8Array = typeof content === "string" ? new TextEncoder().encode(content) : content;
   const startMs = performance.now();
   while (bytes.length > 0) {
     try {
