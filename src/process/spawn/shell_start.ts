@@ -20,9 +20,7 @@ export interface ShellStart {
   readonly command: readonly RawArgument[];
   /** Variables to set before, as `NAME=value`. */
   readonly variables: readonly RawArgument[];
-  /** The command inherits the ignored signal from the shell. */
-  readonly hangUpIgnored: boolean;
-  /** Further signals that it ignores, without `SIG`. */
+  /** Signals that the command ignores, as it inherits that from the shell, without `SIG`. */
   readonly ignored?: readonly string[];
   /** The soft limit of open files; null: that of the shell. */
   readonly openFiles?: number | null;
@@ -84,22 +82,22 @@ export function stateToRestore(
     readonly hangUpIgnored: boolean;
     readonly stopSignal?: NodeJS.Signals | undefined;
   },
-): Pick<ShellStart, "hangUpIgnored" | "ignored" | "openFiles" | "unset"> | null {
+): Pick<ShellStart, "ignored" | "openFiles" | "unset"> | null {
+  const isKept = (name: string) => name !== stopSignal && !ownIgnored.includes(name) && isIgnored(name);
   const ignored = Object.keys(constants.signals)
-    .filter((name) => name !== "SIGHUP" && name !== stopSignal && !ownIgnored.includes(name) && isIgnored(name))
+    .filter((name) => name === "SIGHUP" ? hangUpIgnored : isKept(name))
     .map((name) => name.slice(3));
-  if (!hangUpIgnored && ignored.length === 0 && openFiles === null) return null;
-  return { hangUpIgnored, ignored, openFiles, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
+  if (ignored.length === 0 && openFiles === null) return null;
+  return { ignored, openFiles, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
 }
 
 /** The arguments for /bin/sh. Pure. */
 export function shellArgs(
-  { command, variables, hangUpIgnored, ignored = [], openFiles = null, unset = [] }: ShellStart,
+  { command, variables, ignored = [], openFiles = null, unset = [] }: ShellStart,
 ): string[] {
   const [name = { text: "" }, ...args] = command;
-  const names = [...(hangUpIgnored ? ["HUP"] : []), ...ignored];
   const state = [
-    ...(names.length === 0 ? [] : [`trap "" ${names.join(" ")}; `]),
+    ...(ignored.length === 0 ? [] : [`trap "" ${ignored.join(" ")}; `]),
     ...(openFiles === null ? [] : [`ulimit -Sn ${openFiles}; `]),
     ...(unset.length === 0 ? [] : [`unset ${unset.join(" ")}; `]),
   ].join("");

@@ -124,8 +124,7 @@ function startOf(command: readonly string[], path: string, options: StartOptions
     return { ...options, path, argv: command };
   }
   const first = { text: name.startsWith("-") ? path : name };
-  const start = { command: [first, ...passed], variables, hangUpIgnored: false, ...state };
-  return { ...options, path: "/bin/sh", argv: shellArgs(start) };
+  return { ...options, path: "/bin/sh", argv: shellArgs({ command: [first, ...passed], variables, ...state }) };
 }
 
 /** Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other errors of exec. */
