@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import process from "node:process";
 import { type ChildEvent, ChildRun, type ChildRunOptions } from "../../../../src/process/supervise/child_run.ts";
 import type { ChildEnd } from "../../../../src/process/spawn/child_outcome.ts";
+import { eventually } from "../../../support/eventually.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { FakeLease } from "../../../support/fake_lease.ts";
 
@@ -241,6 +242,7 @@ test("what SIGKILL does not end is shown and told to the guard while the lease i
       await job.clock.advance(5_000);
     }
   }
+  await eventually(() => warned.length > 0, { what: "the description, whose code is loaded now" });
   const shown = events.filter(({ kind }) => kind === "unstoppable");
   expect(shown).toEqual([{ kind: "unstoppable", what: expect.stringContaining(`cannot be stopped: pid ${own} `) }]);
   expect([warned.length, known]).toEqual([1, [[own]]]);
