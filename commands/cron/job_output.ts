@@ -8,6 +8,7 @@ import { printable } from "../../src/support/text.ts";
 import { writeWhole } from "../../src/support/write_whole.ts";
 import { pieceBytesMax } from "../../src/terminal/output_writer.ts";
 import type { LogSink } from "../../src/terminal/log_sink.ts";
+import { escapeControls } from "../../src/terminal/process_log.ts";
 
 /** A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16 units. */
 export const lineLengthMax = 16 * 1024 * 1024;
@@ -103,12 +104,9 @@ function shown(text: string): string {
   return text.split("\t").map(printable).join("\t");
 }
 
-/** The text inside a JSON string. JSON allows control characters above ASCII, and terminals obey them. */
+/** The text inside a JSON string. */
 function escaped(text: string): string {
-  return JSON.stringify(text).slice(1, -1).replace(
-    /[\x7f-\x9f]/g,
-    (character) => `\\u00${character.charCodeAt(0).toString(16)}`,
-  );
+  return escapeControls(JSON.stringify(text).slice(1, -1));
 }
 
 /** A folder with a folder for each name, which has the files of each run: `2026-11-24T0300Z-1.log`, `2026-11-24T0300Z-1.2.log`. */

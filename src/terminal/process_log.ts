@@ -20,7 +20,7 @@ export function processLog(io: Io, { who, format, quiet = false, verbose = false
     const mark = level === "info" || level === "detail" ? "" : `${level}: `;
     io.err(
       format === "json"
-        ? `${JSON.stringify({ time, level, ...labels, event, message: sentence, ...fields })}\n`
+        ? `${escapeControls(JSON.stringify({ time, level, ...labels, event, message: sentence, ...fields }))}\n`
         : `${who}: ${time} ${mark}${printable(sentence)}\n`,
     );
   };
@@ -34,4 +34,10 @@ export function loggedIo(io: Io, { log, quiet }: { readonly log: Log; readonly q
     for (const line of lines) log(level, "message", line.replace(/^baton: /, ""));
   };
   return { ...io, err };
+}
+
+/** JSON with escapes for what terminals obey, which JSON allows in its texts, and which `Io.err` would replace. */
+export function escapeControls(json: string): string {
+  const escape = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return json.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => character.split("").map(escape).join(""));
 }
