@@ -109,10 +109,11 @@ describe("exit codes", () => {
       code: 74,
       stderr: 'baton: --query "echo a; exit 3" failed: it exited with 3\n',
     });
-    expect(await session.run('"$baton" pool bad --query "sleep 1000" --query-timeout 50ms -- touch never'))
+    // The time limit also holds for the lock of the component.
+    expect(await session.run('"$baton" pool bad --query "sleep 1000" --query-timeout 1s -- touch never'))
       .toMatchObject({
         code: 74,
-        stderr: 'baton: --query "sleep 1000" failed: it was stopped after 50 ms (--query-timeout)\n',
+        stderr: 'baton: --query "sleep 1000" failed: it was stopped after 1 s (--query-timeout)\n',
       });
     expect((await session.run("\"$baton\" pool bad --query 'yes | tr -d \\\\n' -- touch never")).code).toBe(65);
     for (const operation of ["status", "clear"]) {
