@@ -15,6 +15,7 @@ import { BatonError } from "../../src/errors.ts";
 import type { BusyNoticeWatch } from "./busy_notice_watch.ts";
 import type { HeldTick } from "./tick_lock.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
+import type { ZooKeeperLease } from "../../src/coordination/zookeeper_lease.ts";
 
 export interface TakeLocksContext {
   readonly io: Io;
@@ -54,17 +55,19 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
   const taken = await takeLock(zk, first, { options, context });
-  const leases: [Lease, ...Lease[]] = [taken.lease];
+  const leases: [ZooKeeperLease, ...ZooKeeperLease[]] = [taken.lease];
   const recorded = [taken.recorded];
   const notices = [taken.notice];
   for (const name of others) {
-    // The locks acquired so far can be lost or revoked during the wait for the next one.
+    // The locks acquired so far can be lost or revoked during the wait for the next one. No command runs under them yet.
+    for (const lease of leases) lease.setUsed(false);
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
     const next = await takeLock(zk, name, { options, context: { ...context, signal } });
     leases.push(next.lease);
     recorded.push(next.recorded);
     notices.push(next.notice);
   }
+  for (const lease of leases) lease.setUsed(true);
   const grantedAtMs = clock.now();
   return {
     ...{ leases, waitedMs: grantedAtMs - startMs, grantedAtMs, tick: taken.tick },
@@ -90,7 +93,7 @@ async function takeLock(
   { options, context }: { options: LockCommandOptions; context: TakeLocksContext },
 ): Promise<
   {
-    readonly lease: Lease;
+    readonly lease: ZooKeeperLease;
     readonly tick?: HeldTick;
     readonly recorded?: RecordedHold | undefined;
     readonly notice?: BusyNoticeWatch | undefined;

@@ -6,7 +6,7 @@ import type { TickEnd } from "../../src/coordination/tick/tick_claim.ts";
 import type { TickAttempt } from "../../src/coordination/tick/tick_decision.ts";
 import type { AcquireOptions } from "../../src/coordination/lock/acquire_lock.ts";
 import type { HolderInfo } from "../../src/coordination/holder_info.ts";
-import type { Lease } from "../../src/process/lease.ts";
+import type { ZooKeeperLease } from "../../src/coordination/zookeeper_lease.ts";
 import { localZone } from "../../src/schedule/civil_time.ts";
 import { zoneOfSetVariable } from "../../src/schedule/local_zone.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
@@ -44,7 +44,7 @@ export async function takeTick(
     readonly env: Readonly<Record<string, string | undefined>>;
     readonly common: Omit<AcquireOptions, "claim" | "mode" | "limit"> & { readonly info: HolderInfo };
   },
-): Promise<{ readonly lease: Lease; readonly tick: HeldTick }> {
+): Promise<{ readonly lease: ZooKeeperLease; readonly tick: HeldTick }> {
   const { skew: skewMs, catchUp, retry: retriesMax = 0, replaceSchedule: replaces } = options.values;
   const clock = common.clock ?? systemClock();
   const { lease, run, end, unrecorded } = await acquireTick(zk, name, {

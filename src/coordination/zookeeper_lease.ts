@@ -65,6 +65,8 @@ export class ZooKeeperLease implements Lease {
   readonly #changes = new ListenerSet();
   readonly #subscriptions = new TaskScope();
   #cancelEnd: () => void = () => {};
+  #unguard: () => void = () => {};
+  #isUsed = true;
   #cancelWatch: () => void = () => {};
   #watchedConnections = -1;
   #released: Promise<void> | null = null;
@@ -97,7 +99,8 @@ export class ZooKeeperLease implements Lease {
     this.sessionId = zk.session.id;
     this.sessionTimeoutMs = zk.session.timeoutMs;
     this.#reportedEndMs = zk.session.leaseEndMs();
-    this.#subscriptions.add(zk.session.guard());
+    this.#unguard = zk.session.guard();
+    this.#subscriptions.add(() => this.#unguard());
     this.#subscriptions.add(zk.session.subscribe((change) => this.#onSession(change)));
     this.#subscriptions.add(onAbort(zk.session.ended, (reason) => {
       this.#lose(`the session ended: ${messageOf(reason)}`, reason);
@@ -113,7 +116,7 @@ export class ZooKeeperLease implements Lease {
   isHeld(): boolean {
     this.#clock.noticeSuspend();
     if (this.#isOver) return false;
-    if (this.#clock.now() < this.#zk.session.leaseEndMs()) return true;
+    if (!this.#isUsed || this.#clock.now() < this.#zk.session.leaseEndMs()) return true;
     this.#loseByClock();
     return false;
   }
@@ -122,8 +125,27 @@ export class ZooKeeperLease implements Lease {
     return Math.min(this.#zk.session.leaseEndMs(), this.#endedAtMs);
   }
 
+  /**
+   * Whether something is done under the lock, as after the construction. Otherwise no lease has to be kept: the session waits for a slow
+   * server as long as it needs, and the lock is lost only when the session ends, or its node is deleted.
+   */
+  setUsed(isUsed: boolean): void {
+    if (isUsed === this.#isUsed || this.#isOver) return;
+    this.#isUsed = isUsed;
+    if (!isUsed) {
+      this.#cancelEnd();
+      return this.#unguard();
+    }
+    this.#unguard = this.#zk.session.guard();
+    this.#watchEnd();
+  }
+
   inDoubt(): boolean {
     return this.#zk.session.state !== "connected";
+  }
+
+  describeOutage(): string {
+    return this.#zk.session.describeOutage();
   }
 
   subscribe(listener: () => void): () => void {
