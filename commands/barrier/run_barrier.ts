@@ -92,7 +92,13 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     isGuardLeft = outcome.kind === "breach";
     if (!isGuardLeft) guard.forget(member.holderId);
     const { maxHold: maxHoldMs } = values;
-    const ending = lockEndingOf(outcome, { what, kind: "Barrier", lost: member.lost, maxHoldMs });
+    const ending = lockEndingOf(outcome, {
+      what,
+      kind: "Barrier",
+      lost: member.lost,
+      outage: member.describeOutage?.(),
+      maxHoldMs,
+    });
     if (ending === null) throw stop.signal.reason;
     if (outcome.kind === "exited" || outcome.kind === "signaled") {
       return await leaveTogether(member, ending, { options, run, before: stop.signal });

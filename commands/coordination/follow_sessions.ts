@@ -30,12 +30,13 @@ export async function* followSessions<T>(
   const place = announceCoordination({ values, sources, quiet, verbose }, io, {});
   const open = (options: ConnectOptions) => connect({ ...options, clock, gatherEventsMs });
   const opening = { isPatient: waitsForServer, io, clock, quiet, what };
+  const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   const session = new CandidateSession({
-    connect: (options) => openSession(open, options, opening),
-    options: place.connect,
+    connect: (options, isRetry) => isRetry ? open(options) : openSession(open, options, opening),
+    options: { ...place.connect, onSlow: say },
     clock,
     isPatient: true,
-    onUnreachable: (why) => quiet || io.err(`baton: ${why}; retrying\n`),
+    onUnreachable: (why) => say(`${why}; retrying`),
   });
   try {
     for (;;) {

@@ -67,8 +67,11 @@ class ElectionRun {
     const { clock, connect } = this.#deps;
     const { quiet, name } = options;
     this.#candidate = new CandidateSession({
-      connect: (to) => openSession(connect, to, { isPatient: false, io, clock, quiet, what: `election "${name}"` }),
-      options: place.connect,
+      connect: (to, isRetry) =>
+        isRetry
+          ? connect(to)
+          : openSession(connect, to, { isPatient: false, io, clock, quiet, what: `election "${name}"` }),
+      options: { ...place.connect, onSlow: (sentence) => this.#print(sentence) },
       clock,
       isPatient: options.values.restart !== "never",
       onOpened: (zk, isFirst) => this.#onSessionOpened(zk, isFirst),
@@ -138,7 +141,13 @@ class ElectionRun {
       if (problem !== null) this.#print(problem);
       this.#facts.outcome = term.outcome;
       const what = JSON.stringify(this.#options.name);
-      const ending = lockEndingOf(term.outcome, { what, kind: "Leadership", lost: term.lost, maxHoldMs: undefined });
+      const ending = lockEndingOf(term.outcome, {
+        what,
+        kind: "Leadership",
+        lost: term.lost,
+        outage: leadership.describeOutage?.(),
+        maxHoldMs: undefined,
+      });
       if (ending === null) throw stop.reason;
       return { term, ending };
     } finally {

@@ -33,6 +33,8 @@ export interface EndingFacts {
   readonly kind?: string | undefined;
   /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
+  /** Why no server responds, in parentheses; empty, or left out: they do. */
+  readonly outage?: string | undefined;
   readonly maxHoldMs: number | undefined;
   /** Added to the message for a command that could not be started. */
   readonly startHint?: string;
@@ -68,7 +70,7 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "lost":
       return failureEnding(
         "LOCK_LOST",
-        `${lossReason(facts) ?? `${kind} ${what} is lost: no server responded in time`}; ${
+        `${lossReason(facts) ?? `${kind} ${what} is lost: no server responded in time${facts.outage ?? ""}`}; ${
           childStatus(outcome.child, facts)
         }`,
       );

@@ -95,6 +95,7 @@ export async function lockAndRun(
     const ending = lockEndingOf(outcome, {
       what: quotedNames(options.names),
       lost: lease.lost,
+      outage: lease.describeOutage?.(),
       maxHoldMs: values.maxHold,
       isScript: options.script !== undefined,
       startHint: startHintOf(options.names),

@@ -191,7 +191,9 @@ export class PoolJobs {
         try {
           const outcome = await child.run();
           if (outcome.kind === "breach") this.#hasBreach = true;
-          return { outcome, ending: lockEndingOf(outcome, { ...order, lost: order.lease.lost }) };
+          const { lost } = order.lease;
+          const outage = order.lease.describeOutage?.();
+          return { outcome, ending: lockEndingOf(outcome, { ...order, lost, outage }) };
         } finally {
           setImmediate(() => note?.[Symbol.dispose]()); // later, because the next item may wait for the end of this one
         }

@@ -1,10 +1,13 @@
 /** Finds the proxies: named ones, those in a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
+import { ConnectReport } from "../../src/zookeeper/connector.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import type { RequesterOptions } from "../../src/pubsub/client/requester.ts";
 import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
@@ -17,17 +20,11 @@ export type ProxyLookupCall = Pick<
   "values" | "sources" | "io"
 >;
 
-/** Returns where proxies are looked up, as part of a sentence; undefined if they are named. */
-export function lookupPlaceOf({ values }: ProxyLookupCall): string | undefined {
-  if (values.pubsubProxies !== undefined || values.pubsubProxiesFile !== undefined) return undefined;
-  return values.servers === undefined ? undefined : `in the coordination service at ${values.servers}`;
-}
-
 /**
- * Returns the function that finds proxies, which is called whenever none of the known ones can be reached. Throws USAGE
- * or CONFIG for an invalid address.
+ * Returns the function that finds proxies, which is called whenever none of the known ones can be reached, and where it looks. Throws
+ * USAGE or CONFIG for an invalid address.
  */
-export function makeProxyFinder(call: ProxyLookupCall): (signal: AbortSignal) => Promise<readonly string[]> {
+export function proxyLookup(call: ProxyLookupCall): Pick<RequesterOptions, "findProxies" | "lookupPlace"> {
   const { values, sources, io } = call;
   const { pubsubProxies, pubsubProxiesFile } = values;
   const named = pubsubProxies !== undefined
@@ -41,19 +38,27 @@ export function makeProxyFinder(call: ProxyLookupCall): (signal: AbortSignal) =>
     ? null
     : readProxiesFile(pubsubProxiesFile);
   if (named !== null) {
-    return () => Promise.resolve(named);
+    return { findProxies: () => Promise.resolve(named) };
   }
   let place: Coordination | null = null;
-  return async (signal) => {
+  let report = new ConnectReport();
+  const findProxies = async (signal: AbortSignal) => {
     if (place === null) {
       place = coordinationOf(values, sources, { warn: (text) => io.err(`baton: ${text}\n`) });
       if (place.assumed && !values.quiet && (values.verbose || io.stderrIsTerminal)) {
         io.err(`baton: this is about ${scopeText[place.scope]}; --servers or --proxies names others\n`);
       }
     }
-    await using zk = await connect({ ...place.connect, signal });
+    report = new ConnectReport();
+    await using zk = await connect({ ...place.connect, report, signal });
     return await announcedProxies(zk, new PubsubPath(place.root), signal);
   };
+  if (values.servers === undefined) return { findProxies };
+  const lookupPlace = () => {
+    const why = report.describe(systemClock().now());
+    return `in the coordination service at ${values.servers}${why === "" ? "" : ` (${why})`}`;
+  };
+  return { findProxies, lookupPlace };
 }
 
 /** Reads one address per line, as the clients of the paper do. */

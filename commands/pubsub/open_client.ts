@@ -11,7 +11,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { userStateFolder } from "../../src/support/home_folder.ts";
 import { userName } from "../../src/support/user_name.ts";
 import type { Call } from "../command.ts";
-import { lookupPlaceOf, makeProxyFinder } from "./find_proxies.ts";
+import { proxyLookup } from "./find_proxies.ts";
 import { clientSecurity } from "./service_security.ts";
 
 /** Settings of every command that is a client. */
@@ -32,16 +32,14 @@ export type ClientConnectionCall = Call<typeof clientConnectionSettings>;
 /** Throws USAGE or CONFIG for proxies or keys that cannot be used. Connects with the first request. */
 export function openRequester(call: ClientConnectionCall): Requester {
   const { values, io } = call;
-  const lookupPlace = lookupPlaceOf(call);
   const security = clientSecurity(values);
   return new Requester({
-    findProxies: makeProxyFinder(call),
+    ...proxyLookup(call),
     clock: systemClock(),
     timeoutMs: values.pubsubTimeout,
     attemptMs: values.pubsubRetryTimeout,
     ...(values.quiet ? {} : { onStall: (why: string) => io.err(`baton: still trying: ${why}\n`) }),
     ...(security === undefined ? {} : { socket: security }),
-    ...(lookupPlace === undefined ? {} : { lookupPlace }),
     ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
   });
 }

@@ -15,6 +15,7 @@ import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { countWithNoun } from "../../src/support/text.ts";
+import { connectAloud } from "../../src/coordination/connect/command_session.ts";
 import { type Coordination, coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { checkAdvertised, describeListening } from "./advertised.ts";
@@ -176,7 +177,11 @@ async function serve(
 ): Promise<void> {
   const onSlow = (sentence: string) => log("warning", "coordination_slow", sentence);
   let current: ZooKeeper | null = null;
-  const open = async (opening: AbortSignal) => current = await connect({ ...place.connect, onSlow, signal: opening });
+  const open = async (opening: AbortSignal) => {
+    // Later outages are said by the log of the connection.
+    const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
+    return current = await connectAloud(connect, { ...place.connect, onSlow, signal: opening }, { clock, say });
+  };
   const announcement = { id: proxy.id, endpoint, storeId: proxyPlaceId([endpoint, ...proxy.endpoints]) };
   try {
     let first: ZooKeeper | null = await open(signal);

@@ -6,6 +6,7 @@ import { checkServerFlags, type ServerCall, serverCommandSettings } from "./serv
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { serveStatusPage } from "../../src/terminal/status_page.ts";
+import { connectAloud } from "../../src/coordination/connect/command_session.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
@@ -120,7 +121,11 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       listen: values.pubsubServerListen,
       advertise: values.pubsubServerAdvertise,
       path: new PubsubPath(place.root),
-      connect: async (signal) => current = await connect({ ...place.connect, onSlow, signal }),
+      connect: async (signal) => {
+        // Later outages are said by the log of the connection.
+        const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
+        return current = await connectAloud(connect, { ...place.connect, onSlow, signal }, { clock: systemClock(), say });
+      },
       clock: systemClock(),
       store: storeOptionsOf(values),
       limits: { connectionsMax: values.pubsubMaxConnections, inputBytesMax: values.pubsubMaxIncomingBytes },

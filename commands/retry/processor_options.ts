@@ -51,23 +51,21 @@ export async function openTopicClients(
   const topics = named.filter((topic) => topic !== undefined);
   if (topics.length === 0) return null;
   for (const topic of topics) checkName("topic", topic);
-  const [{ lookupPlaceOf, makeProxyFinder }, { clientSecurity }, { FolderClientStates, TopicClients }] = await Promise
+  const [{ proxyLookup }, { clientSecurity }, { FolderClientStates, TopicClients }] = await Promise
     .all([
       import("../pubsub/find_proxies.ts"),
       import("../pubsub/service_security.ts"),
       import("../../src/retry/targets/topic_clients.ts"),
     ]);
-  const lookupPlace = lookupPlaceOf(call);
   const security = clientSecurity(values);
   const states = location.database === null
     ? new FolderClientStates(location.folder)
     : await openSharedStates(location.database, location.name);
   return new TopicClients({
-    findProxies: makeProxyFinder(call),
+    ...proxyLookup(call),
     timeoutMs: values.retryAttemptTimeout,
     attemptMs: Math.min(values.pubsubRetryTimeout, values.retryAttemptTimeout),
     ...(security === undefined ? {} : { socket: security }),
-    ...(lookupPlace === undefined ? {} : { lookupPlace }),
     states,
     clientId: values.retryClientId,
   });

@@ -32,6 +32,8 @@ export interface Lease extends AsyncDisposable {
   endMs(): number;
   /** True while the server has not responded for T/6. */
   inDoubt(): boolean;
+  /** Why no server responds, as " (…)"; empty when one does. */
+  describeOutage?(): string;
   /** Reports changes of the end of the lease, delayed by T/50 at most, and every change of `inDoubt()`. Returns the function that unsubscribes. */
   subscribe(listener: () => void): () => void;
   /** No other process waits for it. */
@@ -87,6 +89,10 @@ export class LeaseSet implements Lease {
 
   endMs(): number {
     return Math.min(...this.#leases.map((lease) => lease.endMs()));
+  }
+
+  describeOutage(): string {
+    return this.#leases[0].describeOutage?.() ?? "";
   }
 
   inDoubt(): boolean {

@@ -8,7 +8,8 @@ import { PermanentFaults } from "../../zookeeper/permanent_error.ts";
 import { closeSession } from "./command_session.ts";
 
 export interface CandidateSessionOptions {
-  readonly connect: (options: ConnectOptions) => Promise<ZooKeeper>;
+  /** `isRetry`: `onUnreachable` has been called for this outage. */
+  readonly connect: (options: ConnectOptions, isRetry: boolean) => Promise<ZooKeeper>;
   readonly options: ConnectOptions;
   readonly clock: Clock;
   /** True: after the first connection, wait for the servers without a limit. */
@@ -32,9 +33,11 @@ export class CandidateSession {
   async openSession(signal: AbortSignal): Promise<ZooKeeper> {
     if (this.#zk !== null && !this.#zk.session.ended.aborted) return this.#zk;
     const { options, clock, connect, isPatient, onOpened, onUnreachable } = this.#options;
+    let isRetry = false;
     const open = async () => {
-      this.#zk = await connect({ ...options, signal });
-      onOpened?.(this.#zk, this.#sessions++ === 0);
+      this.#zk = await connect({ ...options, signal }, isRetry);
+      this.#sessions++;
+      onOpened?.(this.#zk, this.#sessions === 1);
       return this.#zk;
     };
     const mayRetry = (thrown: unknown, failures: number) => {
@@ -44,6 +47,7 @@ export class CandidateSession {
       // The failure says what was tried; the reason of the signal does not.
       if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) return false;
       if (failures === 0) onUnreachable(messageOf(thrown));
+      isRetry = true;
       return true;
     };
     return await retry(open, { clock, backoff: serverBackoff, signal, mayRetry });

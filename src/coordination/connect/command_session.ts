@@ -62,16 +62,28 @@ export async function openSession(
   },
 ): Promise<ZooKeeper> {
   const goal = what === "" ? "still trying" : `still waiting for ${what}`;
-  const onSlow = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
+  const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
+  const { retries: _retries, ...others } = options;
+  const limits = isPatient ? { ...others, connectTimeoutMs: Number.MAX_SAFE_INTEGER } : options;
+  return await connectAloud(connect, { onSlow: say, ...limits }, { clock, say, goal });
+}
+
+/** Connects, and says when no server has responded for 2 s. */
+export async function connectAloud(
+  connect: (options: ConnectOptions) => Promise<ZooKeeper>,
+  options: ConnectOptions,
+  { clock, say, goal = "still trying" }: {
+    readonly clock: Clock;
+    readonly say: (sentence: string) => void;
+    readonly goal?: string;
+  },
+): Promise<ZooKeeper> {
   const report = new ConnectReport();
   using _notice = new TaskScope(clock.startTimer(noticeMs, () => {
-    if (quiet) return;
     const why = report.describe(clock.now()) || "no address was found for their names";
-    io.err(`baton: no server has responded for ${formatDuration(noticeMs)} (${why}); ${goal}\n`);
+    say(`no server has responded for ${formatDuration(noticeMs)} (${why}); ${goal}`);
   }));
-  if (!isPatient) return await connect({ onSlow, ...options, report });
-  const { retries: _retries, ...others } = options;
-  return await connect({ onSlow, ...others, report, connectTimeoutMs: Number.MAX_SAFE_INTEGER });
+  return await connect({ ...options, report });
 }
 
 /**

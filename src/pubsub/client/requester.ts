@@ -47,7 +47,7 @@ export interface RequesterOptions {
   readonly retriesMax?: number;
   readonly socket?: SocketOptions;
   /** Where `findProxies` looks, as part of a sentence: `in the coordination service at …`. */
-  readonly lookupPlace?: string;
+  readonly lookupPlace?: () => string;
   /**
    * Called with the reason when a request has made no progress for `stallMs`, 3 s by default. Called again only after a
    * response.
@@ -84,6 +84,7 @@ const onlyConnectMsMax = 10_000;
 const attemptMsMin = 100;
 /** Longer than the wait for a proxy that does not respond while there is another one. */
 const stallMsDefault = 3000;
+const noProblemYet = "no proxy was found";
 const noProxySentence = "no proxy is running; to start the service on this machine: baton pubsub serve; for several " +
   "machines: baton pubsub server and baton pubsub proxy";
 const temporaryCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
@@ -99,7 +100,7 @@ export class Requester implements AsyncDisposable {
   /** All connections, including those where other requests still wait. */
   readonly #links = new Set<ProxyLink>();
   #pendingSearch: Promise<void> | null = null;
-  #lastProblem = "no proxy was found";
+  #lastProblem = noProblemYet;
   /** Endpoints that have refused this client since the last one that accepted it. */
   readonly #refusals = new Set<string>();
   readonly #stallMonitor: StallMonitor<RequestProgress> | null;
@@ -327,13 +328,15 @@ export class Requester implements AsyncDisposable {
     if (this.#pendingSearch !== null) {
       return `the proxies are being looked up${this.#lookupSuffix}, without a response yet`;
     }
-    if (lastResult !== null || this.#link?.state !== "connecting") return lastResult ?? this.#lastProblem;
+    // A further try to connect has no problem of its own yet.
+    const isFirstTry = this.#link?.state === "connecting" && this.#lastProblem === noProblemYet;
+    if (lastResult !== null || this.#link === null || !isFirstTry) return lastResult ?? this.#lastProblem;
     return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.lostReason}`;
   }
 
   /** The lookup place as part of a sentence, after a blank. */
   get #lookupSuffix(): string {
-    return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace}`;
+    return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace()}`;
   }
 
   #failureReason(end: AttemptResult, response: StatusMessage | null): string {

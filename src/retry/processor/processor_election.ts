@@ -15,6 +15,7 @@ import { aborted } from "../../support/abort.ts";
 import type { Dial } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
+import { connectAloud } from "../../coordination/connect/command_session.ts";
 import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
 import { type Coordination, scopeText } from "../../coordination/connect/coordination_servers.ts";
 import type { Log } from "../../support/log.ts";
@@ -53,11 +54,13 @@ export class ProcessorElection {
     const { storeName, place, clock, log, dial } = this.#options = options;
     this.#name = `retry-${storeName}`;
     this.#session = new CandidateSession({
-      connect: (to) => connect({ ...to, clock, ...(dial === undefined ? {} : { dial }) }),
+      connect: (to, isRetry) => {
+        const say = (sentence: string) => isRetry || log("warning", "election_unreachable", sentence);
+        return connectAloud(connect, { ...to, clock, ...(dial === undefined ? {} : { dial }) }, { clock, say });
+      },
       options: { ...place.connect, onSlow: (sentence) => log("warning", "election_slow", sentence) },
       clock,
       isPatient: true,
-      onOpened: () => {},
       onUnreachable: (why) =>
         log("warning", "election_unreachable", `${why}; nothing is tried until a server responds`),
     });

@@ -53,6 +53,14 @@ describe("how a command ended, as an exit code", () => {
     });
   }
 
+  test("a lock that is lost because no server responds says why none does", () => {
+    const outcome = { kind: "lost", child: killed, pid: 1, heldMs: 1 } as const;
+    const outage = " (zk1:2281: its certificate has expired)";
+    expect(lockEndingOf(outcome, { ...facts, outage })?.message).toBe(
+      'Lock "a" is lost: no server responded in time (zk1:2281: its certificate has expired); the command was stopped by SIGKILL',
+    );
+  });
+
   test("of a script that holds the lock nobody knows how it ended, and nothing is said of that", () => {
     const messageOf = (ending: ChildEnding) =>
       lockEndingOf({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;

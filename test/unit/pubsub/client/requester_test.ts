@@ -194,7 +194,7 @@ test("what stands in the way is told once, when it has for a while, and again af
 
 test("a look for proxies that takes long is told; a response that is held back on purpose is no trouble", async () => {
   const told: string[] = [];
-  const options = { lookupPlace: "at the moon", stallMs: 100, onStall: (why: string) => void told.push(why) };
+  const options = { lookupPlace: () => "at the moon", stallMs: 100, onStall: (why: string) => void told.push(why) };
   const never = requester([], { ...options, timeoutMs: 600, findProxies: () => new Promise(() => {}) });
   expect(await never.request(put())).toMatchObject({ kind: "fail" });
   expect(told.splice(0)).toEqual(["the proxies are being looked up at the moon, without a response yet"]);
@@ -204,6 +204,13 @@ test("a look for proxies that takes long is told; a response that is held back o
   expect(await asked).toMatchObject({ kind: "response" });
   expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
   expect(told).toEqual([]);
+});
+
+test("a proxy whose name has no address is told with the reason, also while the next try to connect is on its way", async () => {
+  const told: string[] = [];
+  const options = { stallMs: 100, timeoutMs: 400, onStall: (why: string) => void told.push(why) };
+  expect(await requester(["tcp://no-such-host.invalid:1"], options).request(put())).toMatchObject({ kind: "fail" });
+  expect(told).toEqual([expect.stringMatching(/no-such-host\.invalid:1: .*(ENOTFOUND|EAI_AGAIN)/)]);
 });
 
 test("tries are as many as were allowed", async () => {
