@@ -2,7 +2,7 @@
 import { BatonError } from "../errors.ts";
 import { type Address, currentTls, formatAddress } from "../sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
-import { onAbort } from "../support/abort.ts";
+import { onAbort, TaskScope } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep, WaitTimeout } from "../support/deadline.ts";
 import { describeFailure } from "../sockets/describe_failure.ts";
@@ -21,6 +21,8 @@ import { formatDuration } from "../support/duration.ts";
 
 export interface RoundOptions {
   readonly attemptMs: number;
+  /** The time for a server that has accepted the connection, if there is no other one to try; `attemptMs` when left out. */
+  readonly soleAttemptMs?: number;
   readonly staggerMs: number;
   readonly signal: AbortSignal;
   /** The server to leave out: the one that the session is connected to. */
@@ -68,7 +70,7 @@ export class Connector {
 
   /** Tries each server once. Rejects only with the signal's reason. */
   async tryEachServer(wanted: SessionRequest, options: RoundOptions): Promise<RoundOutcome> {
-    const { attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
+    const { attemptMs, soleAttemptMs = attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
     const { endpoints, failures } = await this.#hosts.resolveServers(attemptMs, signal);
     const faults: PermanentFault[] = [];
     for (const { name, why } of failures) report.fail(name, why);
@@ -76,7 +78,11 @@ export class Connector {
     const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
     const outcome = await raceStaggered<Endpoint, RoundOutcome>(candidates, {
       attempt: (endpoint, raceSignal) =>
-        this.#attempt(endpoint, wanted, { attemptMs, signal: raceSignal, report, faults }),
+        this.#attempt(endpoint, wanted, {
+          attemptMs,
+          connectedMs: candidates.length === 1 ? soleAttemptMs : attemptMs,
+          ...{ signal: raceSignal, report, faults },
+        }),
       discard(late) {
         if (late.kind === "accepted") late.established.stream.destroy();
       },
@@ -88,21 +94,30 @@ export class Connector {
     return { kind: "refused", error: new PermanentFaults(faults, text) };
   }
 
-  async #attempt(endpoint: Endpoint, wanted: SessionRequest, { attemptMs, signal, report, faults }: {
+  async #attempt(endpoint: Endpoint, wanted: SessionRequest, { attemptMs, connectedMs, signal, report, faults }: {
     readonly attemptMs: number;
+    /** The limit once the server has accepted the connection. */
+    readonly connectedMs: number;
     readonly signal: AbortSignal;
     readonly report: ConnectReport;
     readonly faults: PermanentFault[];
   }): Promise<RoundOutcome> {
     const { name } = endpoint;
-    using deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
+    const over = new AbortController();
+    using limits = new TaskScope();
+    limits.add(this.#clock.startTimer(attemptMs, () => {
+      const moreMs = report.isConnected(name) ? connectedMs - attemptMs : 0;
+      if (moreMs <= 0) return over.abort(timeIsUp);
+      limits.add(this.#clock.startTimer(moreMs, () => over.abort(timeIsUp)));
+    }));
+    limits.add(onAbort(signal, (reason) => over.abort(reason)));
     report.begin(name, this.#clock.now());
     const tls = currentTls(this.#options.tls);
     try {
       const established = await establish(endpoint, wanted, {
         options: this.#options,
         tls,
-        signal: deadline.signal,
+        signal: over.signal,
         progress: (waitingFor) => report.waitFor(name, waitingFor),
       });
       if (established !== sessionExpiredMark) {
@@ -116,7 +131,7 @@ export class Connector {
       throw new Error("it refused to open a session"); // another server may accept
     } catch (error) {
       const fault = permanentFault(error, tls) ??
-        (wanted.identity === null ? await this.#protocolFault(endpoint, error, deadline.signal) : null);
+        (wanted.identity === null ? await this.#protocolFault(endpoint, error, over.signal) : null);
       if (fault !== null) faults.push(fault);
       if (error === timeIsUp) report.timeOut(name, this.#clock.now());
       else report.fail(name, fault?.text ?? describeFailure(error, { tls }));
@@ -153,14 +168,18 @@ export class Connector {
     const tooLate = new Error("the connect timeout is over");
     using deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
     let attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
+    let soleAttemptMs = Math.max(attemptMs, Math.min(2 * timeoutMs, connectTimeoutMs * 2 / 3));
     const wanted: SessionRequest = { identity, timeoutMs, lastZxid: 0n };
     try {
       for (let retry = 0;; retry++) {
-        const round = { attemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
+        const round = { attemptMs, soleAttemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
         const { slowHandshakes } = report;
         const outcome = await this.tryEachServer(wanted, round);
         // A new session is a write, which takes as long as the server's disk: a shorter attempt would never succeed.
-        if (report.slowHandshakes > slowHandshakes) attemptMs = Math.min(2 * attemptMs, connectTimeoutMs, attemptMsMax);
+        if (report.slowHandshakes > slowHandshakes) {
+          attemptMs = Math.min(2 * attemptMs, connectTimeoutMs, attemptMsMax);
+          soleAttemptMs = Math.min(2 * soleAttemptMs, connectTimeoutMs, attemptMsMax);
+        }
         if (outcome.kind === "accepted") return outcome.established;
         if (outcome.kind === "expired") throw new BatonError("LOCK_LOST", "The session has ended");
         if (outcome.kind === "refused" && !mayRetryFault(outcome.error, retry, retries)) throw outcome.error;
@@ -214,6 +233,11 @@ export class ConnectReport {
     if (entry !== undefined) entry.waitingFor = waitingFor;
   }
 
+  isConnected(name: string): boolean {
+    const attempt = this.#waiting.get(name);
+    return attempt !== undefined && attempt.waitingFor !== noConnection;
+  }
+
   fail(name: string, why: string): void {
     this.#waiting.delete(name);
     this.#failed.set(name, why);
@@ -221,7 +245,7 @@ export class ConnectReport {
 
   timeOut(name: string, nowMs: number): void {
     const attempt = this.#waiting.get(name);
-    if (attempt !== undefined && attempt.waitingFor !== noConnection) this.slowHandshakes++;
+    if (this.isConnected(name)) this.slowHandshakes++;
     if (attempt !== undefined) this.fail(name, describeAttempt(attempt, nowMs));
   }
 
