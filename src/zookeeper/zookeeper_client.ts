@@ -1,9 +1,10 @@
 /** The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. */
-import type { Dial, TlsSource } from "../sockets/connection.ts";
+import { type Dial, formatAddress, type TlsSource } from "../sockets/connection.ts";
 import { dial } from "../sockets/dial.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
+import { formatDuration } from "../support/duration.ts";
 import { type ByteReader, ByteWriter } from "../wire/bytes.ts";
 import {
   type ZooKeeperErrorName,
@@ -25,6 +26,7 @@ import type { Codec } from "../wire/jute/jute_codec.ts";
 import type { Acl, Stat } from "../wire/jute/zookeeper_records.ts";
 import { ZooKeeperClientSession } from "./zookeeper_session.ts";
 import { Connector, type NewSessionOptions } from "./connector.ts";
+import type { EstablishedConnection } from "./establish.ts";
 import type { ZooKeeperCredentials } from "./handshake.ts";
 import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
 import { isResumable } from "./handshake.ts";
@@ -91,6 +93,8 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     connectTimeoutMs: options.connectTimeoutMs ??
       (retries === undefined ? connectTimeoutMsDefault : Number.MAX_SAFE_INTEGER),
   });
+  const openingMs = clock.now() - established.connectSentMs;
+  if (openingMs > established.accepted.timeoutMs) options.onSlow?.(slowOpening(established, openingMs));
   const chroot = new Chroot(options.servers.chroot);
   const { frameBytesMax = frameBytesMaxDefault } = options;
   const watches = new SessionWatches({ frameBytesMax });
@@ -103,6 +107,13 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.
   if (!isResumable(session)) await client.avoidContainers();
   return client;
+}
+
+/** ZooKeeper counts the time of a session from the request for it: it may have expired before it was open. */
+function slowOpening({ endpoint, accepted: { timeoutMs } }: EstablishedConnection, openingMs: number): string {
+  return `${formatAddress(endpoint.address)} needed ${formatDuration(openingMs)} to open a session of ${
+    formatDuration(timeoutMs)
+  }, which may have expired meanwhile; its disk may be slow: choose a longer session timeout`;
 }
 
 /** Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start. */

@@ -412,6 +412,21 @@ describe("a local server that is not running", () => {
   });
 });
 
+test("a session that took longer to open than it lasts is told: it may have expired already", async () => {
+  for (const [openingMs, count] of [[11_000, 0], [14_000, 1]] as const) {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "silent";
+    const told: string[] = [];
+    const onSlow = (sentence: string) => void told.push(sentence);
+    const { clock, outcome } = begin(ensemble, { connectTimeoutMs: 60_000, onSlow });
+    await clock.advance(openingMs);
+    ensemble.server(1).wake();
+    await clock.advance(0);
+    expect(outcome()).toBe("connected");
+    expect(told).toEqual(Array(count).fill(expect.stringContaining("needed 14 s to open a session of 12 s")));
+  }
+});
+
 test("a server that accepts connections and opens no session gets twice the time with each attempt; one that is away does not", async () => {
   // A server that is the only one gets more time from the start.
   for (const [mode, servers, attempts] of [["silent", 1, 2], ["silent", 2, 8], ["deaf", 1, 15]] as const) {
