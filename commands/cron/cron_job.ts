@@ -104,12 +104,8 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
     });
     await resultWithin(clock, outputMsMax, reading);
     reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
-    const ending = lockEndingOf(outcome, {
-      what: `"${name}"`,
-      lost: lease.lost,
-      outage: lease.describeOutage?.(),
-      maxHoldMs,
-    });
+    const facts = { what: `"${name}"`, lost: lease.lost, outage: lease.describeOutage(), maxHoldMs };
+    const ending = lockEndingOf(outcome, facts);
     const end = tickEndOf(outcome);
     const why = lease.hasResigned && outcome.kind === "revoked" ? { why: messageOf(lease.lost.reason) } : {};
     const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(messageOf);

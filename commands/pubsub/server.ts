@@ -124,7 +124,8 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
       connect: async (signal) => {
         // Later outages are said by the log of the connection.
         const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
-        return current = await connectAloud(connect, { ...place.connect, onSlow, signal }, { clock: systemClock(), say });
+        const options = { ...place.connect, onSlow, signal };
+        return current = await connectAloud(connect, options, { clock: systemClock(), say });
       },
       clock: systemClock(),
       store: storeOptionsOf(values),
