@@ -237,7 +237,7 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       file: lease,
-      from: "    if (this.#clock.now() < this.#zk.session.leaseEndMs()) return true;",
+      from: "    if (!this.#isUsed || this.#clock.now() < this.#zk.session.leaseEndMs()) return true;",
       to: "    if (this.#zk.session.id !== 0n) return true;",
     }],
     kinds: ["two holders", "busy loop"],
