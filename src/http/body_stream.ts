@@ -23,7 +23,10 @@ export class BodyStream implements AsyncIterable<Uint8Array> {
     this.#onEnd = onEnd;
     message.on("data", (chunk: Uint8Array) => this.#receive(chunk));
     const broken = () => this.fail(this.#why ?? new Error("the connection was closed"));
-    message.on("end", () => message.complete ? this.#settle("end") : broken()).on("error", broken).on("close", broken);
+    const { "content-length": length, "transfer-encoding": coding } = message.headers;
+    const endsWithConnection = length === undefined && coding === undefined;
+    const isCut = () => !message.complete || (endsWithConnection && this.#why !== null);
+    message.on("end", () => isCut() ? broken() : this.#settle("end")).on("error", broken).on("close", broken);
   }
 
   /** Says why the body will end early. What has arrived before is still given. */

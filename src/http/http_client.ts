@@ -71,7 +71,8 @@ export class HttpClient implements Disposable {
     } catch (error) {
       deadline.cancel();
       if (late !== null && deadline.signal.reason === late) {
-        return { kind: "timed_out", why: `got no response within ${formatDuration(timeoutMs)}` };
+        const why = error === late ? ` within ${formatDuration(timeoutMs)}` : `: ${messageOf(error)}`;
+        return { kind: "timed_out", why: `got no response${why}` };
       }
       const isMalformed = error instanceof ExchangeError && error.isMalformed;
       return {
@@ -112,10 +113,10 @@ export class HttpClient implements Disposable {
 }
 
 /** The user has not written the address where the request went. */
-function redirectedError(error: unknown, { origin, path }: OutgoingRequest): unknown {
-  if (!(error instanceof ExchangeError)) return error;
-  const { message, isMalformed } = error;
-  return new ExchangeError(`redirected to ${printable(origin + path)}: ${message}`, { cause: error, isMalformed });
+function redirectedError(error: unknown, { origin, path }: OutgoingRequest): ExchangeError {
+  const { isMalformed = false } = error instanceof ExchangeError ? error : {};
+  const why = `redirected to ${printable(origin + path)}: ${messageOf(error)}`;
+  return new ExchangeError(why, { cause: error, isMalformed });
 }
 
 function responded(reply: HttpReply, why: string | null, deadline: Deadline): BackendResponse {

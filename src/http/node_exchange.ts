@@ -68,9 +68,9 @@ export class NodeExchange {
       const agent = options.mayReuse && options.isSameHost && this.#mayReuse ? this.#agentFor(isTls) : false;
       return await exchange({ ...tls, agent }, route, request, options, () => this.#closeIdle(isTls));
     } catch (error) {
-      if (options.signal.aborted) throw options.signal.reason;
-      const { isMalformed = false } = error instanceof ExchangeError ? error : {};
       const { isTls = false, proxy = null } = route ?? {};
+      if (options.signal.aborted && proxy === null) throw options.signal.reason;
+      const { isMalformed = false } = error instanceof ExchangeError ? error : {};
       const through = proxy === null ? "" : `through ${proxy.name}: `;
       throw new ExchangeError(`${through}${whyFailed(error, isTls, this.#options.tls !== null)}`, {
         cause: error,
@@ -146,7 +146,9 @@ function openTunnel(
   });
   const refuse = (status: number | undefined) =>
     reject(new Error(`the tunnel to ${place} was refused: status ${status}`));
-  asked.on("error", reject);
+  asked.on("error", (error) => {
+    reject(new Error(`the tunnel to ${place} was not opened: ${whyFailed(error, false, false)}`, { cause: error }));
+  });
   asked.on("response", ({ statusCode }) => {
     asked.destroy();
     refuse(statusCode);
@@ -207,15 +209,19 @@ function exchange(
     socket.destroy();
     resolve({ ...emptyReply(message.statusCode ?? 0, headerPairs(message.rawHeaders), null), proxy: name });
   });
-  let firstBytes: unknown = null;
-  sent.once("socket", (socket) => socket.once("data", (chunk: unknown) => firstBytes = chunk));
-  sent.on("error", (error: Error & { readonly rawPacket?: unknown }) => {
+  const head: Uint8Array[] = [];
+  sent.once("socket", (socket) => {
+    const keep = (chunk: Uint8Array) => void head.push(chunk);
+    socket.on("data", keep);
+    sent.once("response", () => socket.off("data", keep));
+  });
+  sent.on("error", (error: Error & { readonly rawPacket?: Uint8Array }) => {
     renew();
-    if (body !== null) return body.noteFailure(error);
+    if (body !== null) return body.noteFailure(describeError(error));
     off();
-    const status = statusIn(error.rawPacket) ?? statusIn(firstBytes);
-    if (status === null) return reject(error);
-    if (typeof status === "number") return resolve({ ...emptyReply(status, [], error), proxy: name });
+    const status = statusIn(Buffer.concat([...head, error.rawPacket ?? new Uint8Array()]));
+    if (status === null || (typeof status === "number" && status >= 300 && status < 400)) return reject(error); // where 3xx leads is in its head
+    if (typeof status === "number") return resolve({ ...emptyReply(status, [], describeError(error)), proxy: name });
     const what = `got the status "${status}", which is no number of three digits`;
     reject(new ExchangeError(what, { isMalformed: true }));
   });
@@ -254,20 +260,30 @@ function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<
 }
 
 /** The status of a response whose head cannot be read: a number, a text that is no status, or null if nothing is known. */
-function statusIn(bytes: unknown): number | string | null {
-  if (!(bytes instanceof Uint8Array)) return null;
-  const [, status = null] = /^HTTP\/\d(?:\.\d)? +(?!1\d\d )([^ \r\n]*)/m.exec(Buffer.from(bytes).toString("latin1")) ??
+function statusIn(head: Buffer): number | string | null {
+  const [, status = null] = /^HTTP\/\d(?:\.\d)? +(?!1\d\d[ \r\n])([^ \r\n]*)[ \r\n]/m.exec(head.toString("latin1")) ??
     [];
   return status !== null && /^\d{3}$/.test(status) ? Number(status) : status && printable(status);
+}
+
+function describeError(error: Error): Error {
+  return new Error(describeFailure(error), { cause: error });
 }
 
 /** The reason without hints for programmers. */
 function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string {
   const code = String((error as NodeJS.ErrnoException).code ?? "");
   if (code.startsWith("HPE_")) return "the response is not HTTP";
-  if (/^(?:ERR_TLS_CERT|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)) {
-    const hint = hasOptions ? "; --url-ca FILE names the authorities to trust" : "";
+  const isUnknown = /^(?:DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code);
+  if (isUnknown || /^(?:ERR_TLS_CERT|CERT_)/.test(code)) {
+    const hint = isUnknown && hasOptions ? "; --url-ca FILE names the authorities to trust" : "";
     return `the certificate is refused: ${messageOf(error)}${hint}`;
+  }
+  const [, alert = null] = /alert[ _]((?:[a-z]+[ _]?)+)/i.exec(messageOf(error)) ?? [];
+  if (isTls && alert !== null) {
+    const about = alert.replaceAll("_", " ").trim().toLowerCase();
+    const hint = hasOptions && /cert|unknown ca/.test(about) ? "; --url-cert FILE is the certificate to show" : "";
+    return `the server refused the TLS connection: ${about}${hint}`;
   }
   if (code === "EPROTO" || code.startsWith("ERR_SSL_WRONG_VERSION")) {
     return `${messageOf(error)}; does this port use TLS?`;

@@ -91,6 +91,28 @@ describe("a body that cannot be read comes after its status and headers", () => 
       expect(result).toMatchObject({ status: 200, cut: expect.any(String) });
     }
   });
+
+  test("a status that came in pieces is one, also after an interim response", async () => {
+    for (
+      const parts of [["HTTP/1.1 5", "03 Busy\r\nContent-Length: -1\r\n\r\n"], [
+        "HTTP/1.1 100\r\n\r\nHTTP/1.1 503\r\n:\r\n\r\n",
+      ]]
+    ) {
+      expect(await answered(parts)).toMatchObject({ status: 503, cut: expect.any(String) });
+    }
+  });
+
+  test("a status that is not complete is none, and neither is 3xx without its head", async () => {
+    for (const head of ["HTTP/1.1 2", "HTTP/1.1 404", "HTTP/1.1 307 Moved\r\nLocation: /a"]) {
+      expect(await answered(head)).toEqual({ kind: "failed", why: "could not be sent: connection reset" });
+    }
+  });
+
+  test("a body that ends with its connection is cut off when that is reset", async () => {
+    expect(await answered("HTTP/1.1 200 OK\r\n\r\nhello", { then: "reset" })).toMatchObject({
+      ...{ status: 200, cut: "connection reset" },
+    });
+  });
 });
 
 describe("bodies and headers are what was sent", () => {
@@ -211,6 +233,13 @@ describe("no response", () => {
     const sent = send(backend.url, { by: slow, timeoutMs: 3000 });
     clock.advance(3000);
     expect(await sent).toEqual({ kind: "timed_out", why: "got no response within 3 s" });
+    using proxied = new HttpClient({ clock, env: { https_proxy: backend.url } });
+    const tunnelled = send("https://backend.example", { by: proxied, timeoutMs: 3000 });
+    clock.advance(3000);
+    expect(await tunnelled).toEqual({
+      ...{ kind: "timed_out" },
+      why: `got no response: through the proxy ${backend.url} (https_proxy): it did not end within 3 s`,
+    });
     const stop = AbortSignal.abort(new Error("stopped"));
     expect(await send(backend.url, { signal: stop })).toEqual({ kind: "failed", why: "could not be sent: stopped" });
   });
@@ -309,6 +338,11 @@ describe("a proxy", () => {
       },
     });
     expect(proxy.received[0]).toStartWith("CONNECT backend.example:443 HTTP/1.1\r\nHost: backend.example:443\r\n");
+    await using silent = await new RawBackend(() => ({ parts: [], then: "reset" })).up();
+    using bySilent = through({ HTTPS_PROXY: silent.url });
+    expect(await send("https://backend.example", { by: bySilent })).toMatchObject({
+      why: expect.stringContaining("(HTTPS_PROXY): the tunnel to backend.example:443 was not opened: connection reset"),
+    });
   });
 
   test("is a tunnel for https: the request goes to the server that the certificate names, and the proxy sees none of it", async () => {
