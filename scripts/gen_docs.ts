@@ -69,7 +69,7 @@ function environmentPage(): string {
     "## Proxies",
     "",
     "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`, and all that send traces. Requests to this " +
-    "machine (`localhost`, 127.0.0.0/8, ::1) use no proxy.",
+    "machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
     "",
     ...table(["variable", "meaning"], rows(proxyVariables)),
     "",

@@ -1,7 +1,7 @@
 /** Options of commands that send messages by HTTP. */
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { listType, textType, toggleType } from "../../src/config/value_types.ts";
+import { textType, toggleType, type ValueType } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { HttpClient } from "../../src/http/http_client.ts";
 import { proxyFor } from "../../src/http/proxy_choice.ts";
@@ -32,16 +32,25 @@ export const httpClientSettings = {
   urlKey: setting(textType("file"), { flag: "--url-key", once: true, help: "PEM file with its private key" }),
 } satisfies SettingTable;
 
+/** Each flag is one header, with commas and spaces in its value as they are. */
+const headersType: ValueType<readonly string[]> = {
+  placeholder: "name:value",
+  fileType: "strings",
+  separator: "\0",
+  parse: (written) => written.split("\0"),
+  format: (values) => values.join("\0"),
+};
+
 export const httpRequestSettings = {
   method: setting(textType("method"), {
     flag: "--method",
     help: "HTTP method for messages without their own; it must have a body",
     default: "POST",
   }),
-  headers: setting(listType("name:value"), {
+  headers: setting(headersType, {
     flag: "-H, --header",
     once: true,
-    help: "headers for --url; headers of a message override them",
+    help: "a header for --url, with its value as it is; may be repeated; headers of a message override it",
   }),
   ...httpClientSettings,
 } satisfies SettingTable;

@@ -37,7 +37,11 @@ const serveSettings = {
     help: "listen address; :PORT means this machine only, port 0 any free port",
     default: "127.0.0.1:0",
   }),
-  url: setting(textType("url"), { flag: "--url", help: "URL of the backend; the path of a request is appended" }),
+  url: setting(textType("url"), {
+    flag: "--url",
+    once: true,
+    help: "URL of the backend; the path of a request is appended",
+  }),
   noProcess: setting(toggleType(), {
     flag: "--no-process",
     help: "only serve and store; baton retry-processor run tries stored messages",

@@ -7,7 +7,7 @@ export const proxyVariables = {
   HTTPS_PROXY: "the same for https:// addresses, through a tunnel (CONNECT); also https_proxy, which comes first",
   NO_PROXY:
     "hosts that are reached without a proxy, with commas between them: names with their subdomains, addresses, networks such as " +
-    "10.0.0.0/8, each also with :PORT, or * for all; also no_proxy, which comes first",
+    "10.0.0.0/8 and fd00::/8, each also with :PORT, or * for all; also no_proxy, which comes first",
 } as const;
 
 /** Variables of runtimes and TLS libraries that other programs obey. They are named so that a user does not look for their effect. */

@@ -8,6 +8,8 @@ export interface ValueType<T> {
   readonly placeholder: string;
   /** The TOML type of the value in a file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
+  /** Joins the values of a flag that is given several times; a comma for a list when left out. */
+  readonly separator?: string;
   /** Parses `text`. Throws USAGE with a message that quotes the text and names the expected form. */
   parse(text: string): T;
   /** The text that `parse` reads as this value. */

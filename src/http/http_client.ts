@@ -30,8 +30,8 @@ export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
   /** Allows an earlier connection: cheaper, but the server may be about to close it. */
   readonly mayReuse?: boolean;
-  /** Whether a redirection is followed; none is when left out. */
-  readonly mayFollow?: (status: number) => boolean;
+  /** Whether a redirection is followed, as `redirectionOf` takes it; none is when left out. */
+  readonly mayFollow?: (status: number) => boolean | null;
 }
 
 export interface BackendResponse {

@@ -60,6 +60,7 @@ export async function listenHttp(address: Address, options: HttpListenerOptions)
   });
   http.on("connection", (socket) => connections.add(socket));
   http.on("clientError", refuseRequest);
+  http.on("connect", (_, socket) => respondAndClose(socket, "501 Not Implemented", "There are no tunnels here\n"));
   // Node.js has it, Bun and Deno follow, and no page describes it.
   Object.assign(http, { httpAllowHalfOpen: options.halfOpen === true });
   const server: SocketServer = tls === undefined
@@ -125,16 +126,23 @@ function bind(server: SocketServer, address: Address): Promise<void> {
   });
 }
 
+interface ClosableSocket {
+  readonly writable: boolean;
+  end(text: string): unknown;
+  destroy(): unknown;
+}
+
 /** The response to bytes that are no request. */
-function refuseRequest(
-  error: Error,
-  socket: { readonly writable: boolean; end(text: string): unknown; destroy(): unknown },
-): void {
+function refuseRequest(error: Error, socket: ClosableSocket): void {
   const code = "code" in error ? error.code : "";
   if (code === "ECONNRESET" || !socket.writable) return void socket.destroy();
   const [status, why] = code === "HPE_HEADER_OVERFLOW"
     ? ["431 Request Header Fields Too Large", "The head of the request is too long\n"]
     : ["400 Bad Request", "Not an HTTP/1.1 request\n"];
+  respondAndClose(socket, status, why);
+}
+
+function respondAndClose(socket: Pick<ClosableSocket, "end">, status: string, why: string): void {
   socket.end(
     `HTTP/1.1 ${status}\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: ${why.length}\r\n` +
       `connection: close\r\n\r\n${why}`,

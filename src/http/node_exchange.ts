@@ -220,7 +220,8 @@ function exchange(
     if (body !== null) return body.noteFailure(describeError(error));
     off();
     const status = statusIn(Buffer.concat([...head, error.rawPacket ?? new Uint8Array()]));
-    if (status === null || (typeof status === "number" && status >= 300 && status < 400)) return reject(error); // where 3xx leads is in its head
+    // The head of 3xx has where it leads.
+    if (status === null || (typeof status === "number" && status >= 300 && status < 400)) return reject(error);
     if (typeof status === "number") return resolve({ ...emptyReply(status, [], describeError(error)), proxy: name });
     const what = `got the status "${status}", which is no number of three digits`;
     reject(new ExchangeError(what, { isMalformed: true }));

@@ -1,5 +1,6 @@
 /** The choice of the proxy that a request is sent through, as HTTP_PROXY, HTTPS_PROXY and NO_PROXY say. Pure. */
 import { BatonError } from "../errors.ts";
+import { isInNetwork } from "../sockets/ip_network.ts";
 import { isLoopback } from "../sockets/socket_reach.ts";
 
 export type ProxyEnvironment = Readonly<Record<string, string | undefined>>;
@@ -16,10 +17,10 @@ export interface ProxyChoice {
 /** Null: the request is sent directly. Throws CONFIG for a variable that names no HTTP proxy. Requests to this machine use none. */
 export function proxyFor(origin: string, env: ProxyEnvironment): ProxyChoice | null {
   const { protocol, hostname, port } = new URL(origin);
-  const host = hostname.replace(/^\[|\]$/g, "").toLowerCase();
+  const host = plainHost(hostname);
   const name = protocol === "https:" ? "HTTPS_PROXY" : "HTTP_PROXY";
   const variable = [name.toLowerCase(), name].find((one) => env[one]?.trim() && !isForged(one, env));
-  if (variable === undefined || isThisMachine(host)) return null;
+  if (variable === undefined || isLoopback(host) || ownHosts.test(host)) return null;
   const noProxy = env["no_proxy"] || env["NO_PROXY"] || "";
   if (isListed(noProxy, host, port || (protocol === "https:" ? "443" : "80"))) return null;
   return parseProxy(env[variable]?.trim() ?? "", variable);
@@ -32,7 +33,7 @@ function isForged(name: string, env: ProxyEnvironment): boolean {
 
 function parseProxy(written: string, variable: string): ProxyChoice {
   const url = URL.parse(written.includes("://") ? written : `http://${written}`);
-  if (url?.protocol !== "http:" || url.hostname === "") {
+  if (url?.protocol !== "http:" || url.hostname === "" || url.port === "0") {
     // The value may have a password.
     throw new BatonError("CONFIG", `${variable} is not the URL of an HTTP proxy; expected http://HOST:PORT`);
   }
@@ -54,30 +55,23 @@ function unescaped(text: string): string {
   }
 }
 
-function isThisMachine(host: string): boolean {
-  return isLoopback(host) || host.endsWith(".localhost") || host.startsWith("::ffff:7f");
-}
+/** Other addresses that lead to this machine, and names that systems have for it. */
+const ownHosts =
+  /^(?:::|0\.0\.0\.0|::ffff:(?:7f.*|0:0)|.*\.localhost|localhost\.localdomain|ip6-(?:localhost|loopback))$/;
 
 function isListed(list: string, host: string, port: string): boolean {
   return list.split(/[,\s]+/).some((written) => {
     const [, entry = written, onlyPort = port] = /^(\[[^\]]*\]|[^:]*):(\d+)$/.exec(written) ?? [];
     if (entry === "" || onlyPort !== port) return false;
     if (entry === "*") return true;
-    const name = entry.replace(/^\[|\]$/g, "").replace(/^\*?\./, "").toLowerCase();
-    return host === name || host.endsWith(`.${name}`) || isInNetwork(host, name);
+    const name = plainHost(entry.replace(/^\*?\./, ""));
+    return name !== "" && (host === name || host.endsWith(`.${name}`) || isInNetwork(host, entry));
   });
 }
 
-/** Whether an IPv4 address is in a network such as 10.0.0.0/8. */
-function isInNetwork(host: string, network: string): boolean {
-  const [, base, bits = ""] = /^([\d.]+)\/(\d{1,2})$/.exec(network) ?? [];
-  const [address, first] = [ipv4Number(host), ipv4Number(base ?? "")];
-  const size = 2 ** (32 - Number(bits));
-  return address !== null && first !== null && Number(bits) <= 32 &&
-    Math.floor(address / size) === Math.floor(first / size);
-}
-
-function ipv4Number(text: string): number | null {
-  if (!/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) return null;
-  return text.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
+/** The host as a URL has it, without brackets and a dot at its end: in lower case, a name in ASCII, an address in its shortest form. */
+function plainHost(written: string): string {
+  const bare = written.replace(/^\[|\]$/g, "");
+  const host = bare.includes(":") ? `[${bare}]` : bare;
+  return (URL.parse(`http://${host}/`)?.hostname ?? bare).replace(/^\[|\]$|\.$/g, "");
 }

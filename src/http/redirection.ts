@@ -12,23 +12,22 @@ export const sameMethodStatuses: ReadonlySet<number> = new Set([307, 308]);
 /** Statuses that are followed only on request. After 303 the result is read there by GET; 301 and 302 keep method and body, too. */
 export const otherRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
 
-/** Headers that another host does not get. */
-const credentials: ReadonlySet<string> = new Set([
-  ...["authorization", "cookie", "proxy-authorization", "x-api-key", "api-key", "x-auth-token"],
-]);
+/** Headers that another host does not get: all whose names say that they are credentials. */
+const credentials = /auth|cookie|token|secret|passw|credential|api-?key|signature/i;
 
 export type Redirection =
-  /** The response stays as it is. `why`: what forbids to follow it, as the end of a sentence; null: it asks for nothing. */
+  /** The response stays as it is. `why`: what forbids to follow it, as the end of a sentence; null: it is not to be followed. */
   | { readonly kind: "stays"; readonly why: string | null }
   | { readonly kind: "followed"; readonly request: OutgoingRequest; readonly isSameHost: boolean };
 
-/** `count`: the number of redirections before. `mayFollow`: whether this status is followed. */
+/** `count`: the number of redirections before. `mayFollow`: whether this status is followed; null: the user says what becomes of it. */
 export function redirectionOf(
   { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
   request: OutgoingRequest,
-  { count, mayFollow }: { readonly count: number; readonly mayFollow: boolean },
+  { count, mayFollow }: { readonly count: number; readonly mayFollow: boolean | null },
 ): Redirection {
   const written = headerValue(headers, "location");
+  if (mayFollow === null) return { kind: "stays", why: "--retry-on or --no-retry-on names it" };
   if (!mayFollow) return { kind: "stays", why: otherRedirections.has(status) ? "that needs --follow" : null };
   // The bytes of a header are read as Latin-1, whatever their encoding is.
   const location = written?.replaceAll(/[\x80-\xff]/g, (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`) ??
@@ -45,8 +44,7 @@ export function redirectionOf(
   }
   const isSameHost = to.hostname === from.hostname && to.port === from.port;
   const isRead = status === 303;
-  const dropped = (name: string) =>
-    (!isSameHost && credentials.has(name.toLowerCase())) || (isRead && /^content-/i.test(name));
+  const dropped = (name: string) => (!isSameHost && credentials.test(name)) || (isRead && /^content-/i.test(name));
   return {
     kind: "followed",
     isSameHost,
@@ -70,6 +68,6 @@ export function describeStatus(
 
 /** The URL as it was written, unless it is relative to the path. */
 function wholeUrl(location: string, origin: string): string | null {
-  if (/^https?:\/\//i.test(location)) return location;
+  if (/^https?:\/\/[^/\\]/i.test(location)) return location;
   return /^\/(?![/\\])/.test(location) ? origin + location : null;
 }

@@ -20,8 +20,8 @@ export interface FlagSpec {
   readonly takesValue: boolean;
   /** The flag must not be given with two different values; those of a list are joined. */
   readonly isOnce?: boolean;
-  /** The value is a list, separated by commas. */
-  readonly isList?: boolean;
+  /** Joins the values of a list; undefined: the value is no list. */
+  readonly separator?: string | undefined;
 }
 
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
@@ -73,8 +73,8 @@ export function parseArgs(
     }
     const [before, value] = [flags.get(spec.name), token.value ?? "true"];
     const isAgain = spec.isOnce && before !== undefined && before !== value;
-    if (isAgain && !spec.isList) throw givenTwiceError(flag, [before, value]);
-    flags.set(spec.name, isAgain ? `${before},${value}` : value);
+    if (isAgain && spec.separator === undefined) throw givenTwiceError(flag, [before, value]);
+    flags.set(spec.name, isAgain ? `${before}${spec.separator}${value}` : value);
   }
   return { flags, names, command: null };
 }

@@ -72,9 +72,12 @@ test("3xx: 308 is followed, others are dead letters with their Location; --follo
     ...["POST order", "POST order", "GET "],
   ]);
   const store = new RetryShell(session);
+  const ruled = await store.run(`echo | @retry call --url ${backend.url}/302 --follow --no-retry-on 302`);
+  expect(ruled.stderr).toContain("with Location: /new, which is not followed: --retry-on or --no-retry-on names it");
+  await store.run("@retry dlq purge --all");
   await store.run("printf order | @retry submit");
   await store.run(`@retry run --once --url ${backend.url}/302`);
-  expect((await store.json("show 1")).last_error).toBe(
+  expect((await store.json("show 2")).last_error).toBe(
     "got status 302 with Location: /new, which is not followed: that needs --follow",
   );
 });
@@ -167,6 +170,14 @@ test("a proxy of the environment is named in the error, and not used for this ma
     78,
     expect.stringContaining("HTTP_PROXY is not the URL of an HTTP proxy"),
   ]);
+});
+
+test("the value of a header is sent as it was written, with its commas; each --header is one", async () => {
+  await using backend = await new HttpBackend().up();
+  const headers = `-H 'X-Signature: t=1,v1=a:b,c:d' --header 'X-A: 1' -H 'X-B: 2,,3'`;
+  const ended = await new RetryShell(session).run(`echo | @retry call --url ${backend.url} ${headers}`);
+  expect([ended.code, ended.stderr]).toEqual([0, ""]);
+  expect(backend.received[0]?.headers).toMatchObject({ "x-signature": "t=1,v1=a:b,c:d", "x-a": "1", "x-b": "2,,3" });
 });
 
 test("mistakes", async () => {

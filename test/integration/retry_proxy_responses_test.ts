@@ -158,6 +158,11 @@ describe("a response is passed on unchanged", () => {
   });
 });
 
+test("the ID of a stored message replaces one that the backend has sent", async () => {
+  const { received } = await talk(post("/"), { parts: [rawResponse(503, "", ["Baton-Message-Id: another"])] });
+  expect(received.match(/^baton-message-id: .*$/gim)).toEqual(["baton-message-id: store-1\r"]);
+});
+
 describe("redirections", () => {
   const moved = (status: number) => (request: string) => ({
     parts: [/^\w+ \/new /.test(request) ? rawResponse(200, "there") : rawResponse(status, "", ["Location: /new"])],
@@ -200,6 +205,15 @@ describe("a request", () => {
       timeoutMs: 100,
     });
     expect([late.received.slice(9, 12), late.stored.length]).toEqual(["504", 1]);
+  });
+
+  test("for a tunnel, or with a transfer coding that would get lost, is refused in words", async () => {
+    const tunnel = await talk("CONNECT other:443 HTTP/1.1\r\nHost: other\r\n\r\n", ok);
+    expect([tunnel.received.slice(9, 12), bodyOf(tunnel.received)]).toEqual(["501", "There are no tunnels here\n"]);
+    const coded = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
+    const { received, requests } = await talk(coded, ok);
+    expect(received).toMatch(/^HTTP\/1\.1 400 .*transfer coding gzip, chunked cannot be forwarded.*NOT STORED/s);
+    expect(requests).toEqual([]);
   });
 
   test("may wait for 100 Continue", async () => {

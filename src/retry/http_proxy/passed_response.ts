@@ -1,7 +1,7 @@
 /** Passes the response of a backend to a client as it came, except for headers of the connection. */
 import type { ServerResponse } from "node:http";
 import { messageOf } from "../../errors.ts";
-import { headerValue, type HttpHeaders } from "../../http/http_headers.ts";
+import { headerValue, type HttpHeaders, replaceHeaders } from "../../http/http_headers.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { forwardedHeaders } from "../targets/backend_request.ts";
@@ -27,7 +27,7 @@ export async function passResponse(
   const closed = new AbortController();
   response.once("close", () => closed.abort());
   const passed = passedHeaders(status, headers);
-  response.writeHead(status, [...passed, ...added].flat());
+  response.writeHead(status, replaceHeaders(passed, added).flat());
   const hasBody = method !== "HEAD" && status !== 204 && status !== 304;
   try {
     for await (const chunk of body) {

@@ -161,6 +161,12 @@ export class RetryHttpProxy {
       const why = `the path ${request.url} cannot be forwarded`;
       return respondFault(response, headers, { kind: "bad_request", why, stored: null });
     }
+    const coding = request.headers["transfer-encoding"] ?? "chunked";
+    if (coding.toLowerCase() !== "chunked") {
+      const why = `a body with the transfer coding ${coding} cannot be forwarded`;
+      response.setHeader("connection", "close");
+      return respondFault(response, headers, { kind: "bad_request", why, stored: null });
+    }
     const read = await reader.read();
     if (read.kind !== "complete") return this.#refuseBody(response, headers, read);
     const { body } = read;

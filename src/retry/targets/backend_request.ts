@@ -39,7 +39,7 @@ export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
 
 /** Throws USAGE for a URL that no message can be sent to. `isWhole`: the URL of one request, which may have a query. */
 export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpPlace {
-  const shown = url.replace(/\/\/[^/?#]*@/, "//…@");
+  const shown = url.replace(/^(\s*[a-z][a-z\d+.-]*:[/\\]{2})?[^/?#]*@/i, "$1…@");
   let parsed: URL;
   try {
     parsed = new URL(url);
@@ -48,6 +48,10 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
   }
   if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
     throw new BatonError("USAGE", `"${shown}" is not supported: use http: or https:`);
+  }
+  // A parser of URLs guesses the host of http:host and http:///host.
+  if (!/^\s*https?:[/\\]{2}[^/\\]/i.test(url) || parsed.port === "0") {
+    throw new BatonError("USAGE", `"${shown}" has no host or no port that can be reached: use http://HOST:PORT/PATH`);
   }
   if (parsed.username !== "" || parsed.password !== "") {
     // The URL is not repeated, as the message may be in a log.
@@ -95,19 +99,12 @@ function placeFor(head: MessageHead, backend: HttpPlace | null): HttpPlace | nul
 }
 
 /**
- * Parses `Name: value`. `written` is a list that was divided at its commas: a part that does not begin with a name belongs to the value
- * before it. Throws USAGE, also for headers that could not be sent: otherwise every message would fail. Values may be secrets, so an error
- * has none.
+ * Parses `Name: value`. Throws USAGE, also for headers that could not be sent: otherwise every message would fail. Values may be
+ * secrets, so an error has none.
  */
-export function parseHeaders(written: readonly string[]): HttpHeaders {
-  const lines: string[] = [];
-  for (const part of written) {
-    const last = lines.length - 1;
-    if (last < 0 || /^[!#$%&'*+.^_`|~\w-]+:/.test(part)) lines.push(part);
-    else lines[last] += `, ${part}`;
-  }
+export function parseHeaders(lines: readonly string[]): HttpHeaders {
   return lines.map((line, at) => {
-    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line) ?? [];
+    const [, name, value] = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line.trim()) ?? [];
     if (name === undefined || value === undefined) {
       const [begin = ""] = /^[a-z-]{1,40}(?=$|[\s:=])/i.exec(line) ?? [];
       const what = begin === "" ? `Header ${at + 1}` : begin === line ? `"${begin}"` : `"${begin}…"`;

@@ -36,10 +36,10 @@ export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outc
   return ruledOutcome(status, rules) ?? (isTemporary ? "retry" : "final");
 }
 
-/** Whether a redirection is followed. `follow`: --follow. A status that the user has named is not. */
-export function isFollowed(status: number, rules: RetryRules, follow: boolean): boolean {
-  if (!sameMethodStatuses.has(status) && !(follow && otherRedirections.has(status))) return false;
-  return ruledOutcome(status, rules) === null;
+/** Whether a redirection is followed. `follow`: --follow. Null: it is not, because the user has named its status. */
+export function isFollowed(status: number, rules: RetryRules, follow: boolean): boolean | null {
+  if (!sameMethodStatuses.has(status) && !otherRedirections.has(status)) return false;
+  return ruledOutcome(status, rules) === null ? follow || sameMethodStatuses.has(status) : null;
 }
 
 function ruledOutcome(code: number, { retryOn, noRetryOn }: RetryRules): TryEnd["outcome"] | null {

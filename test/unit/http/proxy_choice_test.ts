@@ -23,7 +23,7 @@ test("a message names the proxy and the variable, never the password; the proxy 
 });
 
 test("what is no HTTP proxy is an error with the variable and without its value", () => {
-  for (const value of ["socks5://s3cret@p1:1080", "https://p1", "http://", "http://s3cret:x"]) {
+  for (const value of ["socks5://s3cret@p1:1080", "https://p1", "http://", "http://s3cret:x", "http://p1:0"]) {
     const told = () => through("http://backend/", { HTTP_PROXY: value });
     expect(told).toThrow("HTTP_PROXY is not the URL of an HTTP proxy; expected http://HOST:PORT");
     expect(told).not.toThrow("s3cret");
@@ -41,6 +41,11 @@ test("requests to this machine use no proxy", () => {
       "127.9.9.9",
       "[::1]",
       "[::ffff:127.0.0.1]",
+      "localhost.",
+      "ip6-localhost",
+      "localhost.localdomain",
+      "0.0.0.0",
+      "[::]",
       "0x7f.1",
     ]
   ) {
@@ -48,7 +53,7 @@ test("requests to this machine use no proxy", () => {
       expect([host, through(`${scheme}://${host}:9/`, env)]).toEqual([host, null]);
     }
   }
-  for (const host of ["localhost.example", "127.example", "[::2]", "128.0.0.1"]) {
+  for (const host of ["localhost.example", "notlocalhost", "127.example", "[::2]", "128.0.0.1"]) {
     expect([host, through(`http://${host}/`, env)]).toEqual([host, "p1:80"]);
   }
 });
@@ -68,7 +73,9 @@ test("NO_PROXY lists names with their subdomains, addresses, networks, ports, or
   ) {
     expect([list, isDirect("http://x.example.org/", list)]).toEqual([list, true]);
   }
-  for (const list of ["", "example.org:8080", "le.org", "org.example", "x", "x.example.org.", "10.0.0.0/8"]) {
+  for (
+    const list of ["", "example.org:8080", "le.org", "org.example", "x", "http://x.example.org", ".", "10.0.0.0/8"]
+  ) {
     expect([list, isDirect("http://x.example.org/", list)]).toEqual([list, false]);
   }
   expect(isDirect("http://10.9.8.7/", "192.168.0.0/16,10.0.0.0/8")).toBe(true);
@@ -76,6 +83,10 @@ test("NO_PROXY lists names with their subdomains, addresses, networks, ports, or
   expect(isDirect("http://10.9.8.7:81/", "10.9.8.7:81")).toBe(true);
   expect(isDirect("http://[fd00::1]:81/", "[fd00::1]:81")).toBe(true);
   expect(isDirect("http://[fd00::1]/", "fd00::1")).toBe(true);
+  expect(isDirect("http://[fd00::1]/", "fd00:0::1")).toBe(true);
+  expect(isDirect("http://[fd00::1]/", "fd00::/8")).toBe(true);
+  expect(isDirect("http://[fd00::1]/", "fe00::/8,10.0.0.0/99,x/8")).toBe(false);
+  expect(isDirect("http://bücher.example./", "bücher.example")).toBe(true);
   expect(through("http://x.example.org/", { HTTP_PROXY: "http://p1", no_proxy: "other", NO_PROXY: "*" })).toBe("p1:80");
 });
 

@@ -7,7 +7,7 @@ const specs = {
   wait: { flag: "-w, --wait", aliases: "--timeout, -t", takesValue: true },
   reason: { flag: "--reason", takesValue: true },
   items: { flag: "--items", takesValue: true, isOnce: true },
-  where: { flag: "--where", takesValue: true, isOnce: true, isList: true },
+  where: { flag: "--where", takesValue: true, isOnce: true, separator: "," },
 };
 
 describe("the shapes of a flag", () => {

@@ -19,8 +19,10 @@ describe("where a request goes", () => {
     }
     expect(() => parseHeaders(["no header"])).toThrow('"no…" is not a header');
     expect(parseHeaders(["X-A: b", "c:d", "X-Tab: a\tü"])).toEqual([["X-A", "b"], ["c", "d"], ["X-Tab", "a\tü"]]);
-    // As a list is divided, at each comma.
-    expect(parseHeaders(["Accept: a/b", "c/d;q=0.5", "X-A: b"])).toEqual([["Accept", "a/b, c/d;q=0.5"], ["X-A", "b"]]);
+    for (const url of ["http://b:0/", "http:///b", "http:b/x"]) {
+      expect(() => parseBackend(url)).toThrow("has no host or no port");
+    }
+    expect(() => parseBackend("user:s3cret@b/")).toThrow('"…@b/" is not supported');
   });
 
   test("what would cost every message its tries, or its sense, is refused before any is touched", () => {

@@ -1,0 +1,13 @@
+/** Networks of IP addresses. */
+import { BlockList, isIP } from "node:net";
+
+/** Whether an address is in a network such as 10.0.0.0/8 or fd00::/8; false also for texts that are neither. */
+export function isInNetwork(address: string, network: string): boolean {
+  const [, base = "", bits = ""] = /^([^/]+)\/(\d{1,3})$/.exec(network) ?? [];
+  const family = isIP(base);
+  if (family === 0 || isIP(address) !== family || Number(bits) > (family === 4 ? 32 : 128)) return false;
+  const networks = new BlockList();
+  const type = family === 4 ? "ipv4" : "ipv6";
+  networks.addSubnet(base, Number(bits), type);
+  return networks.check(address, type);
+}
