@@ -100,8 +100,8 @@ export function flagsOf(settings: SettingTable): Record<string, FlagSpec> {
   const flags: Record<string, FlagSpec> = {};
   for (const [name, { flag, aliases, type, once = false }] of Object.entries(settings)) {
     if (flag === undefined) continue;
-    const { separator = type.fileType === "strings" ? "," : undefined } = type;
-    flags[name] = { flag, aliases, takesValue: type.placeholder !== "", isOnce: once, separator };
+    const { placeholder, joint = "" } = type;
+    flags[name] = { flag, aliases, takesValue: placeholder !== "", joint: once ? joint : undefined };
   }
   return flags;
 }

@@ -36,7 +36,7 @@ export const httpClientSettings = {
 const headersType: ValueType<readonly string[]> = {
   placeholder: "name:value",
   fileType: "strings",
-  separator: "\0",
+  joint: "\0",
   parse: (written) => written.split("\0"),
   format: (values) => values.join("\0"),
 };

@@ -8,8 +8,8 @@ export interface ValueType<T> {
   readonly placeholder: string;
   /** The TOML type of the value in a file. */
   readonly fileType: "string" | "duration" | "integer" | "boolean" | "strings" | "words";
-  /** Joins the values of a flag that is given several times; a comma for a list when left out. */
-  readonly separator?: string;
+  /** Joins the values of a flag that is given several times; left out: it is no list. */
+  readonly joint?: string;
   /** Parses `text`. Throws USAGE with a message that quotes the text and names the expected form. */
   parse(text: string): T;
   /** The text that `parse` reads as this value. */
@@ -129,6 +129,7 @@ export function listType(
   return {
     placeholder,
     fileType: "strings",
+    joint: ",",
     parse(written) {
       const all = written.split(",").map((part) => part.trim());
       const parts = all.filter((part) => part !== "");

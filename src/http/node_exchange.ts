@@ -286,6 +286,7 @@ function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string 
     const hint = hasOptions && /cert|unknown ca/.test(about) ? "; --url-cert FILE is the certificate to show" : "";
     return `the server refused the TLS connection: ${about}${hint}`;
   }
+  if (code === "ERR_SOCKET_CLOSED") return "connection reset";
   if (code === "EPROTO" || code.startsWith("ERR_SSL_WRONG_VERSION")) {
     return `${messageOf(error)}; does this port use TLS?`;
   }

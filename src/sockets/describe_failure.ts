@@ -5,7 +5,6 @@ import type { TlsOptions } from "./connection.ts";
 const systemTexts: Record<string, string> = {
   ECONNREFUSED: "connection refused",
   ECONNRESET: "connection reset",
-  ERR_SOCKET_CLOSED: "connection reset",
   ENOENT: "no such socket",
   EACCES: "permission denied",
   ENOTFOUND: "no such host name",

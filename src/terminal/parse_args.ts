@@ -18,10 +18,8 @@ export interface FlagSpec {
   readonly aliases?: string | undefined;
   /** False for a switch. */
   readonly takesValue: boolean;
-  /** The flag must not be given with two different values; those of a list are joined. */
-  readonly isOnce?: boolean;
-  /** Joins the values of a list; undefined: the value is no list. */
-  readonly separator?: string | undefined;
+  /** Joins different values of a flag that is given again; empty: that is an error. The last one counts if it is left out. */
+  readonly joint?: string | undefined;
 }
 
 export type FlagSpecs = Readonly<Record<string, FlagSpec>>;
@@ -64,17 +62,22 @@ export function parseArgs(
     const flag = token.rawName;
     const spec = byFlag.get(flag);
     if (spec === undefined) throw unknownFlagError(flag, { byFlag, names, syntax });
-    if (!spec.takesValue && token.value !== undefined) {
+    const { name, joint, takesValue } = spec;
+    if (!takesValue && token.value !== undefined) {
       throw new BatonError("USAGE", `The option ${flag} takes no value, but "${token.value}" was given`);
     }
     // A value may begin with a dash, but `--` after a flag without a value begins the command.
-    if (spec.takesValue && (token.value === undefined || (token.value === "--" && !token.inlineValue))) {
+    if (takesValue && (token.value === undefined || (token.value === "--" && !token.inlineValue))) {
       throw new BatonError("USAGE", `The option ${flag} needs a value`);
     }
-    const [before, value] = [flags.get(spec.name), token.value ?? "true"];
-    const isAgain = spec.isOnce && before !== undefined && before !== value;
-    if (isAgain && spec.separator === undefined) throw givenTwiceError(flag, [before, value]);
-    flags.set(spec.name, isAgain ? `${before}${spec.separator}${value}` : value);
+    let value = token.value ?? "true";
+    const before = flags.get(name) ?? value;
+    if (joint !== undefined && before !== value) {
+      const why = `${flag} is given twice, with "${before}" and with "${value}": give only one of them`;
+      if (joint === "") throw new BatonError("USAGE", why);
+      value = before + joint + value;
+    }
+    flags.set(name, value);
   }
   return { flags, names, command: null };
 }
@@ -125,10 +128,6 @@ function unknownFlagError(
     ? ""
     : `; if it belongs to ${program}, write -- before ${program}`;
   return new BatonError("USAGE", `There is no option ${flag}${suggestion}${order}`);
-}
-
-function givenTwiceError(flag: string, [one, other]: readonly [string, string]): BatonError {
-  return new BatonError("USAGE", `${flag} is given twice, with "${one}" and with "${other}": give only one of them`);
 }
 
 /** A long flag may be a misspelling of any other flag; a short one only of the same letter in the other case. */

@@ -160,7 +160,7 @@ describe("a response is passed on unchanged", () => {
 
 test("the ID of a stored message replaces one that the backend has sent", async () => {
   const { received } = await talk(post("/"), { parts: [rawResponse(503, "", ["Baton-Message-Id: another"])] });
-  expect(received.match(/^baton-message-id: .*$/gim)).toEqual(["baton-message-id: store-1\r"]);
+  expect(received.match(/^baton-message-id: .*$/gim)).toEqual(["baton-message-id: store-1"]);
 });
 
 describe("redirections", () => {

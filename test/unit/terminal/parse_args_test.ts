@@ -6,8 +6,8 @@ const specs = {
   quiet: { flag: "-q, --quiet", takesValue: false },
   wait: { flag: "-w, --wait", aliases: "--timeout, -t", takesValue: true },
   reason: { flag: "--reason", takesValue: true },
-  items: { flag: "--items", takesValue: true, isOnce: true },
-  where: { flag: "--where", takesValue: true, isOnce: true, separator: "," },
+  items: { flag: "--items", takesValue: true, joint: "" },
+  where: { flag: "--where", takesValue: true, joint: "," },
 };
 
 describe("the shapes of a flag", () => {
