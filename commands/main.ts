@@ -19,10 +19,10 @@ if (words[0] === "__guard") {
     },
   });
 } else {
-  // The runtime says that this variable turns the checks of TLS off, but each connection turns them on for itself.
+  // The runtime warns of what these variables would show or turn off in other programs.
   const { emitWarning } = process;
   process.emitWarning = (...warning: unknown[]) => {
-    const isIdle = String(warning[0]).includes("NODE_TLS_REJECT_UNAUTHORIZED");
+    const isIdle = /NODE_(DEBUG|TLS_REJECT_UNAUTHORIZED)/.test(String(warning[0]));
     if (!isIdle) Reflect.apply(emitWarning, process, warning);
   };
   const { internalError, runCommandLine, systemIo } = await import("./command_line.ts");

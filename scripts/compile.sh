@@ -31,7 +31,7 @@ compile_baton() {
     --define "BATON_BUILD_PLATFORM=\"${build_platform#bun-}\"" --compile-jit-policy=100 --minify --bytecode --splitting --format=esm \
     --entry-naming='[name].[ext]' --no-compile-autoload-dotenv --no-compile-autoload-bunfig \
     "${3:-commands/main.ts}" $(find src -name '*_worker.ts') --outfile "$1" </dev/null || return
-  node_modules/.bin/bun scripts/keep_open_files.ts "$1" || return
+  node_modules/.bin/bun scripts/runtime_patch.ts "$1" || return
   # A file that is written in one go starts faster than what bun build writes: its pages are in fewer, larger pieces.
   cp "$1" "$1.copy" && mv -f "$1.copy" "$1"
 }

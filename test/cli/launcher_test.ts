@@ -30,7 +30,7 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "baton launcher "));
   root = join(folder, "a clone");
   for (const name of ["scripts", "commands", "src", "bin"]) mkdirSync(join(root, name), { recursive: true });
-  for (const name of ["baton", "build", "build_lock.sh", "compile.sh", "freshness.sh", "keep_open_files.ts"]) {
+  for (const name of ["baton", "build", "build_lock.sh", "compile.sh", "freshness.sh", "runtime_patch.ts"]) {
     copyFileSync(join(project, "scripts", name), join(root, "scripts", name));
   }
   for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(project, name), join(root, name));
