@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
-import { BatonSession } from "../support/baton_session.ts";
+import { BatonSession, type Running } from "../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
 
@@ -81,6 +81,7 @@ const starters: Readonly<Record<string, (file: string) => string>> = {
 };
 
 let session: BatonSession;
+let service: Running;
 /** Each file has a line for each row. */
 const seen = new Map<string, string[]>();
 
@@ -89,7 +90,7 @@ beforeAll(async () => {
   writeFileSync(session.path("start.py"), start);
   writeFileSync(session.path("probe"), probe);
   chmodSync(session.path("probe"), 0o755);
-  const service = session.start('exec "$baton" pubsub serve -q');
+  service = session.start('exec "$baton" pubsub serve -q');
   await session.run('until "$baton" subscribe -q t --until-empty; do sleep 0.1; done');
   await session.run(`"$baton" lock cron --tick '* * * * *' --timezone UTC --catch-up 1h --retry 1 -- false`);
   writeFileSync(
@@ -98,10 +99,12 @@ beforeAll(async () => {
   );
   await see("without", (file) => `@ ./probe ${file}`);
   for (const [name, call] of Object.entries(starters)) await see(name, call);
+}, 120_000);
+afterAll(async () => {
   service.child.kill("SIGTERM");
   await service.ended;
-}, 120_000);
-afterAll(() => session[Symbol.asyncDispose]());
+  await session[Symbol.asyncDispose]();
+});
 
 async function see(name: string, call: (file: string) => string): Promise<void> {
   const file = `of-${name.replaceAll(/[^a-z]+/g, "-")}`;
@@ -129,6 +132,45 @@ test("a command does not ignore the signal by which baton stops it, nor SIGPIPE,
   const call =
     `exec python3 start.py SIGINT,SIGTERM,SIGPIPE "$baton" lock -q l --signal INT -- grep SigIgn /proc/self/status`;
   expect((await session.run(call)).stdout).toBe("SigIgn:\t0000000000004000\n");
+});
+
+describe.each([
+  "lock -q l",
+  "elect -q e",
+  "barrier -q b -N 1",
+  "pool -q p --items a",
+  "fence run --store tokens --token 1",
+])(
+  "a command of baton %s",
+  (starter) => {
+    test.each([["stdin", 0, "<&-"], ["stdout", 1, ">&-"], ["stderr", 2, "2>&-"]])(
+      "has a closed %s if baton has",
+      async (_, fd, closed) => {
+        if (fd === 0 && starter.startsWith("pool")) return; // /dev/null, because its jobs share stdin
+        const report = `for fd in 0 1 2; do if [ -e /proc/$$/fd/$fd ]; then echo $fd >&7; fi; done`;
+        const ended = await session.run(`"$baton" ${starter} -- sh -c '${report}' ${closed} 7>open; cat open`);
+        expect(ended.stdout).toBe([0, 1, 2].filter((other) => other !== fd).map((other) => `${other}\n`).join(""));
+      },
+    );
+  },
+);
+
+test("a program that writes to a closed stdout fails under baton as without it", async () => {
+  expect((await session.run('"$baton" lock -q l -- cat start.py >&-')).code).toBe(1);
+});
+
+test("hooks of a baton whose stderr is closed run", async () => {
+  const hooks = "--on-elected 'echo x; touch elected' --on-deposed 'touch deposed'";
+  expect((await session.run(`"$baton" elect -q e ${hooks} -- true <&- >&- 2>&-; ls elected deposed`)).code).toBe(0);
+});
+
+test.each([
+  ["fence run", '@baton fence run --store tokens --token 1 -- sh -c "exit 7"', 7],
+  ["subscribe --exec", `"$baton" publish -q t x && @baton subscribe -q t --until-empty --exec 'cat >got'`, 0],
+  ["pool status --query", "@baton pool status p --query 'echo a'", 0],
+])("%s knows how its command has ended when SIGCHLD was ignored", async (_, call, code) => {
+  const ended = await session.run(call.replace("@baton", 'python3 start.py SIGCHLD "$baton"'));
+  expect(ended).toMatchObject({ code, stderr: "" });
 });
 
 test("descriptors above the limit of open files are passed on, and the command has the limit", async () => {

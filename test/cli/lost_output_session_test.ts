@@ -199,6 +199,16 @@ test("a descriptor that is open for reading only is no output", async () => {
   }
 });
 
+test("messages and results are printed when no further file can be opened", async () => {
+  // The guard takes 12 descriptors; the first of these jobs need the others.
+  const items = Array.from({ length: 20 }, (_, index) => index).join(",");
+  const ended = await session.run(`ulimit -n 24; exec "$baton" pool many --items ${items} -j 20 -- sh -c "sleep 0.2"`);
+  expect([ended.code, ended.stderr]).toEqual([
+    125,
+    expect.stringMatching(/item "\d+": .*the limit of open files is reached/),
+  ]);
+});
+
 test("a stderr that is full or closed changes no exit code", async () => {
   for (const stderr of ["2>/dev/full", "2>&-"]) {
     expect((await session.run(`"$baton" lock -v s -- true ${stderr}`)).code).toBe(0);

@@ -60,7 +60,7 @@ export function wasClosed(fd: number): boolean {
   try {
     return isCloseOnExec(fd);
   } catch {
-    return true; // no such descriptor
+    return !isOpen(fd); // the file of /proc cannot be read when no further file can be opened
   }
 }
 

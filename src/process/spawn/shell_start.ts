@@ -3,16 +3,18 @@
  * was started with: working directory, umask, niceness, limits, signal mask, processors, oom_score_adj.
  *
  *   arguments, variables  the runtime passes on UTF-8 only; the shell writes the bytes
- *   open files, soft      the binary leaves the limit alone (scripts/keep_open_files.ts); where baton has raised it, the shell lowers
+ *   open files, soft      the binary leaves the limit alone (scripts/runtime_patch.ts); where baton has raised it, the shell lowers
  *                         it again. From source, and on macOS, the runtime has raised it, and the old one is lost
  *   ignored signals       the runtime sets them to the default in the command; the shell ignores them again. Not SIGPIPE and SIGXFSZ,
  *                         which the runtime ignores, so that baton cannot know: they have their default in the command
  *   variables             the shell removes those that only it has set
+ *   standard streams      the runtime opens /dev/null for a closed one; the shell closes it again
  *   descriptors           the runtime marks them close-on-exec; the start passes them on by number (inherited_descriptors.ts)
  *   process group         a session of its own, unless the command is in the foreground
  */
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
+import { wasClosed } from "./inherited_descriptors.ts";
 import type { RawArgument } from "./raw_arguments.ts";
 
 export interface ShellStart {
@@ -24,6 +26,8 @@ export interface ShellStart {
   readonly ignored?: readonly string[];
   /** The soft limit of open files; null: that of the shell. */
   readonly openFiles?: number | null;
+  /** Standard streams that it has closed. */
+  readonly closed?: readonly number[];
   /** Variables that the command does not get, although a shell sets them. */
   readonly unset?: readonly string[];
 }
@@ -77,23 +81,24 @@ export function openFilesMax(): number | null {
 
 /** The state that the shell has to put back for a command with this environment; null for nothing. `stopSignal` must not be ignored. */
 export function stateToRestore(
-  { env, hangUpIgnored, stopSignal }: {
+  { env, hangUpIgnored, closed, stopSignal }: {
     readonly env: Readonly<Record<string, string>>;
     readonly hangUpIgnored: boolean;
+    readonly closed: readonly number[];
     readonly stopSignal?: NodeJS.Signals | undefined;
   },
-): Pick<ShellStart, "ignored" | "openFiles" | "unset"> | null {
+): Omit<ShellStart, "command" | "variables"> | null {
   const isKept = (name: string) => name !== stopSignal && !ownIgnored.includes(name) && isIgnored(name);
   const ignored = Object.keys(constants.signals)
     .filter((name) => name === "SIGHUP" ? hangUpIgnored : isKept(name))
     .map((name) => name.slice(3));
-  if (ignored.length === 0 && openFiles === null) return null;
-  return { ignored, openFiles, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
+  if (ignored.length === 0 && openFiles === null && closed.length === 0) return null;
+  return { ignored, openFiles, closed, unset: ["PWD", "OLDPWD", "SHLVL"].filter((name) => !(name in env)) };
 }
 
 /** The arguments for /bin/sh. Pure. */
 export function shellArgs(
-  { command, variables, ignored = [], openFiles = null, unset = [] }: ShellStart,
+  { command, variables, ignored = [], openFiles = null, closed = [], unset = [] }: ShellStart,
 ): string[] {
   const [name = { text: "" }, ...args] = command;
   const state = [
@@ -101,15 +106,16 @@ export function shellArgs(
     ...(openFiles === null ? [] : [`ulimit -Sn ${openFiles}; `]),
     ...(unset.length === 0 ? [] : [`unset ${unset.join(" ")}; `]),
   ].join("");
+  const run = `exec "$0" "$@"${closed.map((fd) => ` ${fd}>&-`).join("")}`;
   const passed = [...settable(variables), ...args];
   if (passed.every(({ bytes }) => bytes === undefined)) {
-    return ["sh", "-c", `${state}exec "$0" "$@"`, name.text, ...args.map(({ text }) => text)];
+    return ["sh", "-c", `${state}${run}`, name.text, ...args.map(({ text }) => text)];
   }
   const encoded = [
     ...settable(variables).map((variable) => encode("v", variable)),
     ...args.map((arg) => encode("w", arg)),
   ];
-  return ["sh", "-c", `${state}${decode}`, name.text, ...encoded];
+  return ["sh", "-c", `${state}${decode}${run}`, name.text, ...encoded];
 }
 
 /** Prefixes each argument with its kind: t for text, w and v for an argument and a variable that printf %b has to decode. */
@@ -132,7 +138,7 @@ while [ "$_baton_left" -gt 0 ]; do
     *) set -- "$@" "\${_baton_text%.}" ;;
   esac
 done
-exec "$0" "$@"`;
+`;
 
 /** Escapes bytes for `printf %b`. */
 function escapeBytes(bytes: Uint8Array): string {
@@ -150,5 +156,5 @@ function settable(variables: readonly RawArgument[]): RawArgument[] {
 
 /** The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with stderr for stdout. */
 export function shellLine(line: string): readonly [string, ...string[]] {
-  return ["/bin/sh", "-c", `exec </dev/null >&2\n${line}`];
+  return ["/bin/sh", "-c", `exec </dev/null >${wasClosed(2) ? "/dev/null" : "&2"}\n${line}`];
 }

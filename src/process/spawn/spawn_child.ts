@@ -4,9 +4,10 @@ import process from "node:process";
 import { messageOf } from "../../errors.ts";
 import { type ProcessSystem, registerChild, system } from "../../support/own_process.ts";
 import { type ChildEnd, childEndOf } from "./child_outcome.ts";
+import { wasClosed } from "./inherited_descriptors.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
-import { makeRoomFor, openFilesMax, shellArgs, stateToRestore } from "./shell_start.ts";
+import { isIgnored, makeRoomFor, shellArgs, stateToRestore } from "./shell_start.ts";
 import { onUnnamedSignal } from "./unnamed_signal.ts";
 
 /** The properties of the new process that are known in advance. */
@@ -80,6 +81,7 @@ export function provideSpawn(of: ProcessSystem, spawn: Spawn): void {
 /** `prepareSpawn` and `spawnReady` in one call. */
 export async function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
   await makeRoomFor(options.descriptors);
+  if (isIgnored("SIGCHLD")) (await (await import("../libc.ts")).loadLibc())?.restoreChildSignal();
   return await spawnReady(prepareSpawn(command, options), options);
 }
 
@@ -103,14 +105,14 @@ export async function spawnReady(ready: ReadyChild, terms: LaunchOptions): Promi
   try {
     return await attempt(start);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return startFailure(start.path, error);
+    if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return await failureOf(start.path, error);
   }
   try {
     // A script without "#!" runs in the shell, as with execvp(3), env, timeout and nohup.
     const argv = ["sh", start.path, ...start.argv.slice(1)];
     return await attempt({ ...start, path: "/bin/sh", argv });
   } catch (error) {
-    return startFailure("/bin/sh", error);
+    return await failureOf("/bin/sh", error);
   }
 }
 
@@ -119,7 +121,7 @@ function startOf(command: readonly string[], path: string, options: StartOptions
   const [name = "", ...args] = command;
   const passed = rawArguments(args);
   const variables = rawVariables(options.env);
-  const state = stateToRestore(options);
+  const state = stateToRestore({ ...options, closed: closedStreams(options) });
   if (state === null && [...passed, ...variables].every(({ bytes }) => bytes === undefined)) {
     return { ...options, path, argv: command };
   }
@@ -127,27 +129,8 @@ function startOf(command: readonly string[], path: string, options: StartOptions
   return { ...options, path: "/bin/sh", argv: shellArgs({ command: [first, ...passed], variables, ...state }) };
 }
 
-/** Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other errors of exec. */
-function startFailure(path: string, error: unknown): SpawnResult {
-  const code = (error as NodeJS.ErrnoException).code ?? "";
-  if (code === "ENOENT") {
-    return { kind: "not_found", message: `Cannot run "${path}": the interpreter in its first line does not exist` };
-  }
-  if (code === "E2BIG") {
-    const message = `Cannot start "${path}": arguments and environment are longer than the kernel accepts (E2BIG); ` +
-      "use fewer, or pass them in a file";
-    return { kind: "start_failed", message };
-  }
-  // fcntl(2) fails with EINVAL for a descriptor above the limit, which was open before the limit was set.
-  const isOutOfFiles = code === "EMFILE" || (code === "EINVAL" && (error as NodeJS.ErrnoException).syscall === "fcntl");
-  if (isOutOfFiles) {
-    const limit = openFilesMax() ?? "unknown";
-    const message =
-      `Cannot start "${path}": the limit of open files is reached (${limit}, ${code}); raise it with ulimit -n`;
-    return { kind: "start_failed", message };
-  }
-  const kind = ["EAGAIN", "ENOMEM", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
-  return { kind, message: `Cannot start "${path}": ${messageOf(error)}` };
+async function failureOf(path: string, error: unknown): Promise<SpawnResult> {
+  return (await import("./start_failure.ts")).startFailure(path, error);
 }
 
 /** Avoids node:child_process, which takes some milliseconds to load. */
@@ -203,7 +186,13 @@ function startSettings({ path, argv, env, cwd }: ResolvedStart, ownGroup: boolea
   return { argv0: argv[0] ?? path, env, detached: ownGroup, ...(cwd === undefined ? {} : { cwd }) };
 }
 
-function inputOf({ input, readsNothing }: ResolvedStart): number | "ignore" | "inherit" {
+/** The standard streams of baton that the command has, and that were closed. */
+function closedStreams(options: StartOptions): number[] {
+  const isOwn = [inputOf(options) === "inherit", options.isRead !== true, true];
+  return [0, 1, 2].filter((fd) => isOwn[fd] && wasClosed(fd));
+}
+
+function inputOf({ input, readsNothing }: StartOptions): number | "ignore" | "inherit" {
   return input ?? (readsNothing ? "ignore" : "inherit");
 }
 

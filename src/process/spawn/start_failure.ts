@@ -1,0 +1,31 @@
+/** Why a program could not be started. Loaded when that happens. */
+import { messageOf } from "../../errors.ts";
+import { openFilesMax } from "./shell_start.ts";
+
+export interface StartFailure {
+  readonly kind: "not_found" | "not_executable" | "start_failed";
+  readonly message: string;
+}
+
+/** Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other errors of exec. */
+export function startFailure(path: string, error: unknown): StartFailure {
+  const code = (error as NodeJS.ErrnoException).code ?? "";
+  if (code === "ENOENT") {
+    return { kind: "not_found", message: `Cannot run "${path}": the interpreter in its first line does not exist` };
+  }
+  if (code === "E2BIG") {
+    const message = `Cannot start "${path}": arguments and environment are longer than the kernel accepts (E2BIG); ` +
+      "use fewer, or pass them in a file";
+    return { kind: "start_failed", message };
+  }
+  // fcntl(2) fails with EINVAL for a descriptor above the limit, which was open before the limit was set.
+  const isOutOfFiles = code === "EMFILE" || (code === "EINVAL" && (error as NodeJS.ErrnoException).syscall === "fcntl");
+  if (isOutOfFiles) {
+    const limit = openFilesMax() ?? "unknown";
+    const message =
+      `Cannot start "${path}": the limit of open files is reached (${limit}, ${code}); raise it with ulimit -n`;
+    return { kind: "start_failed", message };
+  }
+  const kind = ["EAGAIN", "ENOMEM", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
+  return { kind, message: `Cannot start "${path}": ${messageOf(error)}` };
+}
