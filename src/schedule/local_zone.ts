@@ -3,6 +3,7 @@
  * the path of a file, and POSIX rules such as `<+03>-3`.
  */
 import { readFileSync, realpathSync } from "node:fs";
+import { normalize } from "node:path";
 import process from "node:process";
 import { BatonError } from "../errors.ts";
 import { isKnownZone, localZone } from "./civil_time.ts";
@@ -11,6 +12,7 @@ import { isKnownZone, localZone } from "./civil_time.ts";
 export function zoneOfVariable(value: string): string | null {
   const written = value.replace(/^:/, "");
   if (written === "") return "UTC";
+  if (/^[+-]/.test(written)) return null; // an offset to the runtime, and no zone to the C library
   const name = written.startsWith("/") ? zoneOfFile(written) : written.replace(/^(posix|right)\//, "");
   if (name === null) return null;
   return isKnownZone(name) ? name : zoneOfRule(name);
@@ -20,9 +22,9 @@ export function zoneOfVariable(value: string): string | null {
 function zoneOfFile(path: string): string | null {
   const nameIn = (file: string) => /\/zoneinfo(?:\/posix|\/right)?\/(.+)$/.exec(file)?.[1] ?? null;
   try {
-    return nameIn(path) ?? nameIn(realpathSync(path)) ?? zoneOfCopy(path);
+    return nameIn(normalize(path)) ?? nameIn(realpathSync(path)) ?? zoneOfCopy(path);
   } catch {
-    return nameIn(path);
+    return nameIn(normalize(path));
   }
 }
 

@@ -11,6 +11,7 @@ test.each([
   ["posix/Europe/Berlin", "Europe/Berlin"],
   ["/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"],
   [":/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"],
+  ["/usr/share//zoneinfo/../zoneinfo//Europe/Berlin", "Europe/Berlin"],
   ["/usr/share/zoneinfo/right/America/Argentina/Salta", "America/Argentina/Salta"],
   ["/var/db/timezone/zoneinfo/Asia/Tokyo", "Asia/Tokyo"],
   ["", "UTC"],
@@ -29,6 +30,8 @@ test.each([
   "CET-1CEST",
   "IST-5:30",
   "XYZ-15",
+  "+03:00",
+  ":-05:00",
 ])(
   "TZ=%s means no zone: schedules refuse it, printed times warn of it",
   (value) => {
