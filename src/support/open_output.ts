@@ -1,7 +1,7 @@
 /**
  * Opens files for output whose path a user has named. In a folder where other users may write, such as /tmp, one of them can make a link,
  * a FIFO or a file under that name before, and so choose what is overwritten, or read what is written. The rules are those of the
- * kernel's protected_symlinks, protected_fifos and protected_regular (proc(5)), which a system may have off.
+ * kernel's protected_symlinks, protected_hardlinks, protected_fifos and protected_regular (proc(5)), which a system may have off.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
@@ -9,7 +9,7 @@ import process from "node:process";
 import { BatonError, errnoOf } from "../errors.ts";
 import { isSameFile } from "./one_file.ts";
 
-const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC } = constants;
+const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = constants;
 
 const accesses = {
   replace: O_WRONLY | O_TRUNC,
@@ -19,9 +19,24 @@ const accesses = {
   update: O_RDWR,
 } as const;
 
-/** Opens a file, or creates it. Throws errors of the system, and CANNOT_CREATE for what another user has put there. */
+/**
+ * Opens a file, or creates it, without waiting for a reader. Throws errors of the system, and CANNOT_CREATE for what another user has put
+ * there and for a FIFO without a reader.
+ */
 export function openOutput(path: string, access: keyof typeof accesses, mode = 0o666): number {
-  const flags = accesses[access];
+  try {
+    if (path === "-") {
+      throw new BatonError("CANNOT_CREATE", '"-" is not stdout here; for a file of this name, write ./-');
+    }
+    return openSafely(path, accesses[access] | O_NONBLOCK, mode);
+  } catch (cause) {
+    if (errnoOf(cause) !== "ENXIO") throw cause;
+    const message = `"${path}" is a FIFO that no process reads, or a socket; start the reader of a FIFO first`;
+    throw new BatonError("CANNOT_CREATE", message, { cause });
+  }
+}
+
+function openSafely(path: string, flags: number, mode: number): number {
   for (let tries = 1;; tries++) {
     const found = refuseLinksOfOthers(path);
     if (found === null) return openSync(path, flags | O_CREAT, mode);
@@ -68,7 +83,7 @@ export function refuseLinksOfOthers(path: string): { readonly at: string; readon
     const isLast = parts.length === 0;
     const exposed = exposedFolder(folder);
     if (entry === undefined) return isLast && exposed !== null ? { at, entry: null } : null;
-    if (exposed !== null && isOfOthers(entry, exposed)) refuse(at, entry, { isLast, isSticky: isSticky(exposed) });
+    if (exposed !== null) refuse(at, entry, { exposed, isLast });
     if (!entry.isSymbolicLink()) {
       if (isLast && exposed !== null) return { at, entry };
       folder = at;
@@ -85,14 +100,30 @@ export function refuseLinksOfOthers(path: string): { readonly at: string; readon
 
 const partsOf = (path: string) => path.split("/").filter((part) => part !== "" && part !== ".");
 
-function refuse(at: string, entry: Stats, { isLast, isSticky }: { isLast: boolean; isSticky: boolean }): void {
-  const isLink = entry.isSymbolicLink();
-  if (!isLink && !(isLast && isSticky && (entry.isFile() || entry.isFIFO()))) return;
-  const what = isLink ? "link" : entry.isFIFO() ? "FIFO" : "file";
+function refuse(at: string, entry: Stats, { exposed, isLast }: { exposed: Stats; isLast: boolean }): void {
+  const what = isOfOthers(entry, exposed)
+    ? kindOfOthers(entry, isLast && isSticky(exposed))
+    : isLast && entry.isFile() && entry.nlink > 1
+    ? "file with further names (hard links)"
+    : null;
+  if (what === null) return;
   throw new BatonError(
     "CANNOT_CREATE",
-    `"${at}" is a ${what} of user ${entry.uid} in a folder where other users may write; name a file in another folder`,
+    `"${at}" is a ${what} in a folder where other users may write; name a file in another folder`,
   );
+}
+
+function kindOfOthers(entry: Stats, isProtected: boolean): string | null {
+  const kind = entry.isSymbolicLink()
+    ? "link"
+    : !isProtected
+    ? null
+    : entry.isFIFO()
+    ? "FIFO"
+    : entry.isFile()
+    ? "file"
+    : null;
+  return kind === null ? null : `${kind} of user ${entry.uid}`;
 }
 
 /** The folder, if users other than its owner may write there; null otherwise. */

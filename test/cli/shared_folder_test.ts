@@ -58,6 +58,45 @@ describe.skipIf(!isRoot)("a link of another user", () => {
     rmSync(session.path("shared/out"));
   });
 
+  test("in the place of a dead-letter file is refused, and the dead letter stays in the store", async () => {
+    plant("dead");
+    const deliver =
+      '"$baton" retry-processor run --store store --until-empty --max-retries 0 --dead-letter "file:$dir/shared/dead"';
+    await session.run('"$baton" retry-processor submit -q --store store -- false </dev/null');
+    const refused = await session.run(deliver);
+    expect([refused.code, refused.stderr]).toEqual([
+      69,
+      expect.stringContaining(`shared/dead" is a link of user 65534`),
+    ]);
+    expect(session.read("victim")).toBe("kept");
+    rmSync(session.path("shared/dead"));
+    expect((await session.run(deliver)).code).toBe(0);
+    expect(session.read("shared/dead")).toContain('"last_error":"exited with 1"');
+  });
+
+  // The new file gets the name of the link.
+  const replaced = {
+    "key": 'pubsub keygen --force "$dir/shared/key"',
+    "key.pub": 'pubsub keygen --force "$dir/shared/key"',
+    "numbers.prom": 'metrics --textfile "$dir/shared/numbers.prom"',
+  } as const;
+  test.each(Object.entries(replaced))("in the place of %s is replaced, and its target stays", async (name, call) => {
+    plant(name);
+    expect((await session.run(`"$baton" ${call}`)).code).toBe(0);
+    expect(session.read("victim")).toBe("kept");
+    expect(lstatSync(session.path(`shared/${name}`))).toMatchObject({ uid: 0, nlink: 1 });
+    expect(lstatSync(session.path(`shared/${name}`)).isFile()).toBe(true);
+  });
+
+  test("in the place of a new key is refused", async () => {
+    plant("new");
+    expect((await session.run('"$baton" pubsub keygen "$dir/shared/new"')).code).toBe(73);
+    expect([session.read("victim"), readdirSync(session.path("shared"))]).toEqual([
+      "kept",
+      expect.not.arrayContaining(["new.pub"]),
+    ]);
+  });
+
   const folders = {
     "--output-dir": 'cron "$dir/c" --output-dir "$dir/shared/way"',
     "--out-dir": 'pubsub client a get t --out-dir "$dir/shared/way"',

@@ -3,9 +3,12 @@ import {
   chmodSync,
   chownSync,
   closeSync,
+  constants,
   lchownSync,
+  linkSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -124,6 +127,31 @@ test.skipIf(!isRoot)(
     write(join(shared, "out"));
   },
 );
+
+test("a file of this user in a folder for all, of which there is a hard link, is refused", () => {
+  linkSync(target, join(shared, "hard"));
+  expect(() => write(join(shared, "hard"))).toThrow("is a file with further names (hard links) in a folder where");
+  expect(readFileSync(target, "utf8")).toBe("kept");
+  linkSync(target, join(folder, "hard"));
+  write(join(folder, "hard"));
+  expect(readFileSync(target, "utf8")).toBe("new");
+});
+
+test("a FIFO without a reader is refused without waiting; one with a reader is written to", () => {
+  const fifo = join(folder, "fifo");
+  expect(Bun.spawnSync(["mkfifo", fifo]).exitCode).toBe(0);
+  for (const access of ["replace", "append"] as const) {
+    expect(() => write(fifo, access)).toThrow(`"${fifo}" is a FIFO that no process reads`);
+  }
+  const reader = openSync(fifo, constants.O_RDONLY | constants.O_NONBLOCK);
+  write(fifo);
+  expect(readFileSync(reader, "utf8")).toBe("new");
+  closeSync(reader);
+});
+
+test("the name of stdout in other programs is no file by accident", () => {
+  expect(() => write("-")).toThrow('"-" is not stdout here; for a file of this name, write ./-');
+});
 
 test("devices and open files are opened by their paths", () => {
   write("/dev/null");
