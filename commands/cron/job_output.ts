@@ -1,5 +1,5 @@
 /** The output of jobs: each line with the job's name on stderr, or files of each run. */
-import { closeSync, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
+import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { openOutput, refuseLinksOfOthers } from "../../src/support/open_output.ts";
@@ -121,8 +121,9 @@ export class OutputFolder {
     try {
       refuseLinksOfOthers(folder);
       mkdirSync(folder, { recursive: true, mode: 0o700 });
+      accessSync(folder, constants.W_OK | constants.X_OK);
     } catch (cause) {
-      throw new BatonError("CANNOT_CREATE", `Cannot create --output-dir ${folder}: ${messageOf(cause)}`, { cause });
+      throw new BatonError("CANNOT_CREATE", `Cannot write into --output-dir ${folder}: ${messageOf(cause)}`, { cause });
     }
   }
 

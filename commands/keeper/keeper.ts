@@ -13,7 +13,7 @@ import { BatonError } from "../../src/errors.ts";
 import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
 import { createFolders, type KeeperLocation, machineSocketPath } from "../../src/keeper/lifecycle/keeper_location.ts";
-import { checkFolder } from "../../src/keeper/lifecycle/safe_folder.ts";
+import { checkFolder, foldersAbove } from "../../src/keeper/lifecycle/safe_folder.ts";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { TlsFiles } from "../../src/sockets/tls_files.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -147,7 +147,7 @@ async function serve(
   process.umask(0o077);
   const dataDir = dataDirOf(location);
   if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });
-  else checkFolder({ path: dataDir, rule: "home" });
+  else for (const folder of [...foldersAbove(dataDir), { path: dataDir, rule: "home" } as const]) checkFolder(folder);
   await using keeper = await startKeeper({
     dataDir,
     listen: options.listen ?? [{ kind: "unix", path: location.socketPath }],
@@ -204,8 +204,9 @@ async function runDataCommand(
   { io, values, given }: DataCall,
 ): Promise<ExitCode> {
   const [action, file, ...more] = names;
-  if (action === "backup" && file === undefined) {
-    throw new BatonError("USAGE", "missing file; example: baton keeper backup ./keeper.copy");
+  if (action === "backup" && (file === undefined || file === "-")) {
+    const what = file === undefined ? "missing file" : "a backup needs a file, and not stdout";
+    throw new BatonError("USAGE", `${what}; example: baton keeper backup ./keeper.copy`);
   }
   const isKnown = action === "verify" || action === "backup";
   if (!isKnown || (action === "verify" ? file !== undefined : more.length > 0)) {
@@ -243,7 +244,7 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
   throw new BatonError("CONFIG", `${socketPath} is the machine's keeper; give its data folder with --data-dir`);
 }
 
-/** The location of a folder that the user named. Folders above it are not checked. */
+/** The location of a folder that the user named. */
 function locationOf(dir: string): KeeperLocation {
   return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
 }

@@ -144,6 +144,10 @@ test("a stdout that is full is 74, one that nobody reads ends by SIGPIPE, as wit
   }
 });
 
+test("a backup is not written to stdout, nor into a file that is called -", async () => {
+  await expectRefused("keeper backup -", 64, "a backup needs a file, and not stdout");
+});
+
 test("without HOME, with one that cannot be written, without any environment", async () => {
   expect(await session.run('env -u HOME "$baton" config check')).toMatchObject({ code: 0, stdout: "" });
   expect(await session.run('HOME=/nonexistent "$baton" who -q x')).toMatchObject({ code: 1, stdout: "", stderr: "" });

@@ -94,6 +94,28 @@ test.skipIf(!isRoot)(
   },
 );
 
+test.skipIf(!isRoot)("a folder below one that a stranger may rename is not used by a keeper", () => {
+  for (const [owner, mode] of [[stranger, 0o755], [user, 0o777], [stranger, 0o1777]] as const) {
+    const above = folderOf(owner, join(root, `above-${owner}-${mode}`), mode);
+    const named = folderOf(user, join(above, "data"), 0o700);
+    const started = run(user, [baton, "keeper", "--data-dir", named, "--idle-exit", "1ms"]);
+    expect(started).toMatchObject({ status: 78, stderr: expect.stringContaining(`${above} is not safe to use`) });
+  }
+  const named = folderOf(user, join(root, "data"), 0o700);
+  expect(run(user, [baton, "keeper", "--data-dir", named, "--idle-exit", "1ms"]).status).toBe(0);
+});
+
+test.skipIf(!isRoot)("--output-dir in which this user may not write stops baton cron before its jobs", () => {
+  const folder = folderOf(stranger, join(root, "output"), 0o755);
+  const call =
+    `echo '* * * * * true' >crontab && exec ${baton} cron crontab --servers 127.0.0.1:1 --output-dir ${folder}`;
+  const home = folderOf(user, join(root, "home"), 0o700);
+  expect(run(user, ["sh", "-c", `cd ${home} && ${call}`])).toMatchObject({
+    status: 73,
+    stderr: expect.stringContaining(`baton: Cannot write into --output-dir ${folder}: EACCES`),
+  });
+});
+
 test.skipIf(!isRoot)(
   "a socket of a stranger where a keeper is to listen stops it, and stays the stranger's",
   async () => {

@@ -131,5 +131,5 @@ test("output that cannot be written is read to its end, and the failure is repor
   }
   await expect(output.write(run, whole())).rejects.toThrow("EISDIR");
   expect(isRead).toBe(true);
-  expect(() => new OutputFolder("/proc/none", 1)).toThrow("Cannot create --output-dir /proc/none");
+  expect(() => new OutputFolder("/proc/none", 1)).toThrow("Cannot write into --output-dir /proc/none");
 });
