@@ -4,6 +4,7 @@
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
+import { wasClosed } from "../process/spawn/inherited_descriptors.ts";
 import { openOutput } from "../support/open_output.ts";
 import { writeWhole } from "../support/write_whole.ts";
 
@@ -46,7 +47,7 @@ export class StatusWriter implements Disposable {
   constructor(targets: StatusTargets) {
     const { fd, file } = targets;
     if (fd !== undefined) {
-      if ((fd > 2 && !targets.inheritedFds.includes(fd)) || !isOpen(fd)) {
+      if ((fd > 2 ? !targets.inheritedFds.includes(fd) : wasClosed(fd)) || !isOpen(fd)) {
         throw new BatonError(
           "USAGE",
           `--status-fd ${fd}: descriptor ${fd} is not open; open it in the shell with ${fd}>FILE`,

@@ -192,6 +192,16 @@ test("a status report that cannot be written is no success; a failure keeps its 
   expect((await session.run('"$baton" lock -q held -n --skip --status-file /dev/full -- true')).code).toBe(74);
 });
 
+test("a closed descriptor is no place for a status report, and nothing is run", async () => {
+  for (const [fd, closed] of [[0, "<&-"], [1, ">&-"], [3, ""]] as const) {
+    const ended = await session.run(`"$baton" lock -q s --status-fd ${fd} -- touch ran-${fd} ${closed}`);
+    expect([ended.code, ended.stderr]).toEqual([64, expect.stringContaining(`descriptor ${fd} is not open`)]);
+  }
+  expect((await session.run('"$baton" lock -q s --status-fd 2 -- touch ran-2 2>&-; echo $?; ls ran-*')).stdout).toBe(
+    "64\n",
+  );
+});
+
 test("a descriptor that is open for reading only is no output", async () => {
   for (const stdout of ["1</dev/null", "1<jobs.cron", "1<&0"]) {
     const { code, stderr } = await session.run(`echo x | "$baton" version ${stdout}`);
