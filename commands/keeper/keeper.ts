@@ -147,7 +147,10 @@ async function serve(
   process.umask(0o077);
   const dataDir = dataDirOf(location);
   if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });
-  else for (const folder of [...foldersAbove(dataDir), { path: dataDir, rule: "home" } as const]) checkFolder(folder);
+  else {
+    checkFolder({ path: dataDir, rule: "home" });
+    warnOfFoldersAbove(dataDir, log);
+  }
   await using keeper = await startKeeper({
     dataDir,
     listen: options.listen ?? [{ kind: "unix", path: location.socketPath }],
@@ -242,6 +245,18 @@ async function runDataCommand(
 function dataDirOf({ dir, socketPath }: KeeperLocation): string {
   if (dir !== null) return dir;
   throw new BatonError("CONFIG", `${socketPath} is the machine's keeper; give its data folder with --data-dir`);
+}
+
+/** A volume of a container often belongs to all its users: only the folder itself is refused. */
+function warnOfFoldersAbove(dataDir: string, log: Log): void {
+  for (const folder of foldersAbove(dataDir)) {
+    try {
+      checkFolder(folder);
+    } catch (error) {
+      if (!(error instanceof BatonError)) throw error;
+      log("warning", "folder_of_others", error.message);
+    }
+  }
 }
 
 /** The location of a folder that the user named. */
