@@ -15,7 +15,6 @@ import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
 import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import { resultWithin } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { homeInDatabase } from "../../src/support/home_folder.ts";
 import type { Log } from "../../src/support/log.ts";
@@ -31,7 +30,7 @@ import { cronPath } from "./cron_file.ts";
 import type { CronValues } from "./cron_options.ts";
 import type { CronJob } from "./crontab.ts";
 import type { LogSink } from "../../src/terminal/log_sink.ts";
-import { OutputFolder, printOutput } from "./job_output.ts";
+import { OutputFolder, printOutput, readRest } from "./job_output.ts";
 
 export interface CronJobContext {
   readonly values: CronValues;
@@ -51,7 +50,7 @@ export interface CronJobContext {
   readonly stopJobs: AbortSignal;
 }
 
-/** Maximum time to read the rest of the output of a command whose processes are dead, in milliseconds. */
+/** The rest of the output of a command whose processes are dead is given up when its reader takes nothing for this time, in milliseconds. */
 const outputMsMax = 2000;
 
 /** Returns true if a process of the job could not be killed: then the session must not be closed. Rejects only for a bug. */
@@ -102,7 +101,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         );
       },
     });
-    await resultWithin(clock, outputMsMax, reading);
+    await readRest(stderr, reading, { clock, waitMs: outputMsMax });
     reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
     const facts = { what: `"${name}"`, lost: lease.lost, outage: lease.describeOutage(), maxHoldMs };
     const ending = lockEndingOf(outcome, facts);

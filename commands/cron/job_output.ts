@@ -2,6 +2,8 @@
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { resultWithin } from "../../src/support/deadline.ts";
 import { openOutput, refuseLinksOfOthers } from "../../src/support/open_output.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { printable } from "../../src/support/text.ts";
@@ -107,6 +109,19 @@ function shown(text: string): string {
 /** The text inside a JSON string. */
 function escaped(text: string): string {
   return escapeControls(JSON.stringify(text).slice(1, -1));
+}
+
+/** Resolves when the output of a dead command has been read, or the reader of the log has taken nothing for `waitMs`: other jobs print, too. */
+export async function readRest(
+  sink: Pick<LogSink, "taken">,
+  reading: Promise<unknown>,
+  { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
+): Promise<void> {
+  const ended = reading.then(() => true);
+  for (let taken = -1; taken !== sink.taken;) {
+    taken = sink.taken;
+    if (await resultWithin(clock, waitMs, ended) === true) return;
+  }
 }
 
 /** A folder with a folder for each name, which has the files of each run: `2026-11-24T0300Z-1.log`, `2026-11-24T0300Z-1.2.log`. */

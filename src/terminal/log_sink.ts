@@ -15,6 +15,8 @@ export interface LogSink {
    * process. Rejects with the signal's reason; a line that has begun is written to its end.
    */
   write(parts: Iterable<string>, signal: AbortSignal): Promise<void>;
+  /** Grows while the reader of the output takes something. */
+  readonly taken: number;
 }
 
 /** Maximum number of messages that wait for the end of a line. */
@@ -28,9 +30,14 @@ export class LineSink implements LogSink {
   /** Messages that wait for the end of the line that is on its way; null: none is. */
   #held: string[] | null = null;
   #lost = 0;
+  #taken = 0;
 
   constructor(io: Pick<Io, "err" | "written">) {
     this.#io = io;
+  }
+
+  get taken(): number {
+    return this.#taken;
   }
 
   err(text: string): void {
@@ -50,6 +57,7 @@ export class LineSink implements LogSink {
       for (const part of parts) {
         for (const piece of piecesOf(part)) {
           await this.#ready(this.#held === null ? signal : undefined);
+          this.#taken++;
           this.#io.err(piece, "display"); // the writer of the line knows what a terminal must not get
           this.#held ??= [];
         }

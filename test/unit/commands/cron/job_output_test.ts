@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileBytesMax, lineLengthMax, OutputFolder, printOutput } from "../../../../commands/cron/job_output.ts";
+import { fileBytesMax, lineLengthMax, OutputFolder, printOutput, readRest } from "../../../../commands/cron/job_output.ts";
+import { FakeClock } from "../../../support/fake_clock.ts";
 import { LineSink } from "../../../../src/terminal/log_sink.ts";
 
 let folder = "";
@@ -48,9 +49,24 @@ test("control characters are replaced on a terminal, but for tabs; elsewhere a l
   const line = "\ufeffa\tb\x1b[31mc\x9b2J\u202ed\r";
   expect(await printed({}, `${line}\n`)).toBe(`backup[7]: ${line}\n`);
   expect(await printed({ isTerminal: true }, `${line}\n`)).toBe("backup[7]: �a\tb�[31mc�2J�d\n");
-  const json = (await printed({ format: "json" }, `${line}\x7f\n`)).trimEnd();
-  expect(json).not.toMatch(/\p{Cc}/u);
-  expect(JSON.parse(json).message).toBe(`${line}\x7f`);
+  const json = (await printed({ format: "json" }, `${line}\x7f\u2028\u{e0001}\n`)).trimEnd();
+  expect(json).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
+  expect(JSON.parse(json).message).toBe(`${line}\x7f\u2028\u{e0001}`);
+});
+
+test("the rest of the output of a dead command is given up when the reader takes nothing, and not while it takes other lines", async () => {
+  const clock = new FakeClock();
+  const sink = { taken: 0 };
+  const isOver = { is: false };
+  const rest = readRest(sink, new Promise(() => {}), { clock, waitMs: 2000 }).then(() => void (isOver.is = true));
+  for (let count = 0; count < 10; count++) {
+    sink.taken++;
+    await clock.advance(2000);
+    expect(isOver.is).toBe(false);
+  }
+  await clock.advance(2000);
+  await rest;
+  await readRest(sink, Promise.resolve(), { clock, waitMs: 2000 });
 });
 
 test("output without end is written in pieces that a pipe takes whole, and other work goes on between them", async () => {
@@ -59,8 +75,10 @@ test("output without end is written in pieces that a pipe takes whole, and other
   }
   const reader = new AbortController();
   const pieces: string[] = [];
-  const sink = new LineSink({ err: (text) => void pieces.push(text), written: () => Promise.resolve() });
-  setTimeout(() => reader.abort(new Error("enough")), 1);
+  const err = (text: string) => {
+    if (pieces.push(text) === 1) setTimeout(() => reader.abort(new Error("enough")), 1);
+  };
+  const sink = new LineSink({ err, written: () => Promise.resolve() });
   await expect(printOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
   expect(pieces.length).toBeGreaterThan(0);
   const sizes = pieces.map((piece) => new TextEncoder().encode(piece).length);
