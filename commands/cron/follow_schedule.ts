@@ -38,8 +38,8 @@ const failedMs = 2000;
 type Step =
   /** `isOpen`: a try of it runs, or failed, and may have to be taken over; from `againMs` on, if that is known. */
   | { readonly kind: "started" | "settled"; readonly isOpen: boolean; readonly againMs?: number | null }
-  /** Nothing is due yet: the clock of this host is ahead, as it knows now, or the next tick is near. */
-  | { readonly kind: "early" }
+  /** Nothing is due yet: the next tick is near, by the servers' clock. */
+  | { readonly kind: "early"; readonly waitMs: number; readonly nextTickMs: number }
   /** No server responded: try again soon. */
   | { readonly kind: "failed" }
   /** Something has to be corrected first. */
@@ -113,7 +113,9 @@ class ScheduleFollower {
         if (step.kind === "failed") pauseMs = failedMs;
         const hasLooked = step.kind !== "failed" && step.kind !== "refused";
         // The clock of this host may have been ahead until the servers were asked.
-        if (hasLooked && due <= this.#context.serversClock.nowMs()) this.#settledMs = Math.max(this.#settledMs, due);
+        const isAhead = step.kind === "early" ? due >= step.nextTickMs : due > this.#context.serversClock.nowMs();
+        if (hasLooked && !isAhead) this.#settledMs = Math.max(this.#settledMs, due);
+        if (step.kind === "early") pauseMs = Math.min(sleepMsMax, step.waitMs);
         if (step.kind === "started" || step.kind === "settled") {
           runsElsewhere = step.isOpen && step.kind === "settled";
           isOpen = step.isOpen && retriesMax > 0;
@@ -179,7 +181,7 @@ class ScheduleFollower {
       return { kind: "started", isOpen: true };
     } catch (thrown) {
       this.#signal.throwIfAborted();
-      if (thrown instanceof TickIsNear) return { kind: "early" };
+      if (thrown instanceof TickIsNear) return { kind: "early", waitMs: thrown.waitMs, nextTickMs: thrown.nextTickMs };
       if (!(thrown instanceof BatonError)) throw thrown;
       const { code, message } = thrown;
       const fields = { name, line, code };

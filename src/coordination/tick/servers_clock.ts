@@ -7,12 +7,15 @@ const setMsMin = 500;
 const keptMs = 3_600_000;
 /** One of the schedules of a host asks, and the others wait this long for the answer. Milliseconds. */
 const askedMs = 10_000;
+/** With a larger error the servers are asked again soon. Milliseconds. */
+const errorMsMax = 100;
 
 export class ServersClock {
   readonly #clock: Clock;
   /** The wall clock of this host, in Unix milliseconds. */
   readonly wallMs: () => number;
-  #known: { readonly aheadMs: number; readonly gapMs: number; readonly atMs: number } | null = null;
+  #known: { readonly aheadMs: number; readonly errorMs: number; readonly gapMs: number; readonly atMs: number } | null =
+    null;
   #askedAtMs = -Infinity;
 
   constructor(clock: Clock, wallMs: () => number) {
@@ -25,16 +28,23 @@ export class ServersClock {
     return this.wallMs() + (this.#current()?.aheadMs ?? 0);
   }
 
-  /** The servers have told their time, which was `serversMs` a moment ago. */
-  learn(serversMs: number): void {
+  /**
+   * The servers have told their time: it was `serversMs` between `sentWallMs` on this host's clock and now. What is known is never ahead of
+   * it; of several answers the highest bound counts, as long as the later ones do not rule it out.
+   */
+  learn(serversMs: number, sentWallMs: number): void {
     const [wallMs, atMs] = [this.wallMs(), this.#clock.now()];
-    this.#known = { aheadMs: serversMs - wallMs, gapMs: wallMs - atMs, atMs };
+    const [aheadMs, aheadMsMax] = [serversMs - wallMs, serversMs - sentWallMs];
+    const known = this.#current();
+    const isKnown = known !== null && atMs < known.atMs + keptMs;
+    if (isKnown && known.aheadMs >= aheadMs && known.aheadMs <= aheadMsMax) return;
+    this.#known = { aheadMs, errorMs: wallMs - sentWallMs, gapMs: wallMs - atMs, atMs };
   }
 
   /** Returns true if the servers are to be asked, and the caller has to do it. */
   takeQuestion(): boolean {
     const [known, nowMs] = [this.#current(), this.#clock.now()];
-    if (known !== null && nowMs < known.atMs + keptMs) return false;
+    if (known !== null && known.errorMs <= errorMsMax && nowMs < known.atMs + keptMs) return false;
     if (nowMs < this.#askedAtMs + askedMs) return false;
     this.#askedAtMs = nowMs;
     return true;

@@ -411,7 +411,7 @@ export class TickClaim implements GrantClaim {
       const ms = Number(stat.ctime);
       clock.noticeSuspend(); // later it would count as time that has passed since
       this.#serverTime = { guid, ms, atMs: clock.now() };
-      if (Math.abs(ms - wallMs()) <= skewMs) this.#options.serversClock?.learn(ms);
+      if (Math.abs(ms - wallMs()) <= skewMs) this.#options.serversClock?.learn(ms, this.#queuedAtWallMs);
       // The node was created between the request and now, so that the difference is between these two.
       const [low, high] = [ms - wallMs(), ms - this.#queuedAtWallMs];
       const difference = low > 0 ? low : high < 0 ? high : 0;
@@ -469,7 +469,7 @@ export class TickClaim implements GrantClaim {
     const next = schedule.next(nowMs);
     const last = schedule.last(nowMs);
     const nearMs = last === null || next === null ? earlyMs : Math.min(earlyMs, (next - last) / 2);
-    if (next !== null && next - nowMs <= nearMs) return new TickIsNear(Math.min(next, againMs ?? next) - nowMs);
+    if (next !== null && next - nowMs <= nearMs) return new TickIsNear(Math.min(next, againMs ?? next) - nowMs, next);
     return this.#settledError(nowMs, { isRunning, againMs });
   }
 

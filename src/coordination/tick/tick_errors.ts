@@ -6,10 +6,12 @@ import type { TickCalendar, TickProgress } from "./tick_decision.ts";
 /** Thrown by a call that is a little early: the next tick, or a further try of the last one, begins after this time. */
 export class TickIsNear extends Error {
   readonly waitMs: number;
+  readonly nextTickMs: number;
 
-  constructor(waitMs: number) {
+  constructor(waitMs: number, nextTickMs: number) {
     super(`The next tick begins in ${waitMs} ms`);
     this.waitMs = waitMs;
+    this.nextTickMs = nextTickMs;
   }
 }
 
