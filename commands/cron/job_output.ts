@@ -1,7 +1,7 @@
 /** The output of jobs: each line with the job's name on stderr, or files of each run. */
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
-import { join } from "node:path";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { dirname, join } from "node:path";
+import { BatonError, errnoOf, messageOf } from "../../src/errors.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { resultWithin } from "../../src/support/deadline.ts";
 import { openOutput, refuseLinksOfOthers } from "../../src/support/open_output.ts";
@@ -147,7 +147,9 @@ export class OutputFolder {
     const folder = join(this.#folder, encodeLockName(name));
     const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;
     let failure: unknown = null;
-    using files = new RunFiles(join(folder, run), () => this.#removeOld(folder));
+    /** Of an old file that cannot be removed: the output goes on. */
+    let removalFailure: unknown = null;
+    using files = new RunFiles(join(folder, run), () => removalFailure ??= this.#removeOld(folder));
     const attemptTo = (work: () => void) => {
       try {
         if (failure === null) work();
@@ -155,15 +157,13 @@ export class OutputFolder {
         failure = thrown;
       }
     };
-    attemptTo(() => {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-      files.open();
-    });
+    attemptTo(() => files.open());
     for await (const chunk of output) attemptTo(() => files.write(chunk));
-    if (failure !== null) throw failure;
+    if ((failure ?? removalFailure) !== null) throw failure ?? removalFailure;
   }
 
-  #removeOld(folder: string): void {
+  /** Returns the first failure; null: there is none. */
+  #removeOld(folder: string): unknown {
     const files = readdirSync(folder).flatMap((file) => {
       const [, time, attempt, number = "1"] = /^(\S+Z)-(\d+)(?:\.(\d+))?\.log$/.exec(file) ?? [];
       return time === undefined ? [] : [{ file, time, attempt: Number(attempt), number: Number(number) }];
@@ -172,7 +172,15 @@ export class OutputFolder {
       Number(left.time > right.time) - Number(left.time < right.time) || left.attempt - right.attempt ||
       left.number - right.number
     );
-    for (const { file } of files.slice(0, Math.max(0, files.length - this.#filesMax))) unlinkSync(join(folder, file));
+    let failure: unknown = null;
+    for (const { file } of files.slice(0, Math.max(0, files.length - this.#filesMax))) {
+      try {
+        unlinkSync(join(folder, file));
+      } catch (thrown) {
+        if (errnoOf(thrown) !== "ENOENT") failure ??= thrown; // another service of this host may have removed it
+      }
+    }
+    return failure;
   }
 }
 
@@ -190,8 +198,9 @@ class RunFiles implements Disposable {
     this.#onOpened = onOpened;
   }
 
-  /** Opens the first file that is not full. */
+  /** Opens the first file that is not full, in a folder that may have been removed since. */
   open(): void {
+    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
     do {
       this[Symbol.dispose]();
       this.#number++;

@@ -43,14 +43,3 @@ test("a line is written as it was given, and divided between characters; a messa
     expect([text.isWellFormed(), Buffer.byteLength(text) <= pieceBytesMax, form]).toEqual([true, true, "display"]);
   }
 });
-
-test("lines are as they were given, and messages have no control characters", async () => {
-  const [lines, messages]: [string[], string[]] = [[], []];
-  const sink = new LineSink({
-    err: (text, form = "message") => void (form === "display" ? lines : messages).push(text),
-    written: () => Promise.resolve(),
-  });
-  await sink.write(["backup[7]: ", "\x1b[31mred\r", "\n"], new AbortController().signal);
-  sink.err("a message\n");
-  expect([lines.join(""), messages.join("")]).toEqual(["backup[7]: \x1b[31mred\r\n", "a message\n"]);
-});

@@ -2,7 +2,13 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileBytesMax, lineLengthMax, OutputFolder, printOutput, readRest } from "../../../../commands/cron/job_output.ts";
+import {
+  fileBytesMax,
+  lineLengthMax,
+  OutputFolder,
+  printOutput,
+  readRest,
+} from "../../../../commands/cron/job_output.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { LineSink } from "../../../../src/terminal/log_sink.ts";
 
@@ -150,4 +156,19 @@ test("output that cannot be written is read to its end, and the failure is repor
   await expect(output.write(run, whole())).rejects.toThrow("EISDIR");
   expect(isRead).toBe(true);
   expect(() => new OutputFolder("/proc/none", 1)).toThrow("Cannot write into --output-dir /proc/none");
+});
+
+test("output goes on when an old file cannot be removed, which is reported, and when its folder was removed meanwhile", async () => {
+  const output = new OutputFolder(join(folder, "logs"), 1);
+  const old = join(folder, "logs/backup/2026-01-01T0000Z-1.log");
+  mkdirSync(old, { recursive: true });
+  await expect(output.write(run, chunks("a", "b"))).rejects.toThrow("2026-01-01T0000Z-1.log");
+  expect(readFileSync(join(folder, "logs/backup/2026-01-02T0304Z-2.log"), "utf8")).toBe("ab");
+  async function* removing() {
+    yield new Uint8Array(fileBytesMax);
+    rmSync(join(folder, "logs"), { recursive: true });
+    yield* chunks("after");
+  }
+  await output.write({ ...run, name: "other" }, removing());
+  expect(readFileSync(join(folder, "logs/other/2026-01-02T0304Z-2.2.log"), "utf8")).toBe("after");
 });
