@@ -10,6 +10,7 @@ import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { zoneOfVariable } from "../../src/schedule/local_zone.ts";
 import { Schedule } from "../../src/schedule/schedule.ts";
 import { isTimeField, noSeconds } from "../../src/schedule/schedule_text.ts";
+import { countWithNoun } from "../../src/support/text.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 
 /** The options of a job, as `baton lock --tick` has them. Times in milliseconds. */
@@ -178,10 +179,12 @@ class CrontabReader {
     this.#pending = null;
     const [, fields, rest = ""] = jobLine.exec(text) ?? [];
     if (fields === undefined) {
-      const count = text.trim().split(/\s+/).length;
+      const shown = JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
       throw wrong(
-        `the line has ${count} ${count === 1 ? "word" : "words"}, expected NAME=VALUE, or five fields of a schedule ` +
-          "or a macro such as @daily, and a command",
+        `${shown} has ${
+          countWithNoun(text.trim().split(/\s+/).length, "word")
+        }, expected NAME=VALUE (letters, digits and _), or five ` +
+          "fields of a schedule or a macro such as @daily, and a command",
       );
     }
     if (this.#jobs.length >= jobsMax) {
@@ -203,9 +206,10 @@ class CrontabReader {
   #refuseWords(command: string): void {
     const [first = "", ...more] = command.split(/\s+/);
     const { isUser, isProgram } = this.#context;
-    const isRefused = isTimeField(first) || (more.length > 0 && isUser(first));
-    if (!isRefused || isProgram(first, this.#variables.get("PATH"))) return;
-    if (isTimeField(first)) {
+    const isField = first.startsWith("*") || isTimeField(first);
+    const isUserColumn = more.length > 0 && isUser(first);
+    if (!isField && !isUserColumn || isProgram(first, this.#variables.get("PATH"))) return;
+    if (isField) {
       const words = "minute, hour, day of the month, month, day of the week";
       throw wrong(
         `${
