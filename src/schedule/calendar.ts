@@ -1,6 +1,7 @@
 /**
  * The days and minutes that a schedule names, by the rules of crontab(5), in civil time: written as the number of milliseconds that
- * it would be in UTC. Pure; knows no time zone. A question about years is answered day by day, and never tick by tick.
+ * it would be in UTC. Pure; knows no time zone. A question about years is answered day by day or month by month,
+ * and never tick by tick.
  */
 const minuteMs = 60_000;
 const dayMs = 1440 * minuteMs;
@@ -9,6 +10,8 @@ export class Calendar {
   /** Minutes of a day, in order. */
   readonly #minutes: readonly number[];
   readonly #isDay: (date: Date) => boolean;
+  /** Numbers of days of months that begin with the same weekday. */
+  readonly #daysOfMonths = new Map<string, number>();
 
   /** `text` is canonical: see canonicalSchedule. */
   constructor(text: string) {
@@ -49,10 +52,29 @@ export class Calendar {
   /** Returns the number of times after `low`, up to and including `high`. */
   count(low: number, high: number): number {
     let count = 0;
-    for (let day = dayOf(low); day <= high; day += dayMs) {
-      if (this.#has(day)) count += this.#minutesUntil(high - day) - this.#minutesUntil(low - day);
+    for (let day = dayOf(low), toMs = day; day <= high; day = toMs) {
+      const date = new Date(day);
+      toMs = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
+      if (day > low && date.getUTCDate() === 1 && toMs <= high) {
+        count += this.#minutes.length * this.#daysOfMonth(date, toMs);
+      } else {
+        toMs = day + dayMs;
+        if (this.#isDay(date)) count += this.#minutesUntil(high - day) - this.#minutesUntil(low - day);
+      }
     }
     return Math.max(0, count);
+  }
+
+  /** `first`: its first day. Another call may be for 600 months. */
+  #daysOfMonth(first: Date, endMs: number): number {
+    const key = `${first.getUTCMonth()} ${first.getUTCDay()} ${endMs - first.getTime()}`;
+    let days = this.#daysOfMonths.get(key);
+    if (days === undefined) {
+      days = 0;
+      for (let day = first.getTime(); day < endMs; day += dayMs) days += Number(this.#has(day));
+      this.#daysOfMonths.set(key, days);
+    }
+    return days;
   }
 
   #has(day: number): boolean {
