@@ -42,6 +42,12 @@ export class JobTable {
   #known: ReadonlyMap<number, Owners> = new Map();
   #ends = 0;
   #reapedAtMs = -Infinity;
+  #turn: Promise<void> = Promise.resolve();
+
+  /** Resolves in a turn of the event loop of its own: a start takes milliseconds, and many jobs may be ready in the same turn. */
+  startTurn(): Promise<void> {
+    return this.#turn = this.#turn.then(() => new Promise((resolve) => void setImmediate(resolve)));
+  }
 
   /** Adds a job. Call it before the command is started: its processes carry the mark from the beginning. */
   addJob(cookie: string): TableJob {

@@ -100,6 +100,7 @@ export class PreparedChild {
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
     // A prepared command starts without any wait.
     const { libc, child, obstacle } = this.#ready ?? await this.#preparing;
+    if (beside !== undefined) await beside.startTurn();
     const newObstacle = obstacle ?? obstacleNow(this.#options, this.#guardKills.signal);
     if (newObstacle !== null) return this.#finish(newObstacle, null);
 
