@@ -68,8 +68,8 @@ export interface CrontabContext {
   isProgram(word: string, path: string | undefined): boolean;
 }
 
-/** Maximum number of jobs of a file. */
-const jobsMax = 1000;
+/** Maximum numbers of jobs of a file, and of the variables of a job. */
+const [jobsMax, variablesMax] = [1000, 1000];
 /** Maximum length of a line in bytes: the command is one argument of a shell, and Linux passes at most 128 KiB in one. */
 const lineBytesMax = 64 * 1024;
 
@@ -91,7 +91,9 @@ class CrontabReader {
   readonly #warnings: CrontabProblem[] = [];
   /** The first job beyond the maximum, and the number of them: they are not read. */
   #excess: { readonly line: number; readonly count: number } | null = null;
-  #variables: ReadonlyMap<string, string> = new Map();
+  #variables = new Map<string, string>();
+  /** True: a job has these variables. */
+  #areVariablesUsed = false;
   #zone: string;
   /** The options for the next job, and their line. */
   #pending: { readonly line: number; readonly values: ReadonlyMap<string, string> } | null = null;
@@ -146,7 +148,12 @@ class CrontabReader {
     }
     const hint = ignoredVariables.get(name);
     if (hint !== undefined && value !== "") this.#warnings.push({ line, what: hint });
-    this.#variables = new Map([...this.#variables, [name, value]]);
+    if (this.#variables.size >= variablesMax && !this.#variables.has(name)) {
+      throw wrong(`${JSON.stringify(name)} is one more variable; the maximum is ${variablesMax}`);
+    }
+    if (this.#areVariablesUsed) this.#variables = new Map(this.#variables);
+    this.#areVariablesUsed = false;
+    this.#variables.set(name, value);
   }
 
   #readOptions(text: string, line: number): void {
@@ -195,6 +202,7 @@ class CrontabReader {
     this.#refuseWords(command?.trim() ?? "");
     const schedule = new Schedule(fields, this.#zone);
     if (command === undefined || command.trim() === "") throw wrong("the line has no command after the schedule");
+    this.#areVariablesUsed = true;
     this.#jobs.push({
       ...{ line, givenName: given.get("name"), schedule, command: command.trim(), variables: this.#variables },
       input: input.length === 0 ? null : input.join("\n").replace(/(?<=[^\n])$/, "\n"),

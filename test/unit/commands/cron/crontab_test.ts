@@ -187,6 +187,8 @@ test("each mistake has its line and what was expected", () => {
   for (const [text, says] of mistakes) expect(mistakeOf(text)).toContain(says);
   const many = Array.from({ length: 1001 }, (_, index) => `#baton name=j${index}\n@daily x`).join("\n");
   expect(mistakeOf(many)).toBe("2002: the file has 1001 jobs; the maximum is 1000");
+  const variables = Array.from({ length: 1001 }, (_, index) => `V${index}=1`).join("\n");
+  expect(mistakeOf(`${variables}\nV7=2\n@daily x`)).toBe('1001: "V1000" is one more variable; the maximum is 1000');
 });
 
 test("all mistakes are found, in the order of the lines", () => {
