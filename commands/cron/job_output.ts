@@ -147,7 +147,7 @@ export class OutputFolder {
     const folder = join(this.#folder, encodeLockName(name));
     const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;
     let failure: unknown = null;
-    /** Of an old file that cannot be removed: the output goes on. */
+    /** The output goes on beside an old file that cannot be removed. */
     let removalFailure: unknown = null;
     using files = new RunFiles(join(folder, run), () => removalFailure ??= this.#removeOld(folder));
     const attemptTo = (work: () => void) => {

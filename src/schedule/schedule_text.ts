@@ -41,7 +41,7 @@ const refusedMacros: Readonly<Record<string, string>> = {
 export const noSeconds = "seconds and years have no field";
 
 const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
-/** With L, W and #, which other programs have for the last day, the nearest workday, and the number of a weekday in its month. */
+/** L, W and # are those of other programs: for the last day, the nearest workday, and the number of a weekday in its month. */
 const timeItem = `(([*?]|${timeValue}(-${timeValue})?)(/\\d{1,4}|[LW]|#\\d)?|LW?)`;
 const timeField = new RegExp(`^${timeItem}(,${timeItem})*$`, "i");
 

@@ -7,7 +7,7 @@ const setMsMin = 500;
 const keptMs = 3_600_000;
 /** One of the schedules of a host asks, and the others wait this long for the answer. Milliseconds. */
 const askedMs = 10_000;
-/** With a larger error the servers are asked again soon. Milliseconds. */
+/** The servers are asked again soon if the error is larger. Milliseconds. */
 const errorMsMax = 100;
 
 export class ServersClock {
