@@ -9,7 +9,7 @@ import type { CronValues } from "./cron_options.ts";
 import type { CronJob } from "./crontab.ts";
 
 export function checkCrontab(file: string, values: CronValues, io: Io): ExitCode {
-  const crontab = readCrontab(file, io.env, values.timezone);
+  const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
   const { jobs, mistakes, warnings } = crontab;
   if (values.json) {
     printJson<CronCheckJson>(io, {
@@ -30,7 +30,7 @@ export function checkCrontab(file: string, values: CronValues, io: Io): ExitCode
 }
 
 export function showNextTicks(file: string, values: CronValues, io: Io): ExitCode {
-  const crontab = readCrontab(file, io.env, values.timezone);
+  const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
   demandValid(io, file, crontab, values.quiet);
   const ticks = crontab.jobs.flatMap((job) =>
     nextTicks(job, values.from ?? Date.now(), values.number).map((tickMs) => ({ tickMs, job }))

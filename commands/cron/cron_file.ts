@@ -1,5 +1,5 @@
 /** Reads a crontab file of this machine. */
-import { closeSync, openSync, readFileSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
@@ -14,12 +14,23 @@ const fileBytesMax = 1024 * 1024;
 /** PATH of the commands of a file that sets none, as in cron. */
 export const cronPath = "/usr/local/bin:/usr/bin:/bin";
 
-/** Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an invalid zone. */
-export function readCrontab(file: string, env: Io["env"], timezone?: string): Crontab {
+/**
+ * Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an invalid zone.
+ * `waits`: the file may be a pipe, which is read until its writers have closed it.
+ */
+export function readCrontab(
+  file: string,
+  env: Io["env"],
+  { timezone, waits }: { readonly timezone: string | undefined; readonly waits: boolean },
+): Crontab {
   let bytes: Uint8Array;
   try {
-    const fd = openSync(file, "r");
+    const { O_RDONLY, O_NONBLOCK } = constants;
+    const fd = openSync(file, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK);
     try {
+      if (!waits && !fstatSync(fd).isFile()) {
+        throw new Error("it is not a regular file, and a running service does not wait for it");
+      }
       bytes = readAtMost(fd, fileBytesMax);
     } finally {
       closeSync(fd);

@@ -38,7 +38,7 @@ import { JobSlots } from "./job_slots.ts";
 export async function runCronService(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const stderr = new LineSink(io);
-  const crontab = readCrontab(file, io.env, values.timezone);
+  const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
   demandValid(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;
   const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
@@ -224,7 +224,7 @@ class CronService {
   #reload(): void {
     const { io, values } = this.#call;
     try {
-      const crontab = readCrontab(this.#file, io.env, values.timezone);
+      const crontab = readCrontab(this.#file, io.env, { timezone: values.timezone, waits: false });
       demandValid(io, this.#file, crontab, values.quiet);
       this.#jobs = crontab.jobs;
       this.#warn(crontab);

@@ -1,6 +1,7 @@
 /** `baton cron`: what it says about crontab files, and what it runs. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { BackendSession } from "../support/backend_session.ts";
 import { backends, describeBackend } from "../support/backends.ts";
@@ -329,6 +330,13 @@ for (const kind of backends) {
       service.child.kill("SIGHUP");
       await eventually(() => service.stderr().includes("again.cron has 1 mistake; the jobs stay as they are"));
       expect(service.stderr()).toContain('again.cron:1: "0 25 * * *" is not a schedule');
+      rmSync(session.path("again.cron"));
+      execFileSync("mkfifo", [session.path("again.cron")]);
+      service.child.kill("SIGHUP");
+      await eventually(() =>
+        /again\.cron: it is not a regular file, .*; the jobs stay as they are/.test(service.stderr())
+      );
+      rmSync(session.path("again.cron"));
       writeFileSync(session.path("again.cron"), `#baton name=after catch-up=1h\n${await due("after")} echo new\n`);
       service.child.kill("SIGHUP");
       await eventually(() => /^after\[\d+\]: new$/m.test(service.stderr()), { withinMs: 15_000 });
