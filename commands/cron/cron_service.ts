@@ -3,6 +3,7 @@ import process from "node:process";
 import { type Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
+import { serversTime } from "../../src/coordination/history/busy_notice.ts";
 import { ServersClock } from "../../src/coordination/tick/servers_clock.ts";
 import { openSession, warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
@@ -10,7 +11,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
 import { JobTable } from "../../src/process/proc/job_table.ts";
 import { listenForStops } from "../../src/process/supervise/signal_source.ts";
-import { aborted, TaskScope } from "../../src/support/abort.ts";
+import { abortable, aborted, TaskScope } from "../../src/support/abort.ts";
 import { ListenerSet } from "../../src/support/event.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Log } from "../../src/support/log.ts";
@@ -164,6 +165,7 @@ class CronService {
         followers.set(key, { retire, ended: following.catch((thrown: unknown) => bug.abort(thrown)) });
       }
     };
+    await abortable(this.#askClock(zk), over).catch(() => {}); // each schedule asks, too
     using _reloads = new TaskScope(this.#reloaded.subscribe(apply));
     apply();
     await aborted(over);
@@ -173,6 +175,14 @@ class CronService {
     if (!this.#stop.signal.aborted) {
       this.#log("warning", "session_ended", `${messageOf(zk.session.ended.reason)}; connecting again`);
     }
+  }
+
+  /** Asks the servers for their time before the schedules do, whose questions come together and wait for each other. */
+  async #askClock(zk: ZooKeeper): Promise<void> {
+    const { root, skew } = this.#call.values;
+    const sentWallMs = Date.now();
+    const serversMs = await serversTime(zk, { root, acl: this.#place.connect.acl ?? zk.acl });
+    if (Math.abs(serversMs - sentWallMs) <= skew) this.#serversClock.learn(serversMs, sentWallMs);
   }
 
   #jobContext(guard: Guard) {

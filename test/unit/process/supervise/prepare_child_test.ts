@@ -113,3 +113,22 @@ test("one that is dropped is forgotten by the guard", async () => {
   await settled();
   expect([bench.heard, bench.hasRun]).toEqual([["watch", "forget"], false]);
 });
+
+test("commands that are ready in the same turn start in turns of their own, between which the session goes on", async () => {
+  using bench = new Bench();
+  const table = new JobTable();
+  const order: string[] = [];
+  const starts = ["a", "b", "c"].map((name) =>
+    table.startTurn().then(() => {
+      order.push(name);
+      setImmediate(() => order.push("other work"));
+    })
+  );
+  await Promise.all(starts);
+  expect(order).toEqual(["a", "other work", "b", "other work", "c"]);
+  const child = bench.prepare();
+  const running = child.run(); // it is not ready
+  bench.heard.push("turn over");
+  expect((await running).kind).toBe("exited");
+  expect(bench.heard.indexOf("spawned")).toBeGreaterThan(bench.heard.indexOf("turn over"));
+});
