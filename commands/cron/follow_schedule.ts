@@ -115,7 +115,7 @@ class ScheduleFollower {
         // The clock of this host may have been ahead until the servers were asked.
         const isAhead = step.kind === "early" ? due >= step.nextTickMs : due > this.#context.serversClock.nowMs();
         if (hasLooked && !isAhead) this.#settledMs = Math.max(this.#settledMs, due);
-        if (step.kind === "early") pauseMs = Math.min(sleepMsMax, step.waitMs);
+        if (step.kind === "early") pauseMs = Math.min(sleepMsMax, step.waitMs + this.#turnOf(step.nextTickMs));
         if (step.kind === "started" || step.kind === "settled") {
           runsElsewhere = step.isOpen && step.kind === "settled";
           isOpen = step.isOpen && retriesMax > 0;
@@ -160,8 +160,12 @@ class ScheduleFollower {
 
   /** Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others only read. */
   #startOf(tickMs: number): number {
+    return tickMs + this.#turnOf(tickMs);
+  }
+
+  #turnOf(tickMs: number): number {
     const { zk, values: { splay } } = this.#context;
-    return tickMs + turnOf(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
+    return turnOf(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
   /** `isDue`: a tick has come, as far as this host knows the servers' clock. */

@@ -98,6 +98,19 @@ test("hosts share the ticks however their clocks differ, and each tick begins wi
   }
 });
 
+test("hosts that start a moment before a tick share it, too", async () => {
+  await using bench = new CronBench();
+  await bench.clock.advance(50_000);
+  const lines = Array.from({ length: 24 }, (_, index) => jobOf(`job${index}`, minuteMs));
+  bench.host("db1", 0, { lines, slots: 24 });
+  bench.host("db2", 3000, { lines, slots: 24 });
+  await bench.clock.advance(15_000);
+  const taken = ["db1", "db2"].map((name) => bench.runs.filter(({ host }) => host === name).length);
+  expect(taken.reduce((sum, count) => sum + count)).toBe(24);
+  expect(Math.min(...taken)).toBeGreaterThan(4);
+  expect(new Set(bench.runs.map(({ lateMs }) => lateMs)).size).toBeGreaterThan(12);
+});
+
 test("a clock that is set, in either direction, costs no tick", async () => {
   await using bench = new CronBench();
   const { wall } = bench.host("db1", 0);
