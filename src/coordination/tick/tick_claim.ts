@@ -243,12 +243,12 @@ export class TickClaim implements GrantClaim {
   /** Records the end and releases the lock in one transaction; null: see giveBack. Returns the reason if that could not be written. */
   async end(lease: ZooKeeperLease, end: TickEnd | null): Promise<string | null> {
     const { clock } = this.#options;
-    for (let tries = 0; tries < refusalsMax && lease.isHeld(); tries++) {
+    for (let [tries, refusals] = [0, 0]; tries < refusalsMax && lease.isHeld(); tries++) {
       try {
         // Another server may not have seen the claim yet, until a write of the own session.
         const reading = () => tries === 0 ? this.read() : readAfterOwnWrites(this.#zk, this.#path, () => this.read());
         await retryOnConnectionLoss(this.#zk, reading, { clock, isWanted: () => lease.isHeld() });
-        const requests = this.#endRequests(lease, end, tries < refusalsMax - 1);
+        const requests = this.#endRequests(lease, end, refusals < refusalsMax - 1);
         if (requests === null && tries === 0) continue;
         if (requests === null) return "another call has taken the tick for lost";
         await lease.releaseWith(requests);
@@ -262,6 +262,7 @@ export class TickClaim implements GrantClaim {
         }
         const isOwnGrant = isRefusal(thrown, "NONODE") && thrown.index === 0;
         if (isOwnGrant || !isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return messageOf(thrown);
+        refusals++;
       }
     }
     return "the lock is lost, or other calls changed the schedule at the same time";
