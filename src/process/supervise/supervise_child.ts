@@ -99,7 +99,7 @@ export class PreparedChild {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
     // A prepared command starts without any wait.
-    const { libc, child, obstacle } = this.#ready ?? await this.#preparedInTurn();
+    const { libc, child, obstacle } = this.#ready ?? await this.#preparing.finally(() => beside?.startTurn());
     const newObstacle = obstacle ?? obstacleNow(this.#options, this.#guardKills.signal);
     if (newObstacle !== null) return this.#finish(newObstacle, null);
 
@@ -140,12 +140,6 @@ export class PreparedChild {
       await waitMinHold(this.#options, this.#grantedAtMs);
     }
     return this.#finish(ending, pid);
-  }
-
-  async #preparedInTurn(): Promise<PreparedStart> {
-    const ready = await this.#preparing;
-    await this.#options.beside?.startTurn();
-    return ready;
   }
 
   async #prepare(): Promise<PreparedStart> {
