@@ -4,6 +4,7 @@ import { acquireTick, type TickLease } from "../../../../src/coordination/tick/a
 import type { TickEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";
 import { historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
 import { parseTickState, ticksFolder } from "../../../../src/coordination/tick/tick_state.ts";
+import { ZooKeeperError } from "../../../../src/zookeeper/zookeeper_error.ts";
 import { unknownHolder } from "../../../../src/coordination/holder_info.ts";
 import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
@@ -218,4 +219,20 @@ test("a tick that was given back, and that no call has run in time, is recorded 
     expect(records[0]).toMatchObject({ result: "missed", tickMs: 0, count: 1 });
     expect(await kept(bench)).toBeNull();
   }
+});
+
+test("whose connection is lost at each write of the end but the last one has its record", async () => {
+  const bench = new TickBench();
+  const zk = bench.client();
+  const held = await bench.tick(zk);
+  const multi = zk.multi.bind(zk);
+  let losses = 7;
+  zk.multi = (requests) => {
+    if (requests.length > 1 && losses-- > 0) {
+      return Promise.reject(new ZooKeeperError("CONNECTIONLOSS", "the connection was lost"));
+    }
+    return multi(requests);
+  };
+  await bench.end(held, done);
+  await bench.expectHistory("done 1");
 });
