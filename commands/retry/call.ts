@@ -4,6 +4,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/support/duration.ts";
+import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { wantsTraces } from "../../src/config/coordination_settings.ts";
 import { type CallCall, callSettings } from "./call_options.ts";
@@ -23,7 +24,7 @@ export const retryCallCommand = defineCommand({
     "retried, its arguments, its working directory and its stdin are stored, but not its environment; then the exit code is 75: " +
     "accepted, not delivered yet. baton retry-processor run tries it again.",
     "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead letter immediately " +
-    "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on; 85 if the store is full; MAY BE STORED and 76 if the disk fails while it is stored.",
+    "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on, or 74 if it is 75; 85 if the store is full; MAY BE STORED and 76 if the disk fails while it is stored.",
     "--url sends stdin as a request instead. A response with 2xx is printed on stdout, with exit code 0, or 74 if it is cut off: the request " +
     "was accepted. If there is none, or with 408, 425, 429 and 5xx, the request is stored with its URL, method and headers (75). " +
     "307 and 308 are followed, other redirections with --follow. Any other status is final: a dead letter; the response is " +
@@ -89,7 +90,7 @@ async function settleTry(
 ): Promise<ExitCode | null> {
   if (mayStillRun) {
     io.err(`baton: ${what} ${how}; NOT STORED, because it may still run\n`);
-    return null;
+    return notStored(code);
   }
   if (outcome === "done") return isCut ? code : exitCodes.SUCCESS;
   const isOpen = store !== null && !(store instanceof BatonError);
@@ -109,14 +110,18 @@ async function settleTry(
     return null;
   } catch (error) {
     const errorCode = error instanceof BatonError ? error.code : null;
-    // The disk may have what was written before it failed.
-    if (errorCode === "OUTCOME_UNKNOWN" || (errorCode === "IO" && isOpen)) {
+    if (isOpen && mayBeStored(error)) {
       io.err(`baton: ${what} ${how}; MAY BE STORED: ${messageOf(error)}\n`);
       return exitCodes.OUTCOME_UNKNOWN;
     }
     io.err(`baton: ${what} ${how}; NOT STORED: ${messageOf(error)}\n`);
-    return errorCode === "STORE_FULL" ? exitCodes.STORE_FULL : null;
+    return errorCode === "STORE_FULL" ? exitCodes.STORE_FULL : notStored(code);
   }
+}
+
+/** The code of a command that is passed on must not say that its message is stored. */
+function notStored(code: ExitCode): ExitCode | null {
+  return code === exitCodes.BUSY ? exitCodes.IO : null;
 }
 
 /** Returns the function that runs the command or sends the request. Throws USAGE. */

@@ -16,7 +16,7 @@
  * - `retryWhileTemporary` repeats a statement that was certainly not executed.
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
-import { BatonError } from "../errors.ts";
+import { BatonError, messageOf } from "../errors.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
@@ -58,6 +58,7 @@ export class DatabaseLane implements AsyncDisposable {
   readonly #options: LaneOptions;
   readonly #closing = new AbortController();
   #connection: PrimaryConnection | null = null;
+  #whyNotConnected: string | null = null;
   /** The end of the last statement of the queue. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
@@ -68,6 +69,11 @@ export class DatabaseLane implements AsyncDisposable {
 
   get address(): DatabaseAddress {
     return this.#options.address;
+  }
+
+  /** Why the last attempt to connect has failed; null if it has succeeded. */
+  get whyNotConnected(): string | null {
+    return this.#whyNotConnected;
   }
 
   /** Runs a statement after those that were passed before. Rejects with StatementError. */
@@ -138,10 +144,12 @@ export class DatabaseLane implements AsyncDisposable {
       try {
         opened = await connectToPrimary(address, { clock, name, signal, warn });
         await onConnect?.(opened);
+        this.#whyNotConnected = null;
         return this.#connection = opened;
       } catch (error) {
         opened?.close();
         if (signal.aborted) throw this.#notConnected(last ?? error);
+        this.#whyNotConnected = messageOf(error);
         if (!(error instanceof StatementError)) throw error;
         // A statement of `onConnect` whose outcome is unknown lost its connection.
         if (!error.isTemporary && error.outcome !== "unknown") throw error;

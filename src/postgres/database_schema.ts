@@ -125,10 +125,13 @@ async function requireTables(
   address: DatabaseAddress,
   tables: readonly string[],
 ): Promise<void> {
-  const names = tables.flatMap((text) => /^CREATE TABLE IF NOT EXISTS SCHEMA\.(\w+)/.exec(text)?.[1] ?? []);
   const text = "SELECT name FROM unnest($2::text[]) name WHERE to_regclass($1::text || '.' || name) IS NULL ORDER BY 1";
-  const missing = await connection.run({ name: "store_tables", text }, [address.schema, names]);
+  const missing = await connection.run({ name: "store_tables", text }, [address.schema, tableNamesIn(tables)]);
   if (missing.length > 0) throw noTables(address, null, missing.map((row) => String(row["name"])));
+}
+
+export function tableNamesIn(statements: readonly string[]): string[] {
+  return statements.flatMap((text) => /^CREATE TABLE IF NOT EXISTS SCHEMA\.(\w+)/.exec(text)?.[1] ?? []);
 }
 
 /** The schema is checked when the URL is parsed, so it needs no quotes. */

@@ -9,6 +9,7 @@ import { defaultAuthorities } from "../sockets/client_tls.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
+import { printable } from "../support/text.ts";
 import {
   type DatabaseAddress,
   type DatabaseHost,
@@ -266,11 +267,14 @@ export class PrimaryConnection {
   }
 
   #lostError(outcome: "not_sent" | "unknown", cause: unknown, sqlState: string | null = null): StatementError {
-    return new StatementError(`The connection to the database at ${this.#where} was lost: ${messageOf(cause)}`, {
-      outcome,
-      sqlState,
-      cause,
-    });
+    return new StatementError(
+      `The connection to the database at ${this.#where} was lost: ${printable(messageOf(cause))}`,
+      {
+        outcome,
+        sqlState,
+        cause,
+      },
+    );
   }
 
   async #requirePrimary(): Promise<void> {
@@ -441,7 +445,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
   if (error instanceof BatonError) {
     return new StatementError(error.message, { outcome: "not_sent", sqlState: null, code: error.code, cause: error });
   }
-  const message = messageOf(error);
+  const message = printable(messageOf(error));
   if (error instanceof pg.DatabaseError) {
     const sqlState = error.code ?? null;
     if (/unsupported startup parameter|startup options? not supported/i.test(message)) {

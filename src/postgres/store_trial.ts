@@ -3,6 +3,7 @@
  * read-only database, and rights that were taken away, before its clients do.
  */
 import { messageOf } from "../errors.ts";
+import { tableNamesIn } from "./database_schema.ts";
 import type { SqlStatement } from "./primary_connection.ts";
 import { mustHaveChanged } from "./required_rows.ts";
 
@@ -14,22 +15,28 @@ const cachedMs = 1000;
 export class StoreTrial {
   readonly #run: (statement: SqlStatement) => Promise<unknown>;
   readonly #table: string;
+  readonly #tables: string;
   readonly #row: string;
   readonly #now: () => number;
   #result: { readonly why: string | null; readonly untilMs: number } | null = null;
   /** A write has found no space, and no trial has found some since. */
   #wasFull = false;
 
-  /** `row`: the columns and values of a row that no other one is like; its content is `BYTES`. */
+  /**
+   * `row`: the columns and values of a row that no other one is like; its content is `BYTES`. `tables`: the statements that create all
+   * tables to which the role needs its rights.
+   */
   constructor(
-    { table, row, now, run }: {
+    { table, tables, row, now, run }: {
       readonly table: string;
+      readonly tables: readonly string[];
       readonly row: string;
       readonly now: () => number;
       readonly run: (statement: SqlStatement) => Promise<unknown>;
     },
   ) {
     [this.#table, this.#row, this.#now, this.#run] = [table, row, now, run];
+    this.#tables = tableNamesIn(tables).map((name) => `'${name}'`).join(", ");
   }
 
   get wasFull(): boolean {
@@ -54,7 +61,12 @@ export class StoreTrial {
   /** The exception undoes the insertion, and is not in the log of the database. */
   #statement(size: keyof typeof trialBytes): SqlStatement {
     const row = this.#row.replace("BYTES", `decode(repeat('00', ${trialBytes[size]}), 'hex')`);
-    const text = `DO $$ DECLARE changed bigint; BEGIN INSERT INTO SCHEMA.${this.#table} ${row};
+    const has = (right: string) => `has_table_privilege('SCHEMA.' || name, '${right}')`;
+    const text = `DO $$ DECLARE changed bigint; lacking text; BEGIN
+  SELECT name INTO lacking FROM unnest(ARRAY[${this.#tables}]) name
+    WHERE NOT (${["SELECT", "INSERT", "UPDATE", "DELETE"].map(has).join(" AND ")}) LIMIT 1;
+  IF lacking IS NOT NULL THEN RAISE insufficient_privilege USING MESSAGE = 'permission denied for table ' || lacking; END IF;
+  INSERT INTO SCHEMA.${this.#table} ${row};
   ${mustHaveChanged(this.#table, "1")}
   RAISE SQLSTATE 'BT000'; EXCEPTION WHEN SQLSTATE 'BT000' THEN NULL; END $$`;
     return { name: `trial_${size}`, text };

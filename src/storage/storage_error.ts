@@ -1,6 +1,9 @@
 /** Errors of SQLite and of the file system, and their meaning for a store. Pure. */
 import { BatonError, messageOf } from "../errors.ts";
 
+/** SQLITE_IOERR_SHMSIZE. */
+const noSharedMemory = 4874;
+
 /** SQLite reports that a file is locked when its busy timeout is over. */
 export function isLocked(error: unknown): boolean {
   return saysSqlite(error, /locked|busy/i);
@@ -8,10 +11,11 @@ export function isLocked(error: unknown): boolean {
 
 /**
  * SQLITE_FULL or ENOSPC: a write found no space. SQLite reports it before the last frame of a commit is in the log, so nothing was
- * stored. A failed flush is another error.
+ * stored. The shared memory of a log that is opened finds none as an error of its own. A failed flush is another error.
  */
 export function isDiskFull(error: unknown): boolean {
-  return (error as NodeJS.ErrnoException).code === "ENOSPC" || saysSqlite(error, /database or disk is full/);
+  const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: number };
+  return code === "ENOSPC" || errcode === noSharedMemory || saysSqlite(error, /database or disk is full/);
 }
 
 /** Errors of the system name a path, which may contain any word; those of baton are sentences. */

@@ -30,9 +30,10 @@ describeWithPeer("postgres", "/healthz of a service with a database", () => {
   const becomes = (wanted: RegExp) =>
     eventually(async () => wanted.test(await health()), { withinMs: 20_000, what: `/healthz to say ${wanted}` });
 
+  const disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'plain'";
+
   /** Breaks the database in each way, and mends it. */
-  async function checkHealth(table: string): Promise<void> {
-    const disconnect = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'plain'";
+  async function checkHealth(table: string, other: string): Promise<void> {
     const ways = [
       [
         `CREATE TRIGGER no_space BEFORE INSERT ON baton.${table} EXECUTE FUNCTION no_space()`,
@@ -49,6 +50,13 @@ describeWithPeer("postgres", "/healthz of a service with a database", () => {
         /permission denied.*42501.*the role "plain" needs .*\n 503$/,
         `GRANT INSERT ON baton.${table} TO plain`,
       ],
+      ...["SELECT", "UPDATE", "DELETE"].map((right) =>
+        [
+          `REVOKE ${right} ON baton.${other} FROM plain`,
+          new RegExp(`permission denied for table ${other} \\(42501.*\n 503$`),
+          `GRANT ${right} ON baton.${other} TO plain`,
+        ] as const
+      ),
     ] as const;
     for (const [breaks, says, mends] of ways) {
       await becomes(/^ok\n 200$/);
@@ -65,7 +73,7 @@ describeWithPeer("postgres", "/healthz of a service with a database", () => {
       `server --id s1 --store ${store()} --migrate --metrics-listen unix:$dir/page`,
     );
     await startRole(session, "proxy --listen ipc://$dir/p1");
-    await checkHealth("topic_message");
+    await checkHealth("topic_message", "topic");
     expect(await session.run(`"$baton" pubsub client alice subscribe news`)).toMatchObject({ code: 0 });
     await server.sql("CREATE TRIGGER no_space BEFORE INSERT ON baton.topic_message EXECUTE FUNCTION no_space()");
     const put = () => session.run(`echo 1 | "$baton" pubsub client bob put news -`);
@@ -77,6 +85,23 @@ describeWithPeer("postgres", "/healthz of a service with a database", () => {
     await server.sql("DROP TRIGGER no_space ON baton.topic_message");
     expect(await put()).toMatchObject({ code: 0 });
     await becomes(/^ok\n 200$/);
+
+    await server.sql(
+      "CREATE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; " +
+        "CREATE TRIGGER no BEFORE INSERT ON baton.topic_client FOR EACH ROW EXECUTE FUNCTION leave_out()",
+    );
+    expect(await session.run(`"$baton" pubsub client carol subscribe news --timeout 2s`)).toMatchObject({ code: 69 });
+    await becomes(/^messages are refused: .*only 0 of 1 rows of the table topic_client were changed.* 503$/s);
+    await server.sql("DROP TRIGGER no ON baton.topic_client");
+    expect(await put()).toMatchObject({ code: 0 });
+    await becomes(/^ok\n 200$/);
+
+    await server.sql(`ALTER ROLE plain CONNECTION LIMIT 0; ${disconnect}`);
+    const waits = put(); // the server waits for a connection
+    await becomes(/^messages are refused: .*too many connections for role "plain" \(53300\).* 503$/s);
+    await server.sql("ALTER ROLE plain CONNECTION LIMIT -1");
+    await waits;
+    await becomes(/^ok\n 200$/);
     role.child.kill("SIGTERM");
     expect((await role.ended).code).toBe(0);
   });
@@ -85,7 +110,7 @@ describeWithPeer("postgres", "/healthz of a service with a database", () => {
     const run = `retry-processor run --store ${store()} --migrate --name q --exec cat --metrics-listen unix:$dir/page`;
     const role = session.start(`exec "$baton" ${run}`);
     await eventually(async () => /200$/.test(await health()), { withinMs: 30_000, what: role.stderr() });
-    await checkHealth("retry_body");
+    await checkHealth("retry_body", "retry_ingest");
     role.child.kill("SIGTERM");
     expect((await role.ended).code).toBe(0);
   });

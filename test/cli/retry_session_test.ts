@@ -95,6 +95,8 @@ describe("call", () => {
     expect((await store.run("echo too long | @retry call --max-bytes 4B -- false")).code).toBe(85);
     const nowhere = await store.run("BATON_RETRY_STORE=/dev/null/x @retry call --no-stdin -- sh -c 'exit 9'");
     expect(nowhere).toMatchObject({ code: 9, stderr: expect.stringContaining("NOT STORED: Cannot create the folder") });
+    const busy = await store.run("BATON_RETRY_STORE=/dev/null/x @retry call --no-stdin -- sh -c 'exit 75'");
+    expect(busy).toMatchObject({ code: 74, stderr: expect.stringContaining("exited with 75; NOT STORED") });
     expect(store.rows().length).toBe(1);
   });
 

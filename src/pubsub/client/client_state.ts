@@ -64,6 +64,8 @@ const reportWaitMs = 1000;
 
 /** A response alone does not raise the session above this number: servers accept some steps more from any client. */
 const observedSessionMax = freeNumbers - 4 * numberStepMax;
+/** One that a server may have accepted from another program, and accepts the next one of. */
+const likelySessionMax = freeNumbers + 64 * numberStepMax;
 
 /**
  * The session number of a state after a response that names the last session of this client: whatever it says, the next
@@ -72,6 +74,7 @@ const observedSessionMax = freeNumbers - 4 * numberStepMax;
  */
 export function sessionAfterResponse(own: number, said: number, used: number): number {
   if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
+  if (said <= likelySessionMax) return said;
   return Math.min(said, Math.max(observedSessionMax, own + numberStepMax), Number.MAX_SAFE_INTEGER - 1);
 }
 

@@ -47,6 +47,8 @@ const silentMs = 3_000;
 const connectMs = 40_000;
 /** How long a trial waits for a connection: less than a status page waits for its result. */
 const trialConnectMs = 1_000;
+/** How long a refusal that lasts until an operator acts is in the health of the server, unless a change is committed. */
+const refusedMs = 30_000;
 /** Cursor moves that no response waits for are written after this time. */
 const settleMs = 20;
 /** Interval of the search for expired messages. */
@@ -74,6 +76,7 @@ class PostgresStore {
   #expiredAtMs = 0;
   /** The database was reported as failing, and nothing was committed since. */
   #reportedAtCommit = -1;
+  #refused = { why: "", untilMs: -Infinity, atCommit: 0 };
   storeId = "";
 
   constructor({ address, server, options, requiresSync, stopsOnLoss }: PostgresStoreOpening) {
@@ -100,6 +103,7 @@ class PostgresStore {
     });
     this.#trial = new StoreTrial({
       table: "topic_message",
+      tables: topicTables,
       row: "(topic, first, last, previous, content_sum, sum, records) VALUES (0, pg_backend_pid(), 0, 0, 0, 0, BYTES)",
       now: () => clock.now(),
       run: ({ name, text }) =>
@@ -149,14 +153,32 @@ class PostgresStore {
 
   async call(method: string, values: readonly unknown[]): Promise<unknown> {
     if (method === "statistics") return await this.#statistics();
-    if (method === "whyNotStored") return await this.#trial.whyNotStored();
+    if (method === "whyNotStored") return await this.#trial.whyNotStored() ?? this.#whyRefused();
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<string, (...values: readonly unknown[]) => unknown>)[method]?.(...values);
     try {
       return isSteps(result) ? await runSteps(result) : result;
+    } catch (error) {
+      if (error instanceof BatonError) this.#noteRefused(error.code, error.message);
+      throw error;
     } finally {
       this.#requests.sendLateResponses();
     }
+  }
+
+  /** Why the database does not accept connections. */
+  get whyNotConnected(): string | null {
+    return this.#lane.whyNotConnected;
+  }
+
+  #noteRefused(code: string | undefined, why: string): void {
+    if (code !== "CONFIG" && code !== "REFUSED" && code !== "IO") return;
+    this.#refused = { why, untilMs: performance.now() + refusedMs, atCommit: this.#rows.commits };
+  }
+
+  #whyRefused(): string | null {
+    const { why, untilMs, atCommit } = this.#refused;
+    return performance.now() < untilMs && this.#rows.commits === atCommit ? why : null;
   }
 
   /** Writes what no response waits for. Returns whether there may be more to write. */
@@ -187,9 +209,10 @@ class PostgresStore {
     };
   }
 
-  #reportLost(topic: string, { outcome, reason, isFull = false }: LostTopic): void {
+  #reportLost(topic: string, { outcome, reason, code }: LostTopic): void {
     emit({ kind: "topic lost", topic });
-    if (isFull) this.#trial.noteFull();
+    if (code === "STORE_FULL") this.#trial.noteFull();
+    this.#noteRefused(code, reason);
     if (outcome === "not_owner" || this.#reportedAtCommit === this.#rows.commits) return;
     this.#reportedAtCommit = this.#rows.commits;
     emit({ kind: "problem", code: "IO", message: `Requests are refused: ${reason}` });
@@ -265,6 +288,12 @@ function settleLater(delayMs: number): void {
 }
 
 requests.on("message", (request: StoreCall | Uint8Array) => {
+  // Other calls wait for a connection; this one says why there is none.
+  const why = isRunning ? store?.whyNotConnected ?? null : null;
+  if (why !== null && !(request instanceof Uint8Array) && request.method === "whyNotStored") {
+    replies?.postMessage({ id: request.id, value: why });
+    return;
+  }
   queue.push(request);
   if (!isRunning) void runAll();
 });

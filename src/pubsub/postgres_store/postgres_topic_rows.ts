@@ -210,8 +210,7 @@ export class PostgresTopicRows implements TopicRows {
     } catch (error) {
       if (!(error instanceof StatementError)) throw error;
       const outcome = error.outcome === "unknown" ? "unknown" : "not_done";
-      const isFull = error.code === "STORE_FULL";
-      return topics.map((topicId) => ({ topicId, outcome, isFull, reason: error.message }));
+      return topics.map((topicId) => ({ topicId, outcome, code: error.code, reason: error.message }));
     }
     this.commits++;
     const lost: LostTopic[] = [];

@@ -7,6 +7,7 @@
  * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done again.
  * If `load` could not bring them, the method throws RowsUnavailable.
  */
+import type { ErrorCode } from "../../errors.ts";
 import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { DamageError } from "../../storage/damage.ts";
 import type { DiskSpace } from "../../storage/disk_space.ts";
@@ -239,13 +240,13 @@ export interface RowNumbers {
  * A topic whose change was not committed, or may not have been. Its memory is not what the rows have, so the topic must
  * be opened again.
  * - `not_owner`: another server has opened it. Nothing was written.
- * - `not_done`: nothing was written. `isFull`: the database has no space.
+ * - `not_done`: nothing was written. `code`: that of the database's error.
  * - `unknown`: it may have been written, or may be written later.
  */
 export interface LostTopic {
   readonly topicId: number;
   readonly outcome: "not_owner" | "not_done" | "unknown";
-  readonly isFull?: boolean;
+  readonly code?: ErrorCode;
   /** A sentence without its end. */
   readonly reason: string;
 }

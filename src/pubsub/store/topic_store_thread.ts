@@ -162,7 +162,7 @@ class WorkerStore {
     } catch (error) {
       if (!isDiskFull(error)) throw error;
       this.#recoverFromFullDisk(error);
-      throw new BatonError("STORE_FULL", `Cannot ${method}: ${diskFull}`);
+      throw new BatonError("STORE_FULL", `Cannot change ${this.#dataDir}: ${diskFull}`);
     }
   }
 

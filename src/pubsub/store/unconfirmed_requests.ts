@@ -41,9 +41,9 @@ export class UnconfirmedRequests {
 }
 
 /** A request that only reads was not done, whatever the database did. The outcome of a change may be unknown. */
-export function refusalOfLost({ kind }: ClientOperation, { outcome, isFull, reason }: LostTopic): RefusedOperation {
+export function refusalOfLost({ kind }: ClientOperation, { outcome, code, reason }: LostTopic): RefusedOperation {
   if (outcome === "not_owner") return refuse("NOT_OWNER", reason);
   const changes = kind !== "get" && kind !== "info";
   if (outcome === "unknown" && changes) return refuse("ERROR", `outcome unknown: ${reason}`, { unknown: true });
-  return refuse(isFull === true && changes ? "FULL" : "OVERLOADED", reason);
+  return refuse(code === "STORE_FULL" && changes ? "FULL" : "OVERLOADED", reason);
 }

@@ -10,7 +10,7 @@ import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
 import type { TrySpan } from "../targets/try_span.ts";
 import type { StoreClient } from "../queue/store_methods.ts";
-import type { FirstTry, MessageHead } from "../queue/stored_message.ts";
+import { type FirstTry, mayBeStored, type MessageHead } from "../queue/stored_message.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
 import type { BackendResponse, HttpClient, SendResult } from "../../http/http_client.ts";
 import { headerPairs, headerValue, type HttpHeaders, replaceHeaders } from "../../http/http_headers.ts";
@@ -329,15 +329,10 @@ export class RetryHttpProxy {
     } catch (error) {
       this.#options.onFailure(messageOf(error));
       const code = error instanceof BatonError ? error.code : "INTERNAL";
-      if (code === "OUTCOME_UNKNOWN") return { id: null, kind: "maybe_stored", why: "the store did not respond" };
-      // The disk may have what was written before it failed.
-      if (code === "IO") return { id: null, kind: "maybe_stored", why: "the store failed" };
       const isFull = code === "STORE_FULL";
-      return {
-        id: null,
-        kind: isFull ? "store_full" : "not_stored",
-        why: isFull ? "the store is full" : "the store failed",
-      };
+      const kind = mayBeStored(error) ? "maybe_stored" : isFull ? "store_full" : "not_stored";
+      const what = code === "OUTCOME_UNKNOWN" ? "did not respond" : isFull ? "is full" : "failed";
+      return { id: null, kind, why: `the store ${what}` };
     }
   }
 }

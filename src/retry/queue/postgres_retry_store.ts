@@ -91,6 +91,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     });
     this.#trial = new StoreTrial({
       table: "retry_body",
+      tables: sharedQueueTables,
       row: `(queue, seq, crc, head, body) VALUES (0, pg_backend_pid(), 0, '', BYTES)`,
       now: () => clock.now(),
       run: ({ name, text }) => this.#queue.runOnce(name, text, [], { lane: "trial", deadlineMs: trialMs }),

@@ -1,4 +1,5 @@
 /** Types of a stored message. */
+import type { StatementError } from "../../postgres/statement_error.ts";
 import type { MessageLife, TryEnd } from "./message_life.ts";
 
 /** The data of a message besides its body. */
@@ -67,4 +68,10 @@ export interface FirstTry extends TryEnd {
 export interface StateTotals {
   readonly count: number;
   readonly bytes: number;
+}
+
+/** Whether the messages of an `accept` that has failed may be stored: a disk may have what was written before it failed. */
+export function mayBeStored(error: unknown): boolean {
+  const { code, outcome } = error as Partial<StatementError>;
+  return code === "OUTCOME_UNKNOWN" || (code === "IO" && outcome !== "rolled_back");
 }

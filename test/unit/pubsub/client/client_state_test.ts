@@ -114,6 +114,8 @@ test.each([
   ["an earlier one", 5, 3, 0, 5],
   ["one that leaves no room", 5, 2 ** 53 - 1, 0, 2 ** 48 - 2 ** 22],
   ["the same again: a step", 2 ** 48 - 2 ** 22, 2 ** 53 - 1, 0, 2 ** 48 - 2 ** 22 + 2 ** 20],
+  ["one that a server has accepted from another program", 5, 2 ** 48 + 1, 0, 2 ** 48 + 1],
+  ["one that another program has reached in steps", 5, 2 ** 48 + 64 * 2 ** 20, 0, 2 ** 48 + 64 * 2 ** 20],
   ["an earlier one, of a server that refuses a number which wrong responses have raised", 2 ** 48 + 9, 5, 0, 5],
   ["an earlier one, while puts of a later session are stored", 2 ** 48 + 9, 5, 7, 7],
   ["the last number that there is", 2 ** 53 - 2, 2 ** 53 - 1, 0, 2 ** 53 - 2],
