@@ -1,6 +1,6 @@
 /** Files that a command reads: checked before it connects, so that a mistyped name is not reported after a wait for a server. */
 import { accessSync, constants, statSync } from "node:fs";
-import { BatonError, messageOf } from "../src/errors.ts";
+import { BatonError, reasonOf } from "../src/errors.ts";
 
 /** Throws IO if the file is missing, a folder, or not readable. `advice`: what else to do if it is missing, after a semicolon. */
 export function requireInputFile(path: string, advice?: string): void {
@@ -15,5 +15,5 @@ export function requireInputFile(path: string, advice?: string): void {
 export function unreadableInput(path: string | null, error: unknown, advice?: string): BatonError {
   const isMissing = path !== null && (error as NodeJS.ErrnoException).code === "ENOENT";
   const more = isMissing && advice !== undefined ? `; ${advice}` : "";
-  return new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(error)}${more}`, { cause: error });
+  return new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${reasonOf(error)}${more}`, { cause: error });
 }

@@ -1,7 +1,7 @@
 /** Reads a crontab file of this machine. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, reasonOf } from "../../src/errors.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_path.ts";
 import { resolveCommand } from "../../src/process/spawn/resolve_command.ts";
 import { readAtMost } from "../../src/support/read_at_most.ts";
@@ -36,7 +36,7 @@ export function readCrontab(
       closeSync(fd);
     }
   } catch (cause) {
-    throw new BatonError("IO", `Cannot read the crontab ${file}: ${messageOf(cause)}`, { cause });
+    throw new BatonError("IO", `Cannot read the crontab ${file}: ${reasonOf(cause)}`, { cause });
   }
   if (bytes.length > fileBytesMax) {
     throw new BatonError("BAD_DATA", `The crontab ${file} has more than ${fileBytesMax / 1024} KiB`);

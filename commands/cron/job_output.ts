@@ -1,7 +1,7 @@
 /** The output of jobs: each line with the job's name on stderr, or files of each run. */
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, errnoOf, messageOf } from "../../src/errors.ts";
+import { BatonError, errnoOf, reasonOf } from "../../src/errors.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { resultWithin } from "../../src/support/deadline.ts";
 import { openOutput, refuseLinksOfOthers } from "../../src/support/open_output.ts";
@@ -138,7 +138,7 @@ export class OutputFolder {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       accessSync(folder, constants.W_OK | constants.X_OK);
     } catch (cause) {
-      throw new BatonError("CANNOT_CREATE", `Cannot write into --output-dir ${folder}: ${messageOf(cause)}`, { cause });
+      throw new BatonError("CANNOT_CREATE", `Cannot write into --output-dir ${folder}: ${reasonOf(cause)}`, { cause });
     }
   }
 

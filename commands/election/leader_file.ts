@@ -1,7 +1,7 @@
 /** File with the value of the current leader. Each update is written to a new file and renamed, so that readers see all of it. */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/errors.ts";
 import { dirname } from "node:path";
 import { refuseLinksOfOthers } from "../../src/support/open_output.ts";
 import { LeaderChanges } from "../../src/coordination/election/election_history.ts";
@@ -72,7 +72,7 @@ export class LeaderFile {
       return null;
     } catch (thrown) {
       rmSync(draft, { force: true });
-      return `Cannot write --leader-file ${file}: ${messageOf(thrown)}`;
+      return `Cannot write --leader-file ${file}: ${reasonOf(thrown)}`;
     }
   }
 

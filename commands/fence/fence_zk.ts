@@ -6,7 +6,7 @@ import { parseToken } from "../../src/coordination/fence/token_slots.ts";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { validatePath } from "../../src/zookeeper/node_path_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/errors.ts";
 import {
   type FencedOperation,
   fencedWrite,
@@ -140,7 +140,7 @@ function readData(file: string): Uint8Array {
     }
   } catch (thrown) {
     const what = file === "-" ? "standard input" : `--data-file ${file}`;
-    throw new BatonError("IO", `Cannot read the data from ${what}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read the data from ${what}: ${reasonOf(thrown)}`, { cause: thrown });
   }
 }
 

@@ -5,7 +5,7 @@ import process from "node:process";
 import { connectionSettings } from "../../src/config/coordination_settings.ts";
 import { flag, type SettingTable } from "../../src/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/config/value_types.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/errors.ts";
 import { refuseLinksOfOthers } from "../../src/support/open_output.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -168,6 +168,6 @@ function replaceFile(path: string, text: string): void {
     renameSync(draft, path);
   } catch (thrown) {
     rmSync(draft, { force: true });
-    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${reasonOf(thrown)}`, { cause: thrown });
   }
 }

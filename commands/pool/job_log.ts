@@ -4,7 +4,7 @@
  */
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/errors.ts";
 import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
 import { openOutput } from "../../src/support/open_output.ts";
 import { Output } from "../../src/terminal/io.ts";
@@ -41,7 +41,7 @@ export class JobLog implements Disposable {
       this.#output = new Output(this.#fd);
       if (!appends || fstatSync(this.#fd).size === 0) this.#output.write(`${columns.join("\t")}\n`);
     } catch (cause) {
-      throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${messageOf(cause)}`, { cause });
+      throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${reasonOf(cause)}`, { cause });
     }
   }
 

@@ -2,7 +2,7 @@
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, reasonOf } from "../../src/errors.ts";
 import { itemsBytesMax, parseItems, type PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -72,7 +72,7 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, name: string):
     }
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
-    throw new BatonError("IO", `Cannot read the items from ${name}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read the items from ${name}: ${reasonOf(thrown)}`, { cause: thrown });
   }
   return decodeItemText(Buffer.concat(read), name);
 }

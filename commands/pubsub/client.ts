@@ -156,7 +156,7 @@ export async function runClientInfo(run: ClientRun): Promise<ExitCode> {
   };
   const { version: _version, ...facts } = info;
   if (values.json) printJson(io, info);
-  else io.out(Object.entries(facts).map(([name, value]) => `${name}\t${value}\n`).join(""));
+  else io.out(Object.entries(facts).map(([name, value]) => `${name}\t${printable(String(value))}\n`).join(""));
   return exitCodes.SUCCESS;
 }
 

@@ -5,7 +5,7 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/errors.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { RequesterOptions } from "../../src/pubsub/client/requester.ts";
 import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
@@ -67,7 +67,7 @@ function readProxiesFile(path: string): string[] {
   try {
     text = readFileSync(path, "utf8");
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${messageOf(thrown)}`);
+    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${reasonOf(thrown)}`);
   }
   const endpoints = text.split("\n").flatMap((line, index) => {
     const address = line.trim();

@@ -4,7 +4,7 @@ import { formatKey } from "../../src/zeromq/curve_certificate.ts";
 import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
 import { curveDialOptions, curveListenOptions } from "../../src/zeromq/curve_security.ts";
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, reasonOf } from "../../src/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { decodeUtf8 } from "../../src/support/text.ts";
 
@@ -79,7 +79,7 @@ function readTextFile(file: string): string {
   try {
     bytes = readFileSync(file);
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read ${file}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CONFIG", `Cannot read ${file}: ${reasonOf(thrown)}`, { cause: thrown });
   }
   return decodeUtf8(bytes, file);
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/errors.ts";
 import { serveHttp } from "../../src/http/serve_http.ts";
 import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
@@ -128,7 +128,7 @@ function linesOf(file: string): string[] {
   try {
     text = readFileSync(file, "utf8");
   } catch (cause) {
-    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${messageOf(cause)}`, { cause });
+    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${reasonOf(cause)}`, { cause });
   }
   checkPrivateFile(file, "--token-file");
   return text.split(/\r?\n/);

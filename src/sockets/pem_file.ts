@@ -2,7 +2,7 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import process from "node:process";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, messageOf, reasonOf } from "../errors.ts";
 import { checkPrivateFile } from "../support/private_file.ts";
 
 const certificateBlock =
@@ -43,7 +43,7 @@ function readPem(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw configError(`Cannot read ${file}: ${messageOf(error)}`, error);
+    throw configError(`Cannot read ${file}: ${reasonOf(error)}`, error);
   }
 }
 

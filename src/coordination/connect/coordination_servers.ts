@@ -7,7 +7,7 @@ import type { ConfigSources } from "../../config/resolve_settings.ts";
 import { addOriginToErrors as atOriginOf } from "../../config/resolve_settings.ts";
 import { type SettingValues, variableOf } from "../../config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../../config/coordination_settings.ts";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 import { type KeeperLocation, keeperLocation, keeperLogName } from "../../keeper/lifecycle/keeper_location.ts";
 import type { TlsSource } from "../../sockets/connection.ts";
 import { TlsFiles } from "../../sockets/tls_files.ts";
@@ -206,7 +206,7 @@ function readTextFile(file: string): string {
   try {
     bytes = readFileSync(file);
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${reasonOf(thrown)}`, { cause: thrown });
   }
   return decodeUtf8(bytes, file);
 }

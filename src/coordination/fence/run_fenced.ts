@@ -2,7 +2,7 @@
  * Runs a command while it holds a fencing store, the file with the highest token: checks the token, runs the command, releases the
  * store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is killed.
  */
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 import { openOutput } from "../../support/open_output.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { ChildEnd } from "../../process/spawn/child_outcome.ts";
@@ -191,7 +191,7 @@ class TokenStore implements Disposable {
       const length = readSync(this.#fd, bytes, 0, bytes.length, 0);
       return Buffer.from(bytes.subarray(0, length)).toString("latin1");
     } catch (error) {
-      throw new BatonError("IO", `Cannot read "${this.#path}": ${messageOf(error)}`, { cause: error });
+      throw new BatonError("IO", `Cannot read "${this.#path}": ${reasonOf(error)}`, { cause: error });
     }
   }
 
@@ -201,7 +201,7 @@ class TokenStore implements Disposable {
       if (written !== line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
       fsyncSync(this.#fd);
     } catch (error) {
-      throw new BatonError("IO", `Cannot write "${this.#path}": ${messageOf(error)}`, { cause: error });
+      throw new BatonError("IO", `Cannot write "${this.#path}": ${reasonOf(error)}`, { cause: error });
     }
   }
 }
@@ -211,7 +211,7 @@ function openStore(path: string): number {
   try {
     fd = openOutput(path, "update");
   } catch (error) {
-    throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${messageOf(error)}`, { cause: error });
+    throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${reasonOf(error)}`, { cause: error });
   }
   const stat = fstatSync(fd);
   if (!stat.isFile()) {

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { BatonError, errnoOf, type ErrorCode, messageOf } from "../../errors.ts";
+import { BatonError, errnoOf, type ErrorCode, reasonOf } from "../../errors.ts";
 import type { Connection } from "../../sockets/connection.ts";
 import { dial } from "../../sockets/dial.ts";
 import { abortable } from "../../support/abort.ts";
@@ -159,7 +159,7 @@ function claimStart(dir: string): boolean {
 
 function cannotWriteError(path: string, error: unknown): BatonError {
   const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
-  const message = `Cannot start the keeper: cannot write ${path}: ${messageOf(error)}`;
+  const message = `Cannot start the keeper: cannot write ${path}: ${reasonOf(error)}`;
   return new BatonError(code, message, { cause: error });
 }
 

@@ -6,7 +6,7 @@ import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:f
 import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 import { homeInDatabase } from "../../support/home_folder.ts";
 import { socketPathBytesMax } from "../../sockets/clear_socket_path.ts";
 import { checkFolder, foldersAbove, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
@@ -68,7 +68,7 @@ export function createFolders(location: { dir: string; socketPath: string; above
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new BatonError("CANNOT_CREATE", `Cannot create the keeper's folder ${folder}: ${messageOf(error)}`);
+      throw new BatonError("CANNOT_CREATE", `Cannot create the keeper's folder ${folder}: ${reasonOf(error)}`);
     }
   }
   checkFolders(location);

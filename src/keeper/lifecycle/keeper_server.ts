@@ -2,7 +2,7 @@
  * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions elsewhere; this
  * file owns everything that must be closed.
  */
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../errors.ts";
 import { Histogram } from "../../support/histogram.ts";
 import type { Address, Connection, Listen, TlsSource } from "../../sockets/connection.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -174,7 +174,7 @@ export class KeeperServer implements ConnectionHost {
     try {
       options.system.files.makeFolder(options.dataDir);
     } catch (error) {
-      throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${options.dataDir}: ${messageOf(error)}`);
+      throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${options.dataDir}: ${reasonOf(error)}`);
     }
     const store = await KeeperStore.open(options.dataDir, options.system.startStoreThread);
     try {

@@ -5,7 +5,7 @@
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import process from "node:process";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 
 /**
  * The owner and the mode that a folder must have.
@@ -62,7 +62,7 @@ export function statFolder(path: string): Stats | null {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return null; // does not exist for this user
-    throw new BatonError("CONFIG", `Cannot read the status of ${path}: ${messageOf(error)}`);
+    throw new BatonError("CONFIG", `Cannot read the status of ${path}: ${reasonOf(error)}`);
   }
 }
 

@@ -2,7 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 import { noProgress, type WorkProgress } from "../../support/work_progress.ts";
 import { copyDatabase } from "../../storage/sqlite_file.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
@@ -93,11 +93,11 @@ function backupError(file: string, error: unknown): BatonError {
   if (code === "EEXIST") {
     return cannotWrite(file, `${file}.part exists: another backup is running or was interrupted`, error);
   }
-  if (syscall === "open") return cannotWrite(file, messageOf(error), error);
+  if (syscall === "open") return cannotWrite(file, reasonOf(error), error);
   if (isDiskFull(error)) {
     return new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
   }
-  return new BatonError("IO", `The backup ${file} is not usable: ${messageOf(error)}`, { cause: error });
+  return new BatonError("IO", `The backup ${file} is not usable: ${reasonOf(error)}`, { cause: error });
 }
 
 function cannotWrite(file: string, why: string, cause?: unknown): BatonError {
@@ -138,6 +138,6 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
     return act(database);
   } catch (error) {
     if (error instanceof BatonError) throw error;
-    throw new BatonError("IO", `Cannot ${what} ${path}: ${messageOf(error)}`, { cause: error });
+    throw new BatonError("IO", `Cannot ${what} ${path}: ${reasonOf(error)}`, { cause: error });
   }
 }

@@ -10,7 +10,7 @@
  */
 import { closeSync, constants, readSync, writeSync } from "node:fs";
 import process from "node:process";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 import { openThroughProc, openUnnamedFile } from "../spawn/unnamed_file.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
@@ -111,7 +111,7 @@ export class ReleaseClient implements Disposable {
     try {
       fd = openThroughProc(path, constants.O_RDWR);
     } catch (error) {
-      throw new BatonError("REFUSED", `Cannot send a request to the holder process at ${path}: ${messageOf(error)}`, {
+      throw new BatonError("REFUSED", `Cannot send a request to the holder process at ${path}: ${reasonOf(error)}`, {
         cause: error,
       });
     }

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../errors.ts";
 import { refuseLinksOfOthers } from "../../support/open_output.ts";
 import { backoffMs, requestBackoff } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -103,7 +103,7 @@ export class ClientState implements Disposable {
       refuseLinksOfOthers(folder);
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (thrown) {
-      throw new BatonError("CANNOT_CREATE", `Cannot make the folder of client states ${folder}: ${messageOf(thrown)}`);
+      throw new BatonError("CANNOT_CREATE", `Cannot make the folder of client states ${folder}: ${reasonOf(thrown)}`);
     }
     const startMs = clock.now();
     let hasReported = false;

@@ -10,7 +10,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../errors.ts";
 import { refuseLinksOfOthers } from "../../support/open_output.ts";
 import { flushParentFolders, flushPath, writeFlushed } from "../../storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
@@ -110,7 +110,7 @@ export class OutFolder {
     try {
       return work();
     } catch (thrown) {
-      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${messageOf(thrown)}`, {
+      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${reasonOf(thrown)}`, {
         cause: thrown,
       });
     }
@@ -176,7 +176,7 @@ function claimFolder(path: string, client: string, topic: string): void {
     flushPath(path);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
-      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${messageOf(thrown)}`, {
+      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${reasonOf(thrown)}`, {
         cause: thrown,
       });
     }
@@ -191,7 +191,7 @@ function readOwnerFile(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (thrown) {
-    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${reasonOf(thrown)}`, { cause: thrown });
   }
 }
 

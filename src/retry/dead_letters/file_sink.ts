@@ -1,7 +1,7 @@
 /** Appends dead letters to a file as lines of JSON. Each line is written once, complete and flushed, in spite of crashes. */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 import { openOutput } from "../../support/open_output.ts";
 import { flushPath } from "../../storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -139,5 +139,5 @@ function writeAll(fd: number, bytes: Uint8Array): void {
 
 function fileError(path: string, error: unknown): BatonError {
   if (error instanceof BatonError) return error;
-  return new BatonError("IO", `Cannot write dead letters to ${path}: ${messageOf(error)}`, { cause: error });
+  return new BatonError("IO", `Cannot write dead letters to ${path}: ${reasonOf(error)}`, { cause: error });
 }

@@ -4,7 +4,7 @@
  * the store leads to a second record with the same key. Loaded only where Kafka is used.
  */
 import { readFileSync } from "node:fs";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, reasonOf } from "../../errors.ts";
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../kafka/kafka_producer.ts";
 import { dial } from "../../sockets/dial.ts";
 import { TlsFiles, type TlsFilesOptions } from "../../sockets/tls_files.ts";
@@ -111,7 +111,7 @@ function passwordIn(path: string): string {
   try {
     return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";
   } catch (error) {
-    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${messageOf(error)}`, {
+    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${reasonOf(error)}`, {
       cause: error,
     });
   }

@@ -8,7 +8,7 @@ import process from "node:process";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { nameInDatabase, userName } from "../../support/user_name.ts";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, messageOf, reasonOf } from "../../errors.ts";
 import { refuseLinksOfOthers } from "../../support/open_output.ts";
 import { freeBytesAfter } from "../../storage/disk_space.ts";
 import { createDatabaseFile } from "../../storage/create_database_file.ts";
@@ -252,7 +252,7 @@ function makeFolder(folder: string): void {
     refuseLinksOfOthers(folder);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const message = `Cannot create the folder of the message store, ${folder}: ${messageOf(error)}`;
+    const message = `Cannot create the folder of the message store, ${folder}: ${reasonOf(error)}`;
     throw new BatonError("CANNOT_CREATE", message, { cause: error });
   }
 }

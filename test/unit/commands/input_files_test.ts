@@ -9,7 +9,7 @@ test("a file is required before a command connects: a missing one, and a folder,
   try {
     const file = join(folder, "file");
     expect(() => requireInputFile(file, "do something else")).toThrow(
-      `Cannot read ${file}: ENOENT: no such file or directory, stat '${file}'; do something else`,
+      `Cannot read ${file}: no such file or directory; do something else`,
     );
     expect(() => requireInputFile(folder, "do something else")).toThrow(`Cannot read ${folder}: it is a folder`);
     writeFileSync(file, "");
