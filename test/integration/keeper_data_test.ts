@@ -130,7 +130,9 @@ test("a backup that fails leaves no file that could be taken for one", async () 
   expect(readdirSync(root)).toEqual(["a"]);
   expect(() => backUpData(join(root, "nowhere"), file)).toThrow(/it does not contain keeper\.sqlite/);
   expect(readdirSync(root)).toEqual(["a"]);
-  expect(() => backUpData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(/^Cannot write the backup .*: no such file or directory$/);
+  expect(() => backUpData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(
+    /^Cannot write the backup .*: no such file or directory$/,
+  );
 });
 
 test("a backup that was interrupted is no copy, and the next one to its name says why it is none", async () => {

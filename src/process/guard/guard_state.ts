@@ -46,7 +46,7 @@ export interface ProcessIdentity {
 export interface GuardedSession {
   /** The process whose session it is: baton, which started the guard. */
   readonly owner: number;
-  /** As `endSession` takes it. A secret. */
+  /** What `endSession` takes. A secret. */
   readonly handle: string;
 }
 

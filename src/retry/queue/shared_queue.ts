@@ -39,7 +39,7 @@ export type LaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "r
 
 interface QueueRunOptions {
   readonly lane?: LaneName;
-  /** As of SqlStatement. */
+  /** Rows that the statement must return. */
   readonly rowsMin?: number;
 }
 

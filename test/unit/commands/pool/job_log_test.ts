@@ -56,6 +56,8 @@ test("+ appends and writes one header; otherwise the file begins anew", () => {
 });
 
 test("a file that cannot be created is refused", () => {
-  expect(() => new JobLog(join(folder, "none/log"))).toThrow(/^Cannot write --joblog .*none\/log: no such file or directory/);
+  expect(() => new JobLog(join(folder, "none/log"))).toThrow(
+    /^Cannot write --joblog .*none\/log: no such file or directory/,
+  );
   expect(() => new JobLog("+")).toThrow("Cannot write --joblog ");
 });
