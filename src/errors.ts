@@ -102,12 +102,9 @@ export function messageOf(thrown: unknown): string {
 }
 
 /** The reason of an error of the file system, for a message that names its path: without the code, the call and the path. */
-export function reasonOf(thrown: unknown): string {
-  const message = messageOf(thrown);
-  return errnoOf(thrown) === undefined ? message : /^E\w+: (.+?), \w+(?: '|$)/s.exec(message)?.[1] ?? message;
-}
+export const reasonOf = (error: unknown): string => messageOf(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
 
 /** The name of a system call's error: "EPIPE". Undefined for other errors. */
 export function errnoOf(thrown: unknown): string | undefined {
-  return (thrown as { readonly code?: string }).code;
+  return (thrown as { code?: string }).code;
 }

@@ -1,19 +1,16 @@
 /** What is printed of errors that baton does not throw itself. */
 import { expect, test } from "bun:test";
 import { readFileSync, renameSync } from "node:fs";
-import { reasonOf } from "../../src/errors.ts";
+import { BatonError, reasonOf } from "../../src/errors.ts";
 
 test.each(
   [
     ["a missing file", () => readFileSync("/none/file"), "no such file or directory"],
     ["a folder that is read", () => readFileSync("/"), "illegal operation on a directory"],
     ["two paths, with a quote", () => renameSync("/none/it's, open", "/none/other"), "no such file or directory"],
-    ["an error without a code", () => {
-      throw new Error("ENOENT: it is ours, open 'x'");
-    }, "ENOENT: it is ours, open 'x'"],
-    ["no error", () => {
-      throw "text";
-    }, "text"],
+    ["an error of baton", () => {
+      throw new BatonError("IO", "Cannot read x, open 'y'");
+    }, "Cannot read x, open 'y'"],
   ] as const,
 )("the reason of %s is without its code, call and path, which the message names", (_, fails, reason) => {
   expect.assertions(1);

@@ -46,7 +46,7 @@ export interface ProcessIdentity {
 export interface GuardedSession {
   /** The process whose session it is: baton, which started the guard. */
   readonly owner: number;
-  /** What `endSession` takes. A secret. */
+  /** Argument of `endSession`. A secret. */
   readonly handle: string;
 }
 
