@@ -387,8 +387,8 @@ export const retryMutants: readonly Mutant[] = [
     world: "retry",
     changes: [{
       file: proxy,
-      from: '      if (code === "IO") return { id: null, kind: "maybe_stored", why: "the store failed" };\n',
-      to: "",
+      from: 'mayBeStored(error) ? "maybe_stored"',
+      to: 'code === "OUTCOME_UNKNOWN" ? "maybe_stored"',
     }],
     kinds: ["stored twice", "sent again"],
     from: 138,
