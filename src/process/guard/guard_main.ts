@@ -39,6 +39,9 @@ const killPauseMs = 10;
 /** A read can fail temporarily. After this many failures in a row the pipe counts as ended. */
 const failedReadsMax = 3;
 
+/** Reads of one step: far more than a pipe or socket holds. */
+const readsMax = 64;
+
 /** The same, at most, for processes that live on after SIGKILL. */
 const killPauseMsMax = 1000;
 
@@ -89,8 +92,8 @@ export async function runGuard(sessions: GuardSessions): Promise<void> {
   if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInherited(libc);
   const loop = new GuardLoop(libc);
   let kept: KeptSession | null = null;
-  for (let isReadable = false;;) {
-    const next = loop.step(isReadable, kept?.isLost);
+  for (;;) {
+    const next = loop.step(kept?.isLost);
     switch (next.kind) {
       case "end":
         if (next.session !== null) await (kept?.end() ?? sessions.end(next.session.handle));
@@ -100,12 +103,11 @@ export async function runGuard(sessions: GuardSessions): Promise<void> {
         kept ??= await sessions.keep(next.session.handle);
         kept.show(next.jobs);
         await new Promise((resolve) => setTimeout(resolve, next.forMs)); // the session needs the event loop
-        isReadable = libc.waitReadable(input, 0);
         break;
       case "wait":
         kept?.leave();
         kept = null;
-        isReadable = libc.waitReadable(input, next.forMs);
+        libc.waitReadable(input, next.forMs);
         break;
       case "sleep":
         libc.sleep(next.forMs);
@@ -162,25 +164,23 @@ export class GuardLoop {
     report(libc, "ready");
   }
 
-  /** `isReadable`: there is something to read, or the pipe has ended. `isLost`: of the session that is kept. */
-  step(isReadable: boolean, isLost = false): GuardStep {
+  /** `isLost`: of the session that is kept. */
+  step(isLost = false): GuardStep {
     if (this.#clearing !== null) return this.#clearing.step(isLost);
-    if (isReadable) {
-      const lines = this.#pipe.read();
-      if (lines === null) {
-        // The lines that could not be read may have named another job.
-        if (!this.#pipe.isAtEnd) this.#state = readGuardLine(this.#state, "session");
-        return this.#clearAll();
-      }
-      // The deadline counts after a pause, not a renewal that was in the pipe when it passed.
-      this.#recordOverdue();
-      for (const line of lines) this.#state = readGuardLine(this.#state, line);
-      if (lines.includes("ask")) report(this.#libc, "runs");
-      if (this.#state.done) return { kind: "end", session: null };
-      for (const cookie of this.#kills.keys()) if (!this.#state.jobs.has(cookie)) this.#kills.delete(cookie);
+    // Read before the pipe: what baton wrote before a deadline counts, however long this process has stood still.
+    const nowMs = this.#libc.bootTimeMs();
+    const lines = this.#pipe.read();
+    if (lines === null) {
+      // The lines that could not be read may have named another job.
+      if (!this.#pipe.isAtEnd) this.#state = readGuardLine(this.#state, "session");
+      return this.#clearAll();
     }
+    for (const line of lines) this.#state = readGuardLine(this.#state, line);
+    if (lines.includes("ask")) report(this.#libc, "runs");
+    if (this.#state.done) return { kind: "end", session: null };
+    for (const cookie of this.#kills.keys()) if (!this.#state.jobs.has(cookie)) this.#kills.delete(cookie);
     this.#checkGroups();
-    this.#recordOverdue();
+    this.#recordOverdue(nowMs);
     const jobs = isLost ? [] : this.#stuckJobs();
     const needsPass = this.#killOverdue(jobs.length > 0);
     const { session } = this.#state;
@@ -196,8 +196,8 @@ export class GuardLoop {
     return Math.min(checkEveryMs, ...deadlines.map((deadlineMs) => Math.max(0, deadlineMs - this.#libc.bootTimeMs())));
   }
 
-  #recordOverdue(): void {
-    for (const cookie of overdueJobs(this.#state, this.#libc.bootTimeMs())) {
+  #recordOverdue(nowMs: number): void {
+    for (const cookie of overdueJobs(this.#state, nowMs)) {
       if (this.#kills.has(cookie)) continue;
       const deadlineMs = this.#state.jobs.get(cookie)?.deadlineMs ?? 0;
       this.#kills.set(cookie, { deadlineMs, kill: null, killedAtMs: Infinity, isOver: false });
@@ -329,7 +329,6 @@ function keptJob(job: GuardedJob | undefined, kill: JobKill | null): KeptJob {
 class PipeLines {
   readonly #libc: Libc;
   readonly #decoder = new TextDecoder();
-  /** One read takes all that a pipe holds: a "forget" behind many renewals is read before a deadline is judged. */
   readonly #chunk = new Uint8Array(64 << 10);
   #text = "";
   #failedReads = 0;
@@ -340,15 +339,22 @@ class PipeLines {
     this.#libc = libc;
   }
 
-  /** Complete lines; null when no further line will come. */
+  /**
+   * All complete lines that are in the pipe; null when no further line will come. A "forget" may be behind the renewals of hours, and the
+   * pipe of some runtimes is a socket, which takes more than one read.
+   */
   read(): string[] | null {
-    const length = this.#libc.read(input, this.#chunk);
-    this.isAtEnd = length === 0;
-    this.#failedReads = length < 0 ? this.#failedReads + 1 : 0;
-    if (length === 0 || this.#failedReads === failedReadsMax) return null;
-    this.#text += this.#decoder.decode(this.#chunk.subarray(0, Math.max(0, length)), { stream: true });
-    const lines = this.#text.split("\n");
-    this.#text = lines.pop() ?? "";
+    const lines: string[] = [];
+    for (let reads = 0; reads < readsMax && this.#libc.waitReadable(input, 0); reads++) {
+      const length = this.#libc.read(input, this.#chunk);
+      this.isAtEnd = length === 0;
+      this.#failedReads = length < 0 ? this.#failedReads + 1 : 0;
+      if (length === 0 || this.#failedReads >= failedReadsMax) return lines.length > 0 ? lines : null;
+      this.#text += this.#decoder.decode(this.#chunk.subarray(0, Math.max(0, length)), { stream: true });
+      const parts = this.#text.split("\n");
+      this.#text = parts.pop() ?? "";
+      lines.push(...parts);
+    }
     return lines;
   }
 }

@@ -288,10 +288,10 @@ async function runGuard(
     guard.hasFinished = true;
     sim.exit();
   };
-  const turn = (isReadable: boolean): void => {
+  const turn = (): void => {
     cancel();
     input.onReadable = () => {};
-    const next = loop.step(isReadable, kept?.isLost);
+    const next = loop.step(kept?.isLost);
     if (next.kind === "end") {
       const { session } = next;
       if (session === null) return finish();
@@ -307,7 +307,7 @@ async function runGuard(
       guard.keepsSession = true;
       kept ??= keepSession(next.session.handle, { clock, dial: network.dial(sim) });
       kept.show(next.jobs);
-      cancel = sim.startTimer(next.forMs, () => turn(input.isReadable));
+      cancel = sim.startTimer(next.forMs, turn);
       return;
     }
     if (next.kind === "wait" && kept !== null) {
@@ -316,17 +316,17 @@ async function runGuard(
     }
     // As poll(2): the first of both wakes it.
     let isOver = false;
-    const wake = (found: boolean) => {
+    const wake = () => {
       if (isOver) return;
       isOver = true;
-      turn(found);
+      turn();
     };
     const isWaiting = next.kind === "wait";
-    cancel = sim.startTimer(next.forMs, () => wake(isWaiting && input.isReadable));
+    cancel = sim.startTimer(next.forMs, wake);
     if (!isWaiting) return;
-    const woken = () => void sim.schedule("network", 0.02, () => wake(true));
+    const woken = () => void sim.schedule("network", 0.02, wake);
     input.onReadable = woken;
     if (input.isReadable) woken();
   };
-  turn(false);
+  turn();
 }

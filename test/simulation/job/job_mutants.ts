@@ -211,8 +211,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       file: guardMain,
-      from: "      for (const line of lines) this.#state = readGuardLine(this.#state, line);",
-      to: "      for (const line of lines) {\n" +
+      from: "    for (const line of lines) this.#state = readGuardLine(this.#state, line);",
+      to: "    for (const line of lines) {\n" +
         "        const moved = line.replace(/^(watch|renew) (\\S+) \\d+/, (_all, verb, cookie) =>\n" +
         "          `${verb} ${cookie} ${Math.floor(this.#libc.bootTimeMs()) + 8000}`);\n" +
         "        this.#state = readGuardLine(this.#state, moved);\n      }",

@@ -209,7 +209,7 @@ export function simLibc(
     parentPid: () => process.parent?.pid ?? 0,
     close: () => {},
     isTerminal: () => false,
-    waitReadable: refuse("poll"),
+    waitReadable: (_fd, forMs) => forMs === 0 ? input?.isReadable ?? false : refuse("poll")(),
     waitWritable: () => true,
     sendNow: refuse("send"),
     sleep: refuse("sleep"),

@@ -17,6 +17,7 @@ const [guard, script, owner] = [10, 20, 7];
 const cookie = "c".repeat(32);
 
 let pipe = "";
+let onRead = () => {};
 let nowMs = 0;
 let killed: [number, unknown][] = [];
 let parent = guard;
@@ -62,41 +63,58 @@ function guardOfScript(): GuardLoop {
     bootTimeMs: () => nowMs,
     write: () => {},
     parentPid: () => parent,
+    waitReadable: () => pipe !== "" || parent !== owner,
     read(_fd: number, into: Uint8Array) {
+      onRead();
       const { read, written } = new TextEncoder().encodeInto(pipe, into);
       pipe = pipe.slice(read);
       return written;
     },
   } as unknown as Libc;
+  onRead = () => {};
   const loop = new GuardLoop(libc);
   pipe = watchLine(cookie, 11_000) + childLine(cookie, { pid: script, ownGroup: true, startTicks: 7 });
-  loop.step(true);
+  loop.step();
   return loop;
 }
 
-/** The renewals of 12 minutes: more than a page. */
-function renewals(): string {
-  return Array.from({ length: 240 }, (_, at) => renewLine(cookie, 11_000 + 3000 * at)).join("");
-}
+/** Renewals every 3 s: more than one read takes. */
+const renewals = Array.from({ length: 6000 }, (_, at) => renewLine(cookie, 11_000 + 3000 * at)).join("");
 
 test.if(process.platform === "linux")(
   "a guard that stood still does not kill a script that has released its lock meanwhile",
   () => {
     const loop = guardOfScript();
-    pipe = renewals() + forgetLine(cookie);
-    nowMs += 720_000;
-    loop.step(true);
+    pipe = renewals + forgetLine(cookie);
+    nowMs += 6000 * 3000 + 20_000;
+    loop.step();
     expect(killed).toEqual([]);
   },
 );
 
 test.if(process.platform === "linux")(
-  "a guard that stood still kills a job whose deadline had passed, also if it was renewed",
+  "a guard that stood still kills a job whose last renewal is over, and no job that was renewed in time",
   () => {
     const loop = guardOfScript();
-    pipe = renewals();
-    nowMs += 12_000;
-    loop.step(true);
+    pipe = renewals;
+    nowMs += 6000 * 3000;
+    loop.step();
+    expect(killed).toEqual([]);
+    nowMs += 8000;
+    loop.step();
+    expect(killed).toContainEqual([script, "SIGKILL"]);
+  },
+);
+
+test.if(process.platform === "linux")(
+  "a guard that stands still between the clock and the pipe takes the deadline for later, and looks again immediately",
+  () => {
+    const loop = guardOfScript();
+    onRead = () => nowMs = 12_000;
+    pipe = "ask\n";
+    expect(loop.step()).toEqual({ kind: "wait", forMs: 0 });
+    expect(killed).toEqual([]);
+    loop.step();
     expect(killed).toContainEqual([script, "SIGKILL"]);
   },
 );
@@ -110,7 +128,7 @@ function orphanedGuard(...lines: string[]): GuardLoop {
   const loop = guardOfScript();
   pipe = sessionLine(session) + watchLine(cookie, 11_000, [node]) +
     childLine(cookie, { pid: script, ownGroup: true, startTicks: 7 }) + lines.join("");
-  loop.step(true);
+  loop.step();
   parent = 1;
   pipe = "";
   return loop;
@@ -120,19 +138,19 @@ test.if(process.platform === "linux")(
   "a process that lives on keeps the session from a quarter of a second on, without a limit; then the session is ended",
   () => {
     const loop = orphanedGuard();
-    expect(loop.step(true)).toEqual({ kind: "sleep", forMs: 10 });
+    expect(loop.step()).toEqual({ kind: "sleep", forMs: 10 });
     nowMs += 200;
-    expect(loop.step(false)).toEqual({ kind: "sleep", forMs: 10 });
+    expect(loop.step()).toEqual({ kind: "sleep", forMs: 10 });
     nowMs += 50;
     const says = expect.stringContaining(`cannot be stopped: pid ${script}; its guard keeps the lock`);
-    expect(loop.step(false)).toEqual({ kind: "keep", forMs: 12.5, session, jobs: [stuck], says });
+    expect(loop.step()).toEqual({ kind: "keep", forMs: 12.5, session, jobs: [stuck], says });
     for (let minutes = 0; minutes < 60; minutes++) {
       nowMs += 60_000;
-      expect(loop.step(false)).toEqual({ kind: "keep", forMs: 1000, session, jobs: [stuck] });
+      expect(loop.step()).toEqual({ kind: "keep", forMs: 1000, session, jobs: [stuck] });
     }
     isScriptAlive = false;
-    expect(loop.step(false)).toEqual({ kind: "sleep", forMs: 10 });
-    expect(loop.step(false)).toEqual({ kind: "end", session });
+    expect(loop.step()).toEqual({ kind: "sleep", forMs: 10 });
+    expect(loop.step()).toEqual({ kind: "end", session });
   },
 );
 
@@ -140,14 +158,14 @@ test.if(process.platform === "linux")(
   "a session that is lost is not kept: the guard gives up after ten seconds",
   () => {
     const loop = orphanedGuard();
-    loop.step(true);
+    loop.step();
     nowMs += 5000;
-    expect(loop.step(false)).toMatchObject({ kind: "keep" });
-    expect(loop.step(false, true)).toMatchObject({ kind: "sleep" });
+    expect(loop.step()).toMatchObject({ kind: "keep" });
+    expect(loop.step(true)).toMatchObject({ kind: "sleep" });
     nowMs += 10_000;
-    loop.step(false, true);
+    loop.step(true);
     nowMs += 2000;
-    expect(loop.step(false, true)).toEqual({ kind: "end", session: null });
+    expect(loop.step(true)).toEqual({ kind: "end", session: null });
   },
 );
 
@@ -155,14 +173,14 @@ test.if(process.platform === "linux")(
   "the session of a job that baton gave up is kept, and then left to expire",
   () => {
     const loop = orphanedGuard(leftLine(cookie));
-    loop.step(true);
+    loop.step();
     nowMs += 250;
-    expect(loop.step(false)).toMatchObject({ kind: "keep", says: "" });
+    expect(loop.step()).toMatchObject({ kind: "keep", says: "" });
     isScriptAlive = false;
-    loop.step(false);
-    loop.step(false);
+    loop.step();
+    loop.step();
     nowMs += 2000;
-    expect(loop.step(false)).toEqual({ kind: "end", session: null });
+    expect(loop.step()).toEqual({ kind: "end", session: null });
   },
 );
 
@@ -172,11 +190,11 @@ test.if(process.platform === "linux")(
     const loop = orphanedGuard();
     parent = owner;
     nowMs = 11_000;
-    expect(loop.step(false)).toMatchObject({ kind: "wait" });
+    expect(loop.step()).toMatchObject({ kind: "wait" });
     ownerState = "T";
     nowMs += 101;
-    expect(loop.step(false)).toEqual({ kind: "keep", forMs: 100, session, jobs: [stuck] });
+    expect(loop.step()).toEqual({ kind: "keep", forMs: 100, session, jobs: [stuck] });
     ownerState = "S";
-    expect(loop.step(false)).toMatchObject({ kind: "wait" });
+    expect(loop.step()).toMatchObject({ kind: "wait" });
   },
 );
