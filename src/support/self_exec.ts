@@ -1,4 +1,5 @@
 /** The command that starts this program again: the compiled binary, Bun or Deno. */
+import { readlinkSync } from "node:fs";
 import process from "node:process";
 
 /**
@@ -13,9 +14,13 @@ export function selfCommand(): [command: string, ...args: string[]] {
 }
 
 /**
- * The path of the executable. Linux adds " (deleted)" to the path after an update has replaced the file. The process's own link
- * still leads to the file, also for a process that is about to execute it.
+ * The path of the executable. After an update has replaced or removed the file, the process's own link still leads to it, also for a
+ * process that is about to execute it. Without /proc, and on other systems, the path is all there is.
  */
 function executable(path: string): string {
-  return path.endsWith(" (deleted)") ? "/proc/self/exe" : path;
+  try {
+    return readlinkSync("/proc/self/exe") === path && !path.endsWith(" (deleted)") ? path : "/proc/self/exe";
+  } catch {
+    return path;
+  }
 }
