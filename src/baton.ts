@@ -50,7 +50,7 @@ export { campaign, type CampaignOptions, type Leadership } from "./coordination/
 export type { Grant, LeaderChange } from "./coordination/election/election_history.ts";
 export { type LeaderStatus, leaderStatus } from "./coordination/election/leader_status.ts";
 export type { Lease, LockMode } from "./process/lease.ts";
-export { LeaseSet } from "./process/lease.ts";
+export { LeaseSet } from "./process/lease_set.ts";
 export { listLocks, type ListLocksOptions, type LockSummary } from "./coordination/admin/list_in_use.ts";
 export { acquireLock, type AcquireOptions, type WaitingStatus } from "./coordination/lock/acquire_lock.ts";
 export { acquireInteropLock, type AcquireInteropOptions } from "./coordination/interop/interop_contender.ts";

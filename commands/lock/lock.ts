@@ -9,7 +9,7 @@ import { StopRequest } from "../../src/process/supervise/signal_source.ts";
 import { formatSessionHandle } from "../../src/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
-import { type Lease, LeaseSet } from "../../src/process/lease.ts";
+import type { Lease } from "../../src/process/lease.ts";
 import { announceCoordination } from "../coordination/connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ExitCode } from "../exit_codes.ts";
@@ -75,7 +75,7 @@ export async function lockAndRun(
     notices = taken.notices;
     facts.granted(taken.leases, taken.waitedMs);
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
-    const lease = taken.leases.length === 1 ? taken.leases[0] : new LeaseSet(taken.leases);
+    const lease = taken.leases.length === 1 ? taken.leases[0] : await setOf(taken.leases);
     using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
     guarded = true; // from now on supervision ends the guard
     const outcome = await deps.supervise({
@@ -145,6 +145,11 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
 /** The words of a command that has a -- of its own are taken for names if there is no -- before it: `refuseProgramNames`. */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
+}
+
+async function setOf(leases: TakenLocks["leases"]): Promise<Lease> {
+  const { LeaseSet } = await import("../../src/process/lease_set.ts");
+  return new LeaseSet(leases);
 }
 
 function grantLine(leases: readonly Lease[], waitedMs: number): string {

@@ -1,6 +1,7 @@
 /** A lease whose holder gives it up before it is lost. */
 import { BatonError } from "../errors.ts";
-import { type Lease, LeaseSet } from "./lease.ts";
+import type { Lease } from "./lease.ts";
+import { LeaseSet } from "./lease_set.ts";
 
 /** Lease that its holder may report as lost, which stops the command; it stays held until the release. */
 export class ResignableLease extends LeaseSet {

@@ -41,9 +41,9 @@ interface Scene {
 }
 
 /** Starts `baton lock NAME` as an ordinary user; the job starts root's process, and then does `more`. */
-async function holdWithRoot(name: string, { more = "wait", options = "" } = {}): Promise<Scene> {
+async function holdWithRoot(name: string, { more = "wait", options = "", prefix = "" } = {}): Promise<Scene> {
   const loop = `trap "" TERM INT HUP; echo \\$\\$ >${name}.pid; until [ -e ${name}.go ]; do sleep 0.02; done`;
-  const asRoot = `./asroot --reuid=0 sh -c "${loop.replaceAll('"', '\\"')}"`;
+  const asRoot = `${prefix}./asroot --reuid=0 sh -c "${loop.replaceAll('"', '\\"')}"`;
   const job = `${asRoot} </dev/null >/dev/null 2>&1 & until [ -s ${name}.pid ]; do sleep 0.02; done; ${more}`;
   const baton = session.start(`exec ${other} ./baton lock ${name} ${options} -- sh -c '${job}'`);
   const root = Number(await session.said(`${name}.pid`));
@@ -81,6 +81,18 @@ test.skipIf(!can).concurrent("the guard of a killed baton keeps the lock, and sa
   await movesOn("killed");
   await eventually(() => readProcess(scene.guard)?.dead !== false, { what: "the guard to end", withinMs: 15_000 });
 });
+
+test.skipIf(!can).concurrent(
+  "a process that has left its session and lost its parents is known to the guard",
+  async () => {
+    const scene = await holdWithRoot("orphan", { more: "exit 0", options: "-v --kill-after 60s", prefix: "setsid " });
+    await eventually(() => scene.baton.stderr().includes("stopping (leftovers)"));
+    process.kill(scene.pid, "SIGKILL");
+    await isKept("orphan", scene);
+    await letGo("orphan");
+    await movesOn("orphan");
+  },
+);
 
 test.skipIf(!can).concurrent(
   "baton that is told to end stays while such a process lives, then ends as its command did",

@@ -39,7 +39,7 @@ export interface Guard {
    * process ends the session when all processes of all jobs are dead. Null: the session is left to expire.
    */
   setSession(handle: string | null): void;
-  /** These processes of the job cannot be stopped: the guard keeps the session alive while they live, if this process dies. */
+  /** Processes of the job that the guard may not find: orphans, and those that cannot be stopped. They replace those that were reported before. */
   reportKnown(cookie: string, pids: readonly number[]): void;
   /** This process gives up to stop the job, and ends. The guard goes on, and does not end the session. */
   leave(cookie: string): void;
@@ -116,8 +116,9 @@ interface WatchedJob {
   child: GuardedChild | null;
   /** Resolves when the job's line is in the pipe. */
   sent: Promise<void> | undefined;
-  /** Lines that follow those of its start. */
-  more: string;
+  /** Lines that follow those of its start: its last known processes, and that it is left. */
+  known: string;
+  left: string;
   isWatched: boolean;
   isKilled: boolean;
   unsubscribe: () => void;
@@ -174,7 +175,8 @@ class GuardHandle implements Guard {
       cleared: Promise.withResolvers(),
       child: options.child ?? null,
       sent: undefined,
-      more: "",
+      known: "",
+      left: "",
       isWatched: false,
       isKilled: false,
       unsubscribe: () => {},
@@ -208,19 +210,16 @@ class GuardHandle implements Guard {
   }
 
   reportKnown(cookie: string, pids: readonly number[]): void {
-    const known = pids.map((pid) => ({ pid, startTicks: readProcess(pid)?.startTicks ?? 0 }));
-    this.#add(cookie, knownLine(cookie, known));
+    const job = this.#jobs.get(cookie);
+    const line = knownLine(cookie, pids.map((pid) => ({ pid, startTicks: readProcess(pid)?.startTicks ?? 0 })));
+    if (job !== undefined) job.known = line;
+    void this.#write(line);
   }
 
   leave(cookie: string): void {
-    this.#add(cookie, leftLine(cookie));
-  }
-
-  /** Sends a line about the job, which every later guard gets, too. */
-  #add(cookie: string, line: string): void {
     const job = this.#jobs.get(cookie);
-    if (job !== undefined) job.more += line;
-    void this.#write(line);
+    if (job !== undefined) job.left = leftLine(cookie);
+    void this.#write(leftLine(cookie));
   }
 
   setSession(handle: string | null): void {
@@ -295,7 +294,7 @@ class GuardHandle implements Guard {
 
   #send(cookie: string, job: WatchedJob): void {
     const child = job.child === null ? "" : childLine(cookie, job.child);
-    job.sent = this.#write(watchLine(cookie, deadlineOf(job), job.options.nodes) + child + job.more);
+    job.sent = this.#write(watchLine(cookie, deadlineOf(job), job.options.nodes) + child + job.known + job.left);
   }
 
   /** Sends the pending lines first. */

@@ -7,7 +7,7 @@
  *   child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS]  the command runs, in a process group of its own or in another program's;
  *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
  *   renew COOKIE DEADLINE     the end of the lease has moved
- *   known COOKIE PID:TICKS…   processes of the job that baton cannot stop
+ *   known COOKIE PID:TICKS…   processes of the job that a guard may not find: orphans, and those that baton cannot stop
  *   left COOKIE               baton gives up to stop the job, and ends: the session must not be ended
  *   forget COOKIE             all processes of this job are dead
  *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time; without words:
@@ -31,7 +31,7 @@ export interface GuardedJob {
   readonly child: GuardedChild | null;
   readonly deadlineMs: number;
   readonly nodes: readonly string[];
-  /** Processes that baton cannot stop. */
+  /** Processes that the guard may not find. */
   readonly known: readonly ProcessIdentity[];
   /** baton has given up. */
   readonly isLeft: boolean;

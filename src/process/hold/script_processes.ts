@@ -49,8 +49,9 @@ export class ScriptProcesses extends CommandProcesses {
   }
 
   /** Remembers the descendants, so that those that lose their parents later are known. None of them is baton's child to reap. */
-  reapOrphans(): void {
+  reapOrphans(): readonly number[] {
     this.#known.rememberDescendants();
+    return this.#isReleased ? [] : this.#known.orphans();
   }
 
   /**

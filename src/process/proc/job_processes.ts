@@ -43,8 +43,11 @@ export abstract class CommandProcesses {
   /** The processes that are alive. `isCertain`: if `alive` is empty, no process is alive. */
   protected abstract find(): { readonly alive: readonly number[]; readonly isCertain: boolean };
 
-  /** Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Call it now and then. */
-  abstract reapOrphans(): void;
+  /**
+   * Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Returns living ones, which are no descendants of
+   * the command any longer. Call it now and then.
+   */
+  abstract reapOrphans(): readonly number[];
 
   /** The command's own process has ended and was reaped: its pid may belong to another process from now on. */
   commandEnded(): void {
@@ -125,9 +128,9 @@ export class JobProcesses extends CommandProcesses {
     this.#known = new KnownProcesses(options.cookie, null);
   }
 
-  reapOrphans(): void {
+  reapOrphans(): readonly number[] {
     const { adopts, libc } = this.#options;
-    if (adopts && libc !== null) reapAdopted(libc);
+    return adopts && libc !== null ? livingOrphans(libc) : [];
   }
 
   protected find(): { alive: readonly number[]; isCertain: boolean } {
@@ -155,6 +158,17 @@ function isNotOfTheCommand(pid: number): boolean {
  */
 export function reapAdopted(libc: Libc, children: readonly number[] = childrenOf(system.pid)): number[] {
   return children.filter((pid) => isAdopted(pid) && libc.reap(pid));
+}
+
+/** The number of orphans that are reported: far more than a command leaves without a mark. */
+const orphansMax = 500;
+
+/** The adopted orphans that live, after reaping the others. */
+export function livingOrphans(libc: Libc): number[] {
+  const children = childrenOf(system.pid);
+  const reaped = new Set(reapAdopted(libc, children));
+  return children.filter((pid) => isAdopted(pid) && !reaped.has(pid)).slice(0, orphansMax)
+    .filter((pid) => !isServiceProcess(pid));
 }
 
 /** All descendants. The orphans that were reaped now come first: they may have left children. `skip` leaves out a child and all below it. */

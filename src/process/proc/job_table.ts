@@ -3,7 +3,7 @@
  * the owners it found; attribute_processes.ts decides them.
  */
 import { isOwnHelper, system } from "../../support/own_process.ts";
-import { CommandProcesses, descendantsAfterReaping, findLiving, reapAdopted } from "./job_processes.ts";
+import { CommandProcesses, descendantsAfterReaping, findLiving, livingOrphans } from "./job_processes.ts";
 import { attributeProcesses, type ObservedProcess, type Owners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
@@ -43,6 +43,7 @@ export class JobTable {
   #ends = 0;
   #reapedAtMs = -Infinity;
   #turn: Promise<void> = Promise.resolve();
+  #orphans: readonly (readonly [pid: number, owners: Owners | undefined])[] = [];
 
   /** Resolves in a turn of the event loop of its own: a start takes milliseconds, and many jobs may be ready in the same turn. */
   startTurn(): Promise<void> {
@@ -109,11 +110,16 @@ export class JobTable {
     });
   }
 
-  /** Reaps adopted orphans that have died. Call it now and then. */
-  reapOrphans(libc: Libc): void {
-    if (performance.now() < this.#reapedAtMs + reapEveryMs) return;
-    this.#reapedAtMs = performance.now();
-    reapAdopted(libc);
+  /** Reaps adopted orphans that have died. Returns those that live and belong, or may belong, to the job. Call it now and then. */
+  reapOrphans({ cookie }: TableJob, libc: Libc): number[] {
+    if (performance.now() >= this.#reapedAtMs + reapEveryMs) {
+      this.#reapedAtMs = performance.now();
+      const orphans = livingOrphans(libc);
+      const owners = orphans.length === 0 ? this.#known : this.scan(libc).owners;
+      this.#orphans = orphans.map((pid) => [pid, owners.get(pid)]);
+    }
+    return this.#orphans.filter(([, owners]) => owners?.certain.has(cookie) || owners?.possible.has(cookie))
+      .map(([pid]) => pid);
   }
 
   /** A process with a certain owner keeps it: its environment is not read again. */
@@ -183,8 +189,8 @@ class SharedJobProcesses extends CommandProcesses {
     return this.#table.subscribe(listener);
   }
 
-  reapOrphans(): void {
-    this.#table.reapOrphans(this.#libc);
+  reapOrphans(): readonly number[] {
+    return this.#table.reapOrphans(this.#job, this.#libc);
   }
 
   /** The processes that this job has to end. */

@@ -13,6 +13,7 @@ import {
   listProcesses,
   probeProcess,
   type ProcessRow,
+  readProcess,
 } from "./process_table.ts";
 import type { CopiesOfScript } from "./forked_subshells.ts";
 import { system } from "../../support/own_process.ts";
@@ -96,6 +97,13 @@ export class KnownProcesses {
         this.#older.delete(root);
       }
     }
+  }
+
+  /** The known processes that are no descendants of the command any longer, without those that are older than the lock. */
+  orphans(): number[] {
+    return [...this.#known.keys()].filter((pid) =>
+      pid !== this.#command && !this.#older.has(pid) && !this.#known.has(readProcess(pid)?.parent ?? pid)
+    );
   }
 
   /** Whether a known process is older than the lock, or one of its ancestors below the command was. A process with the mark is not. */

@@ -72,6 +72,9 @@ const checkIntervalMs = 5;
 /** The same for processes that are still alive after SIGKILL, at most. */
 const checkIntervalMsMax = 500;
 
+/** Milliseconds between looks for orphans: no signal reports them. */
+const orphansEveryMs = 1000;
+
 /** Milliseconds that the processes of a command have to end after it: some end at the same time, such as the other end of a pipe. */
 const leftoverGraceMs = 10;
 
@@ -102,6 +105,9 @@ export class ChildRun {
   /** When the processes last got a signal to end, or one that was passed on. */
   #askedAtMs = -Infinity;
   #leftovers: readonly NamedProcess[] = [];
+  /** The orphans that the guard was told of, and when they were looked for. */
+  #orphans = "";
+  #orphansAtMs = -Infinity;
   /** The processes that cannot be stopped, as they were shown last; empty for none. */
   #unstoppable = "";
   #aliveTooLate = false;
@@ -129,7 +135,7 @@ export class ChildRun {
 
   #onLeaseChanged(): void {
     if (this.#over) return;
-    this.#options.processes.reapOrphans();
+    this.#reportOrphans();
     this.#act();
   }
 
@@ -157,6 +163,7 @@ export class ChildRun {
     const { processes } = this.#options;
     this.#end = end;
     this.#endedAtMs = nowMs;
+    this.#orphansAtMs = -Infinity;
     processes.commandEnded();
     if (this.#over) return;
     const lossMs = lossAtMs(this.#situation(nowMs));
@@ -209,7 +216,8 @@ export class ChildRun {
       case "run":
       case "freeze":
         this.#setFrozen(plan.action === "freeze");
-        return this.#actAt(this.#end === null ? plan.nextMs : Math.min(plan.nextMs, nowMs + waitMs));
+        if (nowMs >= this.#orphansAtMs + orphansEveryMs) this.#reportOrphans();
+        return this.#actAt(Math.min(plan.nextMs, nowMs + (this.#end === null ? orphansEveryMs : waitMs)));
       case "stop":
         return this.#stopAndAct(plan.reason, nowMs);
       case "kill":
@@ -219,6 +227,16 @@ export class ChildRun {
       case "give_up":
         return this.#giveUp();
     }
+  }
+
+  /** Tells the guard of orphans: when this process is dead, it cannot find those that show no mark, such as a sudo. */
+  #reportOrphans(): void {
+    const orphans = this.#options.processes.reapOrphans();
+    this.#orphansAtMs = this.#options.clock.now();
+    const text = orphans.join(" ");
+    if (text === this.#orphans || this.#killedAtMs !== null) return;
+    this.#orphans = text;
+    this.#options.guard.reportKnown?.(orphans);
   }
 
   #actAt(atMs: number): void {

@@ -4,6 +4,7 @@ import process from "node:process";
 import { startGuard } from "../../../../src/process/guard/guard.ts";
 import { type GuardState, idleGuard, readGuardLine } from "../../../../src/process/guard/guard_state.ts";
 import { lowLimits } from "../../../../src/process/guard/low_limits.ts";
+import { readProcess } from "../../../../src/process/proc/process_table.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 
@@ -167,6 +168,20 @@ test("a session is told before the jobs that run under it; another guard hears o
   all[1]?.end();
   await eventually(() => all.length === 3);
   expect(told()).toEqual(["watch a", "watch b"]);
+  guard.end();
+});
+
+test("another guard is told of the processes that were reported last, and of a job that was left", async () => {
+  const { guard, all, watch, told } = guards();
+  await watch("a");
+  for (const pids of [[process.pid], [], [process.pid]]) guard.reportKnown("a", pids);
+  guard.leave("a");
+  const { startTicks = 0 } = readProcess(process.pid) ?? {};
+  const known = `known a ${process.pid}:${startTicks}`;
+  expect(told()).toEqual(["watch a", known, "known a", known, "left a"]);
+  all[0]?.end();
+  await eventually(() => all.length === 2);
+  expect(told()).toEqual(["watch a", known, "left a"]);
   guard.end();
 });
 

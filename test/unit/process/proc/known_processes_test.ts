@@ -287,6 +287,21 @@ describe("the processes of a script that holds a lock", () => {
     expect(processes.alive()).toEqual([older]);
   });
 
+  test("what has lost its parents is an orphan; what the script or another known process still has is none, nor what is older", () => {
+    const { rows, processes } = holding();
+    rows.set(shell, program(script));
+    rows.set(next, program(shell));
+    rows.set(older, { parent: script, flags: copy, ticks: 5 });
+    expect(processes.reapOrphans()).toEqual([]);
+    rows.delete(shell);
+    rows.set(next, program(init));
+    rows.set(60, program(next));
+    rows.set(older, { parent: init, flags: copy, ticks: 5 });
+    expect(processes.reapOrphans()).toEqual([next]);
+    processes.release();
+    expect(processes.reapOrphans()).toEqual([]);
+  });
+
   test("a process that /proc hides is not dropped when the script ends", () => {
     const { rows, hidden, processes, end } = holding();
     rows.delete(release);

@@ -14,6 +14,7 @@ class FakeJob {
   readonly struck = new AbortController();
   readonly #ended = Promise.withResolvers<ChildEnd>();
   living: number[] = [1];
+  orphans: number[] = [];
   clearedAfterMs: number | null = null;
   onSignal: (signal: string) => void = () => {};
   #signalListener: (signal: NodeJS.Signals) => void = () => {};
@@ -41,7 +42,7 @@ class FakeJob {
         signalAll: send,
         signalCommand: (signal) => send(`command ${signal}`),
         commandEnded() {},
-        reapOrphans() {},
+        reapOrphans: () => this.orphans,
         isUndecided: () => false,
         claimUndecided() {},
         subscribe: () => () => {},
@@ -212,7 +213,7 @@ test("a look that found nothing, and ended after the deadline, proves nothing of
       signalAll() {},
       signalCommand() {},
       commandEnded() {},
-      reapOrphans() {},
+      reapOrphans: () => [],
       isUndecided: () => false,
       claimUndecided() {},
       subscribe: () => () => {},
@@ -264,4 +265,33 @@ test("when the lock is gone while a process cannot be stopped, that is a breach,
   await job.clock.advance(10_600);
   expect(await finished).toMatchObject({ kind: "breach", survivors: [process.pid] });
   expect(known.at(-1)).toEqual([process.pid]);
+});
+
+test("the guard is told of orphans within a second, when they change, until the job is killed", async () => {
+  const job = new FakeJob();
+  const known: (readonly number[])[] = [];
+  job.run({ guard: { clearedAfterMs: () => Promise.resolve(null), reportKnown: (pids) => known.push(pids) } });
+  await job.clock.advance(2_000);
+  expect(known).toEqual([]);
+  job.orphans = [5];
+  await job.clock.advance(1_000);
+  await job.clock.advance(1_000);
+  expect(known).toEqual([[5]]);
+  job.orphans = [];
+  job.lease.renew(9_500);
+  expect(known).toEqual([[5], []]);
+  for (let seconds = 0; seconds < 10; seconds++) await job.clock.advance(1_000);
+  expect(job.sent).toContain("SIGKILL");
+  job.orphans = [6];
+  await job.clock.advance(400);
+  expect(known).toEqual([[5], []]);
+});
+
+test("the guard is told of orphans when the command has ended, before they are stopped", async () => {
+  const job = new FakeJob();
+  const known: (readonly number[])[] = [];
+  job.run({ guard: { clearedAfterMs: () => Promise.resolve(null), reportKnown: (pids) => known.push(pids) } });
+  [job.living, job.orphans] = [[5], [5]];
+  await job.end({ kind: "exited", code: 0 });
+  expect(known).toEqual([[5]]);
 });
