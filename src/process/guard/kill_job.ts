@@ -72,9 +72,11 @@ export class JobKill {
     this.#rounds = new StopRounds(stoppable, cookie);
   }
 
-  /** The processes that the last pass found alive. */
+  /** The processes that the last pass found alive; the negative number of the group for one that /proc hides (hidepid). */
   get alive(): readonly number[] {
-    return this.#lastFound.alive;
+    const { alive } = this.#lastFound;
+    const group = alive.length === 0 ? this.#groupNumber() : null;
+    return group !== null && isOthersOnly(group) && hidesProcesses() ? [-group] : alive;
   }
 
   /**
@@ -102,7 +104,7 @@ export class JobKill {
   /** True if certainly no process was alive. */
   #killAll(): boolean {
     this.#rounds.kill();
-    return this.#lastFound.alive.length === 0 && this.#lastFound.isCertain;
+    return this.alive.length === 0 && this.#lastFound.isCertain;
   }
 
   #find(onFound: (pid: number) => void): KnownSnapshot {
@@ -133,6 +135,16 @@ export class JobKill {
       if (row === "unknown") return true;
       return row !== null && !row.dead && row.startTicks >= sinceTicks && takesOrphans.has(row.parent);
     });
+  }
+}
+
+/** Whether the group has members, and all of them are other users'. */
+function isOthersOnly(group: number): boolean {
+  try {
+    system.kill(-group, 0);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
   }
 }
 

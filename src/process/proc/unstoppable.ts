@@ -6,7 +6,7 @@ import { probeProcess, processName } from "./process_table.ts";
 /** The number of processes that are described. */
 const describedMax = 5;
 
-/** Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. */
+/** Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative number is that of a group. */
 export function describeUnstoppable(pids: readonly number[]): string {
   const described = pids.slice(0, describedMax).map(describe).filter((text) => text !== "");
   if (described.length === 0) return "";
@@ -15,6 +15,7 @@ export function describeUnstoppable(pids: readonly number[]): string {
 }
 
 function describe(pid: number): string {
+  if (pid < 0) return `a process of group ${-pid} that /proc does not show`;
   const row = probeProcess(pid);
   if (row === null || (row !== "unknown" && row.dead)) return "";
   const why = row !== "unknown" && row.isInKernel ? "waits in the kernel" : userOf(pid);

@@ -22,6 +22,7 @@ let nowMs = 0;
 let killed: [number, unknown][] = [];
 let parent = guard;
 let isScriptAlive = true;
+let isGroupHidden = false;
 let ownerState = "S";
 let before: ReturnType<typeof useSystem> | null = null;
 
@@ -41,7 +42,7 @@ function guardOfScript(): GuardLoop {
       path === `/proc/${owner}/stat`
         ? `${owner} (baton) ${ownerState} 1 ${owner} ${owner} 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 7 0\n`
         : path === "/proc/self/mountinfo"
-        ? "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+        ? `22 27 0:21 / /proc rw,relatime - proc proc rw${isGroupHidden ? ",hidepid=2" : ""}\n`
         : !isScriptAlive
         ? missing()
         : path === `/proc/${script}/stat`
@@ -53,12 +54,13 @@ function guardOfScript(): GuardLoop {
     readLink: (path) => path === "/proc/self" ? String(guard) : "/bin/sh",
     keepOpen: missing,
     kill: (pid, signal) => {
+      if (pid === -script && isGroupHidden) throw Object.assign(new Error("not permitted"), { code: "EPERM" });
       if (Math.abs(pid) === script && !isScriptAlive) throw Object.assign(new Error("no process"), { code: "ESRCH" });
       if (signal !== 0) killed.push([pid, signal]);
     },
     own: new OwnProcess(),
   });
-  [nowMs, killed, parent, isScriptAlive, ownerState] = [1000, [], owner, true, "S"];
+  [nowMs, killed, parent, isScriptAlive, isGroupHidden, ownerState] = [1000, [], owner, true, false, "S"];
   const libc = {
     bootTimeMs: () => nowMs,
     write: () => {},
@@ -151,6 +153,21 @@ test.if(process.platform === "linux")(
     isScriptAlive = false;
     expect(loop.step()).toEqual({ kind: "sleep", forMs: 10 });
     expect(loop.step()).toEqual({ kind: "end", session });
+  },
+);
+
+test.if(process.platform === "linux")(
+  "another user's process that /proc hides keeps the session while it is in the command's group",
+  () => {
+    const loop = orphanedGuard();
+    [isScriptAlive, isGroupHidden] = [false, true];
+    loop.step();
+    nowMs += 60_000;
+    const what = `cannot be stopped: a process of group ${script} that /proc does not show`;
+    expect(loop.step()).toMatchObject({ kind: "keep", jobs: [{ nodes: [node], what }] });
+    isGroupHidden = false;
+    loop.step();
+    expect(loop.step()).toMatchObject({ kind: "end" });
   },
 );
 
