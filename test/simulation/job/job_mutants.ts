@@ -42,8 +42,8 @@ export const jobMutants: readonly Mutant[] = [
     world: "job",
     changes: [{
       file: guardMain,
-      from: "        return this.#clearAll();",
-      to: '        return { kind: "end", session: null };',
+      from: "      return this.#clearAll();",
+      to: '      return { kind: "end", session: null };',
     }],
     kinds: ["process outlived its lock"],
     seeds: 60,
