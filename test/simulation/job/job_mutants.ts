@@ -101,7 +101,7 @@ export const jobMutants: readonly Mutant[] = [
       from: "    this.rememberDescendants();\n    const pids",
       to: "    const pids",
     }],
-    kinds: ["process outlived its lock"],
+    kinds: ["process outlived its lock", "stranger signalled"],
     seeds: 100,
   },
   {
