@@ -151,7 +151,7 @@ test("what is to be put: missing, unreadable, too large", async () => {
     [64, "client bob put news", "put: missing PATH; - is stdin"],
     [64, "client bob put news file file", 'put: unexpected argument "file"; --files puts several files'],
     [64, "client bob put news --files", "put --files: missing PATH"],
-    [74, "client bob put news nowhere", "Cannot read nowhere: ENOENT"],
+    [74, "client bob put news nowhere", "Cannot read nowhere: no such file or directory"],
     [74, "client bob put news folder", "Cannot read folder: it is a folder"],
     [64, "client bob put news --files $(printf '\\377')", 'Cannot use "\\xff": it is not valid UTF-8'],
     [65, "client bob put news big", "big has 67108865 bytes; a message has at most 67108864"],
@@ -172,7 +172,7 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
     [
       69,
       `${put} --servers 127.0.0.1:1`,
-      "no proxy could be looked up in the coordination service at 127.0.0.1:1 within",
+      "no proxy could be looked up in the coordination service at 127.0.0.1:1 (127.0.0.1:1: connection refused) within",
     ],
     [64, `${put} --proxies foo`, 'Cannot use "foo" as an endpoint'],
     [78, `${put} --proxies-file nowhere`, "Cannot read the proxies' addresses in nowhere"],

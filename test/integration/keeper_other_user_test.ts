@@ -115,7 +115,7 @@ test.skipIf(!isRoot)("--output-dir in which this user may not write stops baton 
   const home = folderOf(user, join(root, "home"), 0o700);
   expect(run(user, ["sh", "-c", `cd ${home} && ${call}`])).toMatchObject({
     status: 73,
-    stderr: expect.stringContaining(`baton: Cannot write into --output-dir ${folder}: EACCES`),
+    stderr: expect.stringContaining(`baton: Cannot write into --output-dir ${folder}: permission denied`),
   });
 });
 

@@ -127,7 +127,7 @@ describe("secrets and certificates come from files and the environment", () => {
       );
     }
     expect(() => placeOf({ servers: "zk1", authFile: "/nope" })).toThrow(
-      "--auth-file: Cannot read the credentials in /nope: ENOENT",
+      "--auth-file: Cannot read the credentials in /nope: no such file or directory",
     );
   });
 
