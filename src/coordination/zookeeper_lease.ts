@@ -77,7 +77,7 @@ export class ZooKeeperLease implements Lease {
   #sinceMs: number | null;
   #reportedEndMs: number;
   /** Warning that belongs into the node's data. */
-  #warning = "";
+  readonly #warnings = { guard: "", processes: "" };
 
   constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
     this.#zk = zk;
@@ -152,8 +152,8 @@ export class ZooKeeperLease implements Lease {
     return this.#changes.subscribe(listener);
   }
 
-  warn(what: string): void {
-    this.#warning = what;
+  warn(about: "guard" | "processes", what: string): void {
+    this.#warnings[about] = what;
     void this.#watchNode();
   }
 
@@ -281,8 +281,9 @@ export class ZooKeeperLease implements Lease {
     const info = parseNodeInfo(data);
     if (info.sessionTimeoutMs === 0) return; // another library's format
     const sinceMs = Math.max(info.sinceMs, this.#sinceMs ?? 0);
-    if (sinceMs === info.sinceMs && this.#warning === (info.warning ?? "")) return;
-    const corrected = formatNodeInfo({ ...info, sinceMs, warning: this.#warning });
+    const warning = Object.values(this.#warnings).filter(Boolean).join("; ");
+    if (sinceMs === info.sinceMs && warning === (info.warning ?? "")) return;
+    const corrected = formatNodeInfo({ ...info, sinceMs, warning });
     this.#zk.setData(this.#holderPath, corrected, stat.version).catch(() => {});
   }
 

@@ -2,7 +2,7 @@
 import { printable } from "../support/text.ts";
 import { headerValue, type HttpHeaders } from "./http_headers.ts";
 import type { OutgoingRequest } from "./http_exchange.ts";
-import { placeOf } from "./request_target.ts";
+import { placeOf, withoutLogin } from "./request_target.ts";
 
 /** Maximum number of redirections of one request. */
 export const redirectionsMax = 5;
@@ -62,7 +62,7 @@ export function describeStatus(
   { status, headers, why }: { readonly status: number; readonly headers: HttpHeaders; readonly why?: string | null },
 ): string {
   const location = status >= 300 && status < 400 ? headerValue(headers, "location") : null;
-  const where = location === null ? "" : ` with Location: ${printable(location.slice(0, 500))}`;
+  const where = location === null ? "" : ` with Location: ${printable(withoutLogin(location).slice(0, 500))}`;
   return `got status ${status}${where}${why ? `, which is not followed: ${why}` : ""}`;
 }
 

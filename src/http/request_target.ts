@@ -7,6 +7,11 @@ export interface HttpPlace {
   readonly path: string;
 }
 
+/** The URL without a user and a password, for a message. */
+export function withoutLogin(url: string): string {
+  return url.replace(/^(\s*(?:[a-z][a-z\d+.-]*:)?[/\\]{2})?[^/?#]*@/i, "$1…@");
+}
+
 /**
  * Divides a URL, of which `parsed` is the parsed form. The path stays as it was written, except that characters which no request may
  * contain are escaped: a parser of URLs would change `\` to `/`.

@@ -40,8 +40,8 @@ export interface Lease extends AsyncDisposable {
   readonly isLocal?: boolean;
   /** Paths of the holder's nodes on the server, for the guard. */
   readonly nodes?: readonly string[];
-  /** Shows `what` in the holder's record; empty: nothing more. */
-  warn?(what: string): void;
+  /** Shows `what` about the guard or the processes in the holder's record; empty: nothing more about that. */
+  warn?(about: "guard" | "processes", what: string): void;
   /** Releases the lock. A second call has no effect. Bounded in time; rejects OUTCOME_UNKNOWN if the server never responded. */
   release(): Promise<void>;
 }

@@ -54,8 +54,8 @@ export class LeaseSet implements Lease {
     return () => removals.forEach((remove) => remove());
   }
 
-  warn(what: string): void {
-    for (const lease of this.#leases) lease.warn?.(what);
+  warn(...warning: Parameters<NonNullable<Lease["warn"]>>): void {
+    for (const lease of this.#leases) lease.warn?.(...warning);
   }
 
   /** Releases all leases; rejects with the first failure. */

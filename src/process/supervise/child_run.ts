@@ -298,7 +298,7 @@ export class ChildRun {
     if (this.#unstoppable === "") this.#options.onEvent?.({ kind: "unstoppable", what });
     this.#unstoppable = what;
     this.#options.guard.reportKnown?.(alive);
-    this.#options.lease.warn?.(what);
+    this.#options.lease.warn?.("processes", what);
   }
 
   /** No process is alive. If baton itself was suspended, only the guard knows whether they died in time. */

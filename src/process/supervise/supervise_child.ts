@@ -222,7 +222,9 @@ export async function watchJob(
       subscribe: (listener) => lease.subscribe(listener),
       onKill: () => guardKills.abort(),
       onReplaced(missing) {
-        if (missing !== null || isMissing) lease.warn?.(missing === null ? "" : "no guard watches its command");
+        if (missing !== null || isMissing) {
+          lease.warn?.("guard", missing === null ? "" : "no guard watches its command");
+        }
         isMissing = missing !== null;
         options.onEvent?.(missing === null ? { kind: "guard_replaced" } : { kind: "guard_missing", why: missing });
       },

@@ -3,7 +3,7 @@ import { METHODS } from "node:http";
 import { BatonError } from "../../errors.ts";
 import type { OutgoingRequest } from "../../http/http_exchange.ts";
 import { headerValue, type HttpHeaders } from "../../http/http_headers.ts";
-import { type HttpPlace, joinPaths, placeOf } from "../../http/request_target.ts";
+import { type HttpPlace, joinPaths, placeOf, withoutLogin } from "../../http/request_target.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
 /** The header by which a backend recognizes a message that it has already processed. */
@@ -39,7 +39,7 @@ export function forwardedHeaders(headers: HttpHeaders): HttpHeaders {
 
 /** Throws USAGE for a URL that no message can be sent to. `isWhole`: the URL of one request, which may have a query. */
 export function parseBackend(url: string, { isWhole = false }: { readonly isWhole?: boolean } = {}): HttpPlace {
-  const shown = url.replace(/^(\s*[a-z][a-z\d+.-]*:[/\\]{2})?[^/?#]*@/i, "$1…@");
+  const shown = withoutLogin(url);
   let parsed: URL;
   try {
     parsed = new URL(url);

@@ -96,3 +96,10 @@ test("a Location keeps its bytes, in whatever encoding, and what a parser of URL
   expect(followed(308, "/a\\b?\xfc#c").request.path).toBe("/a\\b?%FC");
   expect(followed(308, "/\\backend/x").request).toMatchObject({ origin: "https://backend", path: "/x" });
 });
+
+test("a reason shows the Location without a user and a password", () => {
+  const shown = (location: string) => describeStatus({ status: 301, headers: [["Location", location]] });
+  expect(shown("https://me:secret@other/x?y")).toBe("got status 301 with Location: https://…@other/x?y");
+  expect(shown("//me:secret@other/x")).toBe("got status 301 with Location: //…@other/x");
+  expect(shown("/a?to=me@host")).toBe("got status 301 with Location: /a?to=me@host");
+});

@@ -232,7 +232,7 @@ test("what SIGKILL does not end is shown and told to the guard while the lease i
   const { finished } = job.run({
     killAfterMs: 100,
     guard: { clearedAfterMs: () => Promise.resolve(null), reportKnown: (pids) => known.push(pids) },
-    lease: Object.assign(job.lease, { warn: (what: string) => warned.push(what) }),
+    lease: Object.assign(job.lease, { warn: (_about: string, what: string) => warned.push(what) }),
     onEvent: (event) => events.push(event),
   });
   job.living = [own];
