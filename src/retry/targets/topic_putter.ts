@@ -5,6 +5,7 @@
 import { BatonError } from "../../errors.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import type { RequestOutcome } from "../../pubsub/client/requester.ts";
+import { checkTimeoutMs } from "../check_destination.ts";
 
 export class TopicPutter {
   readonly topic: string;
@@ -37,7 +38,9 @@ export class TopicPutter {
     const why = `Topic "${topic}" has no subscriber: messages would be lost`;
     let subscribers: number;
     try {
-      ({ subscribers = 0 } = await this.#client.info(topic, { signal }));
+      // Ends before the check: the error of the request says why there was no response.
+      const withinMs = checkTimeoutMs * 0.9;
+      ({ subscribers = 0 } = await this.#client.info(topic, { signal, withinMs }));
     } catch (error) {
       if (!(error instanceof BatonError) || error.code !== "NOT_SUBSCRIBED") throw error;
       subscribers = 0; // the topic does not exist
