@@ -1,5 +1,5 @@
 /** Keeps one endpoint connected: dials again after each loss, with full jitter, until it is stopped. */
-import { messageOf } from "../errors.ts";
+import { describeFailure } from "../sockets/describe_failure.ts";
 import type { Address } from "../sockets/connection.ts";
 import { backoffMs } from "../support/backoff.ts";
 import { deadlineAfter } from "../support/deadline.ts";
@@ -63,7 +63,7 @@ export class Dialer implements DialedPeer {
       link.attach(connection);
     } catch (error) {
       if (signal.aborted) return;
-      const reason = error instanceof Error ? error : new Error(messageOf(error));
+      const reason = new Error(describeFailure(error), { cause: error });
       const retryMs = this.#scheduleAttempt();
       link.leave("destroy");
       onEvent({ kind: "connectFailed", endpoint, reason, retryMs });
