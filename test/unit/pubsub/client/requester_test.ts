@@ -210,7 +210,9 @@ test("a proxy whose name has no address is told with the reason, also while the 
   const told: string[] = [];
   const options = { stallMs: 100, timeoutMs: 400, onStall: (why: string) => void told.push(why) };
   expect(await requester(["tcp://no-such-host.invalid:1"], options).request(put())).toMatchObject({ kind: "fail" });
-  expect(told).toEqual([expect.stringMatching(/no-such-host\.invalid:1: .*(no such host name|the name server does not respond)/)]);
+  expect(told).toEqual([
+    expect.stringMatching(/no-such-host\.invalid:1: .*(no such host name|the name server does not respond)/),
+  ]);
 });
 
 test("tries are as many as were allowed", async () => {
