@@ -264,7 +264,7 @@ export class JobOracle implements TreeObserver {
   #checkAll(): void {
     for (const job of [...this.#jobs]) {
       if (this.#isInForce(job.lease)) {
-        if (!isAttended(job)) job.aloneAtMs = this.#world.nowMs;
+        if (!isAttended(job, this.#world.nowMs)) job.aloneAtMs = this.#world.nowMs;
         continue;
       }
       job.lostAtMs = Math.min(job.lostAtMs, this.#world.nowMs);
@@ -335,9 +335,9 @@ export class JobOracle implements TreeObserver {
   }
 }
 
-/** Somebody can keep the session of the job. */
-function isAttended({ baton }: JobTruth): boolean {
-  if (baton.isAlive && baton.process.state === "running") return true;
+/** Somebody can keep the session of the job. The guard of a baton that hangs, and is neither dead nor stopped, does not. */
+function isAttended({ baton }: JobTruth, nowMs: number): boolean {
+  if (baton.isAlive && baton.process.state === "running") return baton.blockedUntilMs <= nowMs;
   return baton.guards.some(({ sim, life, readyMs }) =>
     sim.life === life && sim.state === "running" && readyMs < Infinity
   );
