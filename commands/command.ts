@@ -1,10 +1,10 @@
 /** The definition of a command: its settings, its help, and a function from a command line to an exit code. */
-import type { CommandSyntax, ParsedArgs } from "../src/terminal/parse_args.ts";
-import type { Io } from "../src/terminal/io.ts";
-import type { ConfigSources } from "../src/config/resolve_settings.ts";
-import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../src/config/setting.ts";
-import { textType } from "../src/config/value_types.ts";
-import type { BatonError } from "../src/errors.ts";
+import type { CommandSyntax, ParsedArgs } from "../src/base/terminal/parse_args.ts";
+import type { Io } from "../src/base/terminal/io.ts";
+import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
+import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../src/base/config/setting.ts";
+import { textType } from "../src/base/config/value_types.ts";
+import type { BatonError } from "../src/base/errors.ts";
 import type { ExitCode } from "./exit_codes.ts";
 
 export interface Command<S extends SettingTable = SettingTable> {

@@ -4,14 +4,14 @@
  * `lock` runs most often, so it is loaded immediately. The other commands are loaded in a few groups that share code: with one part per
  * command, loading took a millisecond longer.
  */
-import { waitForEndingHelpers } from "../src/process/spawn/helper_process.ts";
-import { type Io, systemIo } from "../src/terminal/io.ts";
-import { BatonError, messageOf } from "../src/errors.ts";
-import { didYouMean } from "../src/support/did_you_mean.ts";
+import { waitForEndingHelpers } from "../src/base/process/spawn/helper_process.ts";
+import { type Io, systemIo } from "../src/base/terminal/io.ts";
+import { BatonError, messageOf } from "../src/base/errors.ts";
+import { didYouMean } from "../src/base/support/did_you_mean.ts";
 import type { Command, CommandLoaders } from "./command.ts";
 import { commandNameOf, firstWords, subcommandsOf, wordCount } from "./command_names.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
-import { lockCommand } from "./lock/lock.ts";
+import { lockCommand } from "./coordination/lock/lock.ts";
 import { runCommand } from "./run_command.ts";
 
 export { systemIo };
@@ -19,26 +19,26 @@ export { systemIo };
 /** The commands in the order of the help page. A command of two words belongs to a group; the first word alone is no command. */
 export const commandLoaders: CommandLoaders = {
   lock: () => Promise.resolve(lockCommand),
-  hold: async () => (await import("./hold/hold.ts")).holdCommand,
-  release: async () => (await import("./hold/release.ts")).releaseCommand,
-  elect: async () => (await import("./election/election_commands.ts")).electCommand,
-  leader: async () => (await import("./election/election_commands.ts")).leaderCommand,
-  forward: async () => (await import("./election/election_commands.ts")).forwardCommand,
-  resign: async () => (await import("./election/election_commands.ts")).resignCommand,
-  barrier: async () => (await import("./barrier/barrier.ts")).barrierCommand,
-  pool: async () => (await import("./pool/pool.ts")).poolCommand,
+  hold: async () => (await import("./coordination/hold/hold.ts")).holdCommand,
+  release: async () => (await import("./coordination/hold/release.ts")).releaseCommand,
+  elect: async () => (await import("./coordination/election/election_commands.ts")).electCommand,
+  leader: async () => (await import("./coordination/election/election_commands.ts")).leaderCommand,
+  forward: async () => (await import("./coordination/election/election_commands.ts")).forwardCommand,
+  resign: async () => (await import("./coordination/election/election_commands.ts")).resignCommand,
+  barrier: async () => (await import("./coordination/barrier/barrier.ts")).barrierCommand,
+  pool: async () => (await import("./coordination/pool/pool.ts")).poolCommand,
   who: async () => (await import("./operator/operator_commands.ts")).whoCommand,
   ls: async () => (await import("./operator/operator_commands.ts")).lsCommand,
-  explain: async () => (await import("./operator/explain_command.ts")).explainCommand,
-  history: async () => (await import("./operator/history.ts")).historyCommand,
-  cron: async () => (await import("./cron/cron.ts")).cronCommand,
+  explain: async () => (await import("./coordination/looking/explain_command.ts")).explainCommand,
+  history: async () => (await import("./coordination/looking/history.ts")).historyCommand,
+  cron: async () => (await import("./coordination/cron/cron.ts")).cronCommand,
   break: async () => (await import("./operator/operator_commands.ts")).breakCommand,
-  metrics: async () => (await import("./metrics/metrics.ts")).metricsCommand,
-  top: async () => (await import("./top/top.ts")).topCommand,
-  ui: async () => (await import("./ui/ui.ts")).uiCommand,
-  check: async () => (await import("./job/check.ts")).checkCommand,
+  metrics: async () => (await import("./operator/metrics.ts")).metricsCommand,
+  top: async () => (await import("./operator/top.ts")).topCommand,
+  ui: async () => (await import("./operator/ui.ts")).uiCommand,
+  check: async () => (await import("./coordination/job/check.ts")).checkCommand,
   doctor: async () => (await import("./operator/doctor.ts")).doctorCommand,
-  fence: async () => (await import("./fence/fence.ts")).fenceCommand,
+  fence: async () => (await import("./coordination/fence/fence.ts")).fenceCommand,
   publish: async () => (await import("./pubsub/publish.ts")).publishCommand,
   subscribe: async () => (await import("./pubsub/subscribe.ts")).subscribeCommand,
   "pubsub serve": async () => (await import("./pubsub/local_service.ts")).pubsubServeCommand,
@@ -61,11 +61,11 @@ export const commandLoaders: CommandLoaders = {
   "retry-processor stats": async () => (await import("./retry/inspect.ts")).retryStatsCommand,
   "retry-processor verify": async () => (await import("./retry/inspect.ts")).retryVerifyCommand,
   "retry-processor explain": async () => (await import("./retry/explain.ts")).retryExplainCommand,
-  keeper: async () => (await import("./keeper/keeper.ts")).keeperCommand,
-  completion: async () => (await import("./completion/completion.ts")).completionCommand,
-  config: async () => (await import("./config.ts")).configCommand,
-  version: async () => (await import("./version/version.ts")).versionCommand,
-  help: async () => (await import("./help/help_command.ts")).helpCommandFor(commandLoaders),
+  keeper: async () => (await import("./coordination/keeper/keeper.ts")).keeperCommand,
+  completion: async () => (await import("./program/completion/completion.ts")).completionCommand,
+  config: async () => (await import("./program/config.ts")).configCommand,
+  version: async () => (await import("./program/version.ts")).versionCommand,
+  help: async () => (await import("./program/help/help_command.ts")).helpCommandFor(commandLoaders),
 };
 
 /**
@@ -114,21 +114,21 @@ const flagCommands: ReadonlyMap<string, string> = new Map([
 /** The number of options before the name of the command. `--help` and `--version` in the place of a command are none of them. */
 async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
   if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
-  return (await import("./leading_options.ts")).checkLeadingOptions([first, ...rest]);
+  return (await import("./program/leading_options.ts")).checkLeadingOptions([first, ...rest]);
 }
 
 async function dispatch(args: readonly string[], io: Io, leading: readonly string[]): Promise<ExitCode> {
   const [first, ...rest] = args;
   if (first === undefined || first === "-h") {
-    const { printBriefOverview } = await import("./help/help_command.ts");
+    const { printBriefOverview } = await import("./program/help/help_command.ts");
     printBriefOverview(commandLoaders, io, first === undefined ? "stderr" : "stdout");
     return first === undefined ? exitCodes.USAGE : exitCodes.SUCCESS;
   }
   if (first === "__complete") {
-    const { complete } = await import("./completion/complete.ts");
+    const { complete } = await import("./program/completion/complete.ts");
     return await complete(commandLoaders, rest, io);
   }
-  if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
+  if (first === "__holder") return await (await import("./coordination/hold/holder.ts")).runHolder(io);
   const alias = flagCommands.get(first);
   if (alias !== undefined) return await dispatch([alias, ...rest], io, leading);
   const name = commandNameOf(args, commandLoaders);
@@ -137,7 +137,7 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
     return await runLoaded(await load(), args.slice(wordCount(name)), io, leading);
   }
   if (subcommandsOf(first, Object.keys(commandLoaders)).length > 0) {
-    const { printGroupHelp } = await import("./help/help_command.ts");
+    const { printGroupHelp } = await import("./program/help/help_command.ts");
     return await printGroupHelp(args, commandLoaders, io);
   }
   throw new BatonError("USAGE", unknownCommandMessage(args, firstWords(Object.keys(commandLoaders))));

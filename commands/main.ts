@@ -6,15 +6,15 @@ import process from "node:process";
 
 const words = process.argv.slice(2);
 if (words[0] === "__guard") {
-  const { runGuard } = await import("../src/process/guard/guard_main.ts");
-  const clock = async () => (await import("../src/support/clock.ts")).systemClock();
+  const { runGuard } = await import("../src/base/process/guard/guard_main.ts");
+  const clock = async () => (await import("../src/base/support/clock.ts")).systemClock();
   await runGuard({
     async end(handle) {
-      const { endSession } = await import("../src/zookeeper/end_session.ts");
+      const { endSession } = await import("../src/protocols/zookeeper/end_session.ts");
       await endSession(handle, { clock: await clock(), limitMs: 5000 });
     },
     async keep(handle) {
-      const { keepSession } = await import("./job/kept_session.ts");
+      const { keepSession } = await import("./coordination/job/kept_session.ts");
       return keepSession(handle, { clock: await clock() });
     },
   });
@@ -39,7 +39,7 @@ if (words[0] === "__guard") {
     await io.end();
   } catch (thrown) {
     await io.end();
-    const { endBySignal, StoppedBySignal } = await import("../src/process/supervise/signal_source.ts");
+    const { endBySignal, StoppedBySignal } = await import("../src/base/process/supervise/signal_source.ts");
     await (thrown instanceof StoppedBySignal ? endBySignal(thrown.signal, thrown) : endBySignal("SIGPIPE"));
   }
 }

@@ -1,11 +1,11 @@
 /** Runs one call of a command: arguments, configuration files, variables, then the command itself. */
-import { type FlagSpec, parseArgs, type ParsedArgs } from "../src/terminal/parse_args.ts";
-import type { Io } from "../src/terminal/io.ts";
-import { readConfigFiles } from "../src/config/config_file.ts";
-import { resolveSettings } from "../src/config/resolve_settings.ts";
-import { type SettingTable, type SettingValues, variableOf } from "../src/config/setting.ts";
-import { BatonError } from "../src/errors.ts";
-import { isUnreadableVariable, unreadableArgument } from "../src/process/spawn/raw_arguments.ts";
+import { type FlagSpec, parseArgs, type ParsedArgs } from "../src/base/terminal/parse_args.ts";
+import type { Io } from "../src/base/terminal/io.ts";
+import { readConfigFiles } from "../src/base/config/config_file.ts";
+import { resolveSettings } from "../src/base/config/resolve_settings.ts";
+import { type SettingTable, type SettingValues, variableOf } from "../src/base/config/setting.ts";
+import { BatonError } from "../src/base/errors.ts";
+import { isUnreadableVariable, unreadableArgument } from "../src/base/process/spawn/raw_arguments.ts";
 import { type Command, commonSettings, type shellLineSettings } from "./command.ts";
 import type { ExitCode } from "./exit_codes.ts";
 
@@ -27,19 +27,19 @@ export async function runCommand<S extends SettingTable>(
     ? withoutCommand(parsed)
     : { ...parsed, command: commandOrLine(parsed.command, flags.get(shellLineName)) };
   if (flags.has("help")) {
-    const { printCommandHelp } = await import("./help/help_command.ts");
+    const { printCommandHelp } = await import("./program/help/help_command.ts");
     printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
   // `baton config check` reports them as mistakes. With -q a misspelled BATON_SERVERS would make a lock local in silence.
   if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
-    const { unknownVariables } = await import("../src/config/unknown_variables.ts");
+    const { unknownVariables } = await import("../src/base/config/unknown_variables.ts");
     const sentences = unknownVariables(io.env, { onlySimilar: flags.has("quiet") });
     for (const sentence of sentences) io.err(`baton: warning: ${sentence}\n`);
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
-  const loadTable = async () => (await import("../src/config/settings.ts")).fileSettings;
+  const loadTable = async () => (await import("./program/settings.ts")).fileSettings;
   // A mistake in a file must not keep a script from releasing its lock.
   const isConfigured = flags.has("config") || Object.values(settings).some(({ key }) => key !== undefined);
   const files = isConfigured
@@ -60,8 +60,8 @@ export async function runCommand<S extends SettingTable>(
 /** A service runs for long, and has many connections. */
 async function prepareService(): Promise<void> {
   const [{ compileAsUsual }, { raiseOpenFiles }] = await Promise.all([
-    import("../src/process/spawn/compile_as_usual.ts"),
-    import("../src/process/spawn/shell_start.ts"),
+    import("../src/base/process/spawn/compile_as_usual.ts"),
+    import("../src/base/process/spawn/shell_start.ts"),
   ]);
   compileAsUsual();
   await raiseOpenFiles();

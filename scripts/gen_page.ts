@@ -1,5 +1,5 @@
 /**
- * Bundles the page of `baton ui` into src/ui/page_files.ts, a module of strings, which the binary and Deno import alike. --check: only
+ * Bundles the page of `baton ui` into src/operator/ui/page_files.ts, a module of strings, which the binary and Deno import alike. --check: only
  * says whether that file is fresh. Fails if the page is too large, or names another host.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
@@ -12,8 +12,8 @@ if (process.argv.includes("--help")) {
 }
 
 const root = join(import.meta.dir, "..");
-const source = join(root, "src/ui/page");
-const target = join(root, "src/ui/page_files.ts");
+const source = join(root, "src/operator/page");
+const target = join(root, "src/operator/ui/page_files.ts");
 /** Bytes of script, style and page together. */
 const bytesMax = 80_000;
 /** Names of XML namespaces, which are never fetched. */
@@ -41,15 +41,16 @@ for (const url of Object.values(files).join("\n").match(/\b(?:https?|wss?|ftp):\
   if (!namespaces.test(url)) mistakes.push(`the page names another host: ${url}`);
 }
 const text = [
-  "/** The files of the page of `baton ui`. Written by scripts/gen_page.ts from src/ui/page; do not edit. */",
+  "/** The files of the page of `baton ui`. Written by scripts/gen_page.ts from src/operator/page; do not edit. */",
   "",
   ...Object.entries(files).map(([name, content]) => `export const ${name}: string =\n  ${JSON.stringify(content)};`),
   "",
 ].join("\n");
 const isFresh = existsSync(target) && readFileSync(target, "utf8") === text;
 if (mistakes.length === 0 && !isFresh) {
-  if (process.argv.includes("--check")) mistakes.push("src/ui/page_files.ts is not fresh: run bun scripts/gen_page.ts");
-  else writeFileSync(target, text);
+  if (process.argv.includes("--check")) {
+    mistakes.push("src/operator/ui/page_files.ts is not fresh: run bun scripts/gen_page.ts");
+  } else writeFileSync(target, text);
 }
 for (const mistake of mistakes) console.log(mistake);
 if (mistakes.length === 0) console.log(`the page has ${bytes} bytes`);

@@ -1,5 +1,5 @@
 /**
- * Writes docs/picture/lock.svg again: records a session of the compiled binary in two terminals. test/cli/picture_test.ts records it
+ * Writes docs/picture/lock.svg again: records a session of the compiled binary in two terminals. test/operator/cli/picture_test.ts records it
  * again and fails when the binary shows something else than the picture.
  */
 import { mkdirSync, writeFileSync } from "node:fs";

@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { checkCycles, checkDependencies, checkFileNames, checkLayers, checkPlaces } from "./tidy/layers.ts";
+import { checkBreaks, checkCycles, checkDependencies, checkFileNames, checkPlaces } from "./tidy/layers.ts";
 import { checkComments, checkTypeNames, checkWords } from "./tidy/language.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
@@ -86,7 +86,7 @@ const product = sources.filter(({ path }) => /^(src|commands)\//.test(path));
 const prose = texts.filter(({ path }) => path.endsWith(".md"));
 
 const outcomes = [
-  rule("layers", sources.flatMap(checkLayers)),
+  rule("layers", checkBreaks(sources)),
   rule("import circles", checkCycles(sources)),
   rule("start", checkStart(product)),
   rule("places", sources.flatMap(checkPlaces)),
@@ -105,7 +105,7 @@ const outcomes = [
     tool("format", "deno", "fmt", "--check"),
     tool("lint", "deno", "lint", "--quiet"),
     tool("types", "tsc", "-p", "."),
-    tool("types of the page", "tsc", "-p", "src/ui/page"),
+    tool("types of the page", "tsc", "-p", "src/operator/page"),
     tool("page", "bun", "scripts/gen_page.ts", "--check"),
     tool("generated pages", "bun", "scripts/gen_docs.ts", "--check"),
   ]),

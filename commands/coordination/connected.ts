@@ -1,11 +1,11 @@
 /** Chooses the servers of a command, prints the scope, and opens a session for commands that only read or send a request. */
-import type { Io } from "../../src/terminal/io.ts";
-import type { ConfigSources } from "../../src/config/resolve_settings.ts";
-import type { SettingValues } from "../../src/config/setting.ts";
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import type { connectionSettings, Scope } from "../../src/config/coordination_settings.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import type { Io } from "../../src/base/terminal/io.ts";
+import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
+import type { SettingValues } from "../../src/base/config/setting.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import type { connectionSettings, Scope } from "../../src/coordination/settings/coordination_settings.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 import type { Call } from "../command.ts";
 import {
   type Coordination,

@@ -1,4 +1,4 @@
-/** JSON of check, fence zk, and --status-fd (`StatusReport` of src/terminal/status_report.ts). */
+/** JSON of check, fence zk, and --status-fd (`StatusReport` of src/base/terminal/status_report.ts). */
 import * as z from "zod";
 import { count, token, version } from "./common_shapes.ts";
 
@@ -18,7 +18,7 @@ export const fenceShape = z.strictObject({
 });
 export type FenceJson = z.infer<typeof fenceShape>;
 
-/** `StatusReport` of src/terminal/status_report.ts. */
+/** `StatusReport` of src/base/terminal/status_report.ts. */
 export const statusShape = z.strictObject({
   version,
   command: z.string().describe("lock, elect, barrier, pool"),

@@ -1,14 +1,18 @@
 /** Findings of `baton doctor` about the database of message stores or topics. */
 import type { DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
-import { BatonError } from "../../src/errors.ts";
-import { judgeDatabase, readDatabaseFacts } from "../../src/postgres/database_checks.ts";
-import { inSchema, requireSharedStore } from "../../src/postgres/database_schema.ts";
-import { suspectTopics } from "../../src/pubsub/postgres_store/postgres_tables.ts";
-import { connectToPrimary, type PostgresRow, type PrimaryConnection } from "../../src/postgres/primary_connection.ts";
-import { StatementError } from "../../src/postgres/statement_error.ts";
-import type { DatabaseAddress } from "../../src/postgres/database_address.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { formatDuration } from "../../src/support/duration.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { judgeDatabase, readDatabaseFacts } from "../../src/base/postgres/database_checks.ts";
+import { inSchema, requireSharedStore } from "../../src/base/postgres/database_schema.ts";
+import { suspectTopics } from "../../src/pubsub/store/postgres/postgres_tables.ts";
+import {
+  connectToPrimary,
+  type PostgresRow,
+  type PrimaryConnection,
+} from "../../src/base/postgres/primary_connection.ts";
+import { StatementError } from "../../src/base/postgres/statement_error.ts";
+import type { DatabaseAddress } from "../../src/base/postgres/database_address.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { formatDuration } from "../../src/base/support/duration.ts";
 
 /** A lease ends on the clock of the database, and the clocks of machines show when a message is due. Milliseconds. */
 const clockDifferenceMsMax = 2000;

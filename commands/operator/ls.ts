@@ -1,18 +1,18 @@
 /** `baton ls`: lists the locks, elections, barriers, gates and pools in use. */
-import { printJson } from "../../src/terminal/io.ts";
-import { printTable } from "../../src/terminal/table.ts";
-import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType } from "../../src/config/value_types.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
+import { printTable } from "../../src/base/terminal/table.ts";
+import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { choiceType } from "../../src/base/config/value_types.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
 import { listInterop } from "../../src/coordination/admin/list_interop.ts";
 import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import { readDetails } from "../../src/coordination/admin/use_status.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { onlyInteropPath } from "./name_arguments.ts";
+import { onlyInteropPath } from "../coordination/name_arguments.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { isInUse, lsJson, lsLines, type LsReading, lsTable, unlistedLine } from "./ls_view.ts";

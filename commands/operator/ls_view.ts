@@ -1,7 +1,7 @@
 /** The output of `baton ls`: tables, lines of changes, JSON. Pure. */
 import { type UseKind, useKinds, type UseList, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
 import { detailsKey, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
-import { type Cell, headCells } from "../../src/terminal/table.ts";
+import { type Cell, headCells } from "../../src/base/terminal/table.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import { holderJson, type Scoped, sessionText, sinceText, waiterJson } from "./who_view.ts";
 

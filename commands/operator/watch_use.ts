@@ -1,15 +1,15 @@
 /** Shows something that changes, until a signal: drawn again on a terminal, as lines elsewhere, or as JSON lines. */
 import { followReads } from "../../src/coordination/admin/follow_reads.ts";
-import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { type SettingTable, toggle } from "../../src/config/setting.ts";
-import { clockTime, zoneWarning } from "../../src/schedule/local_zone.ts";
-import { type Clock, systemClock } from "../../src/support/clock.ts";
-import { painterOf } from "../../src/terminal/color.ts";
-import { type Io, printableLines, printJson } from "../../src/terminal/io.ts";
-import { type Cell, tableLines } from "../../src/terminal/table.ts";
-import { RedrawnLines, terminalSize } from "../../src/terminal/terminal_lines.ts";
-import { printable } from "../../src/support/text.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { clockTime, zoneWarning } from "../../src/base/schedule/local_zone.ts";
+import { type Clock, systemClock } from "../../src/base/support/clock.ts";
+import { painterOf } from "../../src/base/terminal/color.ts";
+import { type Io, printableLines, printJson } from "../../src/base/terminal/io.ts";
+import { type Cell, tableLines } from "../../src/base/terminal/table.ts";
+import { RedrawnLines, terminalSize } from "../../src/base/terminal/terminal_lines.ts";
+import { printable } from "../../src/base/support/text.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ConnectedCall } from "../coordination/connected.ts";
 import { followSessions } from "../coordination/follow_sessions.ts";

@@ -1,11 +1,11 @@
 /** `baton who`: shows the holders and waiters of a lock, an election, a barrier or a gate. */
-import { printJson } from "../../src/terminal/io.ts";
-import { printTable } from "../../src/terminal/table.ts";
-import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { choiceType } from "../../src/config/value_types.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
+import { printTable } from "../../src/base/terminal/table.ts";
+import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { choiceType } from "../../src/base/config/value_types.ts";
 import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import {
   readUseStatus,
   type StatusKind,
@@ -13,8 +13,8 @@ import {
   type UseStatus,
 } from "../../src/coordination/admin/use_status.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { BatonError } from "../../src/errors.ts";
-import { describeOtherUses, onlyName } from "./name_arguments.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { describeOtherUses, onlyName } from "../coordination/name_arguments.ts";
 import { defineCommand } from "../command.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";

@@ -1,12 +1,12 @@
 /** The output of `baton who`: tables, lines of changes, JSON. Pure. */
 import type { StatusKind, UseHolder, UseStatus, UseWaiter } from "../../src/coordination/admin/use_status.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { nameOfHolder } from "../../src/coordination/holder_info.ts";
-import { formatPassedTime } from "../../src/support/duration.ts";
-import type { Style } from "../../src/terminal/color.ts";
-import { type Cell, headCells } from "../../src/terminal/table.ts";
+import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
+import { formatPassedTime } from "../../src/base/support/duration.ts";
+import type { Style } from "../../src/base/terminal/color.ts";
+import { type Cell, headCells } from "../../src/base/terminal/table.ts";
 import type { UseHolderJson, UseWaiterJson, WhoJson } from "../json_shapes/lock_shapes.ts";
-import { shortIds } from "./short_ids.ts";
+import { shortIds } from "../coordination/looking/short_ids.ts";
 
 const holds: Readonly<Record<StatusKind, string>> = {
   lock: "holds",

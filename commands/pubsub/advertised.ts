@@ -1,9 +1,9 @@
 /** Checks the endpoint that a proxy or server advertises, before anything is started. */
-import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/zeromq/endpoint.ts";
-import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
-import type { Setting } from "../../src/config/setting.ts";
-import { BatonError } from "../../src/errors.ts";
-import { describeReach } from "../../src/sockets/socket_reach.ts";
+import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/protocols/zeromq/endpoint.ts";
+import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
+import type { Setting } from "../../src/base/config/setting.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { describeReach } from "../../src/base/sockets/socket_reach.ts";
 
 /** All spellings of 0.0.0.0 and ::. */
 const everyAddress = /^[0:.]+$/;

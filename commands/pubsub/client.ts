@@ -10,8 +10,8 @@ import {
   parseClientArguments,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { BatonError } from "../../src/errors.ts";
+import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { checkName, parsePosition } from "../../src/pubsub/client/client_limits.ts";
 import {
   type ClientPosition,
@@ -22,10 +22,10 @@ import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { runClientGet } from "./client_get.ts";
 import { runClientPut } from "./client_put.ts";
 import { withNextStep } from "./client_next_step.ts";
-import { printJson } from "../../src/terminal/io.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
 import { openClientState, openRequester } from "./open_client.ts";
 import { putInputOf } from "./put_input.ts";
-import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import type {
   PubsubBenchJson,
   PubsubInfoJson,
@@ -34,7 +34,7 @@ import type {
 } from "../json_shapes/pubsub_shapes.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
-import { countWithNoun, printable } from "../../src/support/text.ts";
+import { countWithNoun, printable } from "../../src/base/support/text.ts";
 
 export const pubsubClientCommand = defineCommand({
   name: "pubsub client",

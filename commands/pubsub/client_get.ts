@@ -4,23 +4,23 @@
  */
 import { lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { makeOutFolder, OutFolder } from "../../src/pubsub/client/out_folder.ts";
 import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pubsub/client/subscriber.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { countWithNoun } from "../../src/support/text.ts";
-import { sleep } from "../../src/support/deadline.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
+import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { secretVariables, wantsTraces } from "../../src/config/coordination_settings.ts";
-import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
-import { passedOn } from "../job/lock_ending.ts";
-import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
+import { secretVariables, wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
+import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
+import { passedOn } from "../coordination/job/lock_ending.ts";
+import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { MessageTrace } from "./message_trace.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_shapes.ts";
 import type { ClientArguments, ClientRun } from "./client_options.ts";
-import { type Io, sayTo } from "../../src/terminal/io.ts";
-import { throwIfAborted } from "../../src/support/abort.ts";
+import { type Io, sayTo } from "../../src/base/terminal/io.ts";
+import { throwIfAborted } from "../../src/base/support/abort.ts";
 
 /** Maximum messages of one response. */
 const batchMax = 256;

@@ -1,6 +1,6 @@
 /** Adds to errors of clients what the user can do next. */
-import { BatonError } from "../../src/errors.ts";
-import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { TopicDamagedError } from "../../src/pubsub/client/requester.ts";
 import type { ClientOperationName } from "./client_options.ts";
 

@@ -1,12 +1,12 @@
 /** Settings and arguments of `baton pubsub client`. The ID stands before the operation, or is given by --id. */
-import { traceSettings } from "../../src/config/coordination_settings.ts";
-import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
-import { progressSettings } from "../../src/terminal/progress.ts";
-import { choiceType, durationType, integerType, textType } from "../../src/config/value_types.ts";
+import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { progressSettings } from "../../src/base/terminal/progress.ts";
+import { choiceType, durationType, integerType, textType } from "../../src/base/config/value_types.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { Call } from "../command.ts";
-import { BatonError } from "../../src/errors.ts";
-import { didYouMean, nearestWord } from "../../src/support/did_you_mean.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { didYouMean, nearestWord } from "../../src/base/support/did_you_mean.ts";
 import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
 import { clientConnectionSettings } from "./open_client.ts";
 

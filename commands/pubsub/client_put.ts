@@ -8,18 +8,18 @@ import {
 } from "../../src/pubsub/client/input_checkpoints.ts";
 import { type LossCertainty, lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
-import { countWithNoun } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { progressForm, ProgressLine } from "../../src/terminal/progress.ts";
+import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import type { ClientCall } from "./client_options.ts";
 import { type Input, unsentFiles, unsentMessages } from "./put_input.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
-import { type Io, printJson } from "../../src/terminal/io.ts";
+import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
-import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
-import { listenForStops, processSignals, StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
-import { onAbort, TaskScope } from "../../src/support/abort.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { listenForStops, processSignals, StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
+import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 
 /** A put while it runs. */
 export interface ClientPutRun {

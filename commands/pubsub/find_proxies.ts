@@ -1,12 +1,12 @@
 /** Finds the proxies: named ones, those in a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
-import { ConnectReport } from "../../src/zookeeper/connector.ts";
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
-import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
-import type { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { BatonError, messageOf, reasonOf } from "../../src/errors.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { ConnectReport } from "../../src/protocols/zookeeper/connector.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { pubsubClientSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
+import type { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/base/errors.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 import type { RequesterOptions } from "../../src/pubsub/client/requester.ts";
 import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";

@@ -1,11 +1,11 @@
 /** `baton pubsub keygen`: makes a key pair for ZeroMQ's CURVE. */
-import { formatKey, secretCertificate } from "../../src/zeromq/curve_certificate.ts";
-import { readSecretKey } from "../../src/zeromq/curve_key_file.ts";
-import { makeKeyFiles, newSecretKey } from "../../src/zeromq/make_key_files.ts";
-import { type SettingTable, toggle } from "../../src/config/setting.ts";
-import { BatonError } from "../../src/errors.ts";
-import { x25519Secret } from "../../src/support/x25519.ts";
-import { printJson } from "../../src/terminal/io.ts";
+import { formatKey, secretCertificate } from "../../src/protocols/zeromq/curve_certificate.ts";
+import { readSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
+import { makeKeyFiles, newSecretKey } from "../../src/protocols/zeromq/make_key_files.ts";
+import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { x25519Secret } from "../../src/base/support/x25519.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { KeygenJson } from "../json_shapes/machine_shapes.ts";

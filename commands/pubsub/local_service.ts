@@ -1,16 +1,16 @@
 /** `baton pubsub serve`: a server and a proxy in one process, for the publishers and subscribers of this machine. */
 import { join } from "node:path";
-import { logSettings } from "../../src/config/command_settings.ts";
-import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { type ConfigSources, resolveSettings } from "../../src/config/resolve_settings.ts";
-import type { SettingTable, SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { logSettings } from "../../src/coordination/settings/command_settings.ts";
+import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import { type ConfigSources, resolveSettings } from "../../src/base/config/resolve_settings.ts";
+import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { coordinationOf, ownKeeperLocation } from "../../src/coordination/connect/coordination_servers.ts";
-import { BatonError } from "../../src/errors.ts";
-import { createFolders, type KeeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
-import { socketPathBytesMax } from "../../src/sockets/clear_socket_path.ts";
-import { userStateFolder } from "../../src/support/home_folder.ts";
-import { userName } from "../../src/support/user_name.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { createFolders, type KeeperLocation } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import { socketPathBytesMax } from "../../src/base/sockets/clear_socket_path.ts";
+import { userStateFolder } from "../../src/base/support/home_folder.ts";
+import { userName } from "../../src/base/support/user_name.ts";
 import { type Call, commonSettings, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { proxyCommandSettings, runProxy } from "./proxy.ts";

@@ -4,8 +4,8 @@
  */
 import { createHash } from "node:crypto";
 import { closeSync } from "node:fs";
-import { childEnvironment, spawnChild } from "../../src/process/spawn/spawn_child.ts";
-import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
+import { childEnvironment, spawnChild } from "../../src/base/process/spawn/spawn_child.ts";
+import { openBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import {
   cookieEnvironment,
   cookieVariable,
@@ -13,14 +13,14 @@ import {
   isGroupAlive,
   readProcess,
   sendSignal,
-} from "../../src/process/proc/process_table.ts";
-import { KnownProcesses } from "../../src/process/proc/known_processes.ts";
-import { listenForStops, processSignals } from "../../src/process/supervise/signal_source.ts";
-import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
-import { BatonError } from "../../src/errors.ts";
-import type { Clock } from "../../src/support/clock.ts";
-import { TaskScope } from "../../src/support/abort.ts";
-import { sleep } from "../../src/support/deadline.ts";
+} from "../../src/base/process/proc/process_table.ts";
+import { KnownProcesses } from "../../src/base/process/proc/known_processes.ts";
+import { listenForStops, processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { type Guard, startGuard } from "../../src/base/process/guard/guard.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { Clock } from "../../src/base/support/clock.ts";
+import { TaskScope } from "../../src/base/support/abort.ts";
+import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 
 export interface MessageCommandOptions {

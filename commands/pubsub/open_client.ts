@@ -1,15 +1,15 @@
 /** Opens what a client works with: the connection to the proxies, and the state of its ID in one topic. */
 import { hostname } from "node:os";
-import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
-import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import type { SettingTable } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
 import { topicStateFolder } from "../../src/pubsub/client/state_folder.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { userStateFolder } from "../../src/support/home_folder.ts";
-import { userName } from "../../src/support/user_name.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { userStateFolder } from "../../src/base/support/home_folder.ts";
+import { userName } from "../../src/base/support/user_name.ts";
 import type { Call } from "../command.ts";
 import { proxyLookup } from "./find_proxies.ts";
 import { clientSecurity } from "./service_security.ts";

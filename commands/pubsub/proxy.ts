@@ -1,38 +1,42 @@
 /** `baton pubsub proxy`: runs a proxy until a signal, or until it cannot continue. */
 import process from "node:process";
-import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import {
+  pubsubKeySettings,
+  pubsubProxySettings,
+  pubsubServiceSettings,
+} from "../../src/pubsub/settings/pubsub_settings.ts";
+import { BatonError, messageOf } from "../../src/base/errors.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { processSignals, stopSignals } from "../../src/process/supervise/signal_source.ts";
-import { serveStatusPage } from "../../src/terminal/status_page.ts";
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { processSignals, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
-import { formatAddress } from "../../src/sockets/connection.ts";
-import { type Clock, systemClock } from "../../src/support/clock.ts";
-import { countWithNoun } from "../../src/support/text.ts";
+import { formatAddress } from "../../src/base/sockets/connection.ts";
+import { type Clock, systemClock } from "../../src/base/support/clock.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
 import { connectAloud } from "../../src/coordination/connect/command_session.ts";
 import { type Coordination, coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
-import { checkListenAddress } from "../listen_address.ts";
+import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkAdvertised, describeListening } from "./advertised.ts";
-import type { Log } from "../../src/support/log.ts";
+import type { Log } from "../../src/base/support/log.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
-import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
+import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
-import { logSettings } from "../../src/config/command_settings.ts";
-import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { logSettings } from "../../src/coordination/settings/command_settings.ts";
+import type { SettingTable } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import { machineId } from "../../src/pubsub/server/server_identity.ts";
-import { describeReach } from "../../src/sockets/socket_reach.ts";
+import { describeReach } from "../../src/base/sockets/socket_reach.ts";
 
 export const proxyCommandSettings = {
   ...pubsubProxySettings,

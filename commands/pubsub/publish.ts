@@ -1,11 +1,11 @@
 /** `baton publish`: puts messages into a topic, with a client ID that needs no thought. */
 import { existsSync } from "node:fs";
-import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
-import { textType } from "../../src/config/value_types.ts";
-import { BatonError } from "../../src/errors.ts";
-import { progressSettings } from "../../src/terminal/progress.ts";
-import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
-import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
+import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { textType } from "../../src/base/config/value_types.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { progressSettings } from "../../src/base/terminal/progress.ts";
+import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { type ClientState, stateFile } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";

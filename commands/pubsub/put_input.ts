@@ -2,13 +2,13 @@
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { BatonError } from "../../src/errors.ts";
+import { stdinWasClosed } from "../../src/base/process/spawn/inherited_descriptors.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import type { InputPosition } from "../../src/pubsub/client/client_state.ts";
 import { emptyDigest, type FileCheckpoint, rollingDigest } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
-import { countWithNoun } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
 import { requireInputFile, unreadableInput } from "../input_files.ts";
 import type { ClientCall } from "./client_options.ts";
 

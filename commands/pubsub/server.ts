@@ -1,34 +1,34 @@
 /** `baton pubsub server`: runs a server until a signal. What an operator does with servers is in server_operations.ts. */
 import process from "node:process";
-import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { runServerOperation } from "./server_operations.ts";
 import { checkServerFlags, type ServerCall, serverCommandSettings } from "./server_options.ts";
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { serveStatusPage } from "../../src/terminal/status_page.ts";
+import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connectAloud } from "../../src/coordination/connect/command_session.ts";
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { BatonError } from "../../src/errors.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
-import { formatAddress } from "../../src/sockets/connection.ts";
-import { onAbort } from "../../src/support/abort.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { countWithNoun } from "../../src/support/text.ts";
+import { formatAddress } from "../../src/base/sockets/connection.ts";
+import { onAbort } from "../../src/base/support/abort.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
 import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
-import { checkListenAddress } from "../listen_address.ts";
+import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkAdvertised, describeListening } from "./advertised.ts";
-import type { Log } from "../../src/support/log.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { Log } from "../../src/base/support/log.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
 import { type SharedDatabase, type TopicStoreLocation, topicStoreLocationOf } from "./topic_store_location.ts";
-import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
+import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
-import { describeReach } from "../../src/sockets/socket_reach.ts";
+import { describeReach } from "../../src/base/sockets/socket_reach.ts";
 
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
@@ -219,7 +219,7 @@ function databaseOpener(
   wasMoved: boolean,
 ): NonNullable<TopicServerOptions["openShared"]> {
   return async (hooks, options, signal) => {
-    const { openPostgresStore } = await import("../../src/pubsub/postgres_store/open_postgres_store.ts");
+    const { openPostgresStore } = await import("../../src/pubsub/store/postgres/open_postgres_store.ts");
     return await openPostgresStore(address, hooks, { ...options, ...opening, server, wasMoved, signal });
   };
 }

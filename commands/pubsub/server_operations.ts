@@ -1,11 +1,11 @@
 /** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: operations on servers. */
 import { resolve } from "node:path";
-import { ProgressLine } from "../../src/terminal/progress.ts";
-import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
-import { printJson } from "../../src/terminal/io.ts";
-import { headCells, printTable } from "../../src/terminal/table.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { BatonError } from "../../src/errors.ts";
+import { ProgressLine } from "../../src/base/terminal/progress.ts";
+import { ThreadProgress } from "../../src/base/terminal/progress_thread.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
+import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import {
   drainServer,
   type MoveResult,
@@ -21,13 +21,13 @@ import { readMarks } from "../../src/pubsub/ownership/store_generation.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
-import { backupStore } from "../../src/pubsub/store/backup_store.ts";
-import { type TopicStoreReport, verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
-import { processSignals, StoppedBySignal, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { abortable, throwIfAborted } from "../../src/support/abort.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { countWithNoun, printable } from "../../src/support/text.ts";
-import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { backupStore } from "../../src/pubsub/store/sqlite/backup_store.ts";
+import { type TopicStoreReport, verifyStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
+import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { countWithNoun, printable } from "../../src/base/support/text.ts";
+import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { runConnected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {
@@ -42,7 +42,7 @@ import { serverRows, serversTable, topicRows, topicsTable } from "./overview_vie
 import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { type SharedDatabase, topicStoreLocationOf } from "./topic_store_location.ts";
-import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
+import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { runManageRequest } from "./topic.ts";
@@ -378,7 +378,7 @@ async function acceptDatabase(call: ServerCall, { address }: SharedDatabase): Pr
       "baton pubsub server restore goes on without the commits that the database has lost. Add --accept-loss if no newer copy of it exists",
     );
   }
-  const { AcceptedDatabase } = await import("../../src/pubsub/postgres_store/accept_database.ts");
+  const { AcceptedDatabase } = await import("../../src/pubsub/store/postgres/accept_database.ts");
   await using database = await AcceptedDatabase.open(address);
   const path = new PubsubPath(values.root);
   const topics = await runConnected(call, async (zk) => {

@@ -4,14 +4,14 @@ import {
   pubsubServerSettings,
   pubsubServiceSettings,
   pubsubStoreSettings,
-} from "../../src/config/pubsub_settings.ts";
-import { logSettings } from "../../src/config/command_settings.ts";
-import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
-import { progressSettings } from "../../src/terminal/progress.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
-import { textType } from "../../src/config/value_types.ts";
+} from "../../src/pubsub/settings/pubsub_settings.ts";
+import { logSettings } from "../../src/coordination/settings/command_settings.ts";
+import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { progressSettings } from "../../src/base/terminal/progress.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { textType } from "../../src/base/config/value_types.ts";
 import type { Call } from "../command.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { findMisplacedFlag, type FlagUse } from "./misplaced_flag.ts";
 
 export const serverCommandSettings = {

@@ -1,9 +1,9 @@
 /** The log of a server or a proxy, and its lines about the connection to the coordination service. */
-import { BatonError, messageOf } from "../../src/errors.ts";
-import type { Clock } from "../../src/support/clock.ts";
-import type { Log } from "../../src/support/log.ts";
-import type { Io } from "../../src/terminal/io.ts";
-import { processLog } from "../../src/terminal/process_log.ts";
+import { BatonError, messageOf } from "../../src/base/errors.ts";
+import type { Clock } from "../../src/base/support/clock.ts";
+import type { Log } from "../../src/base/support/log.ts";
+import type { Io } from "../../src/base/terminal/io.ts";
+import { processLog } from "../../src/base/terminal/process_log.ts";
 
 /** `values`: those of `logSettings`, and --quiet. */
 export function serviceLog(

@@ -1,12 +1,12 @@
 /** Keys and permissions of proxies, servers and clients, from their settings. */
 import { readFileSync } from "node:fs";
-import { formatKey } from "../../src/zeromq/curve_certificate.ts";
-import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
-import { curveDialOptions, curveListenOptions } from "../../src/zeromq/curve_security.ts";
-import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
-import { BatonError, reasonOf } from "../../src/errors.ts";
+import { formatKey } from "../../src/protocols/zeromq/curve_certificate.ts";
+import { readPublicKey, readSecretKey } from "../../src/protocols/zeromq/curve_key_file.ts";
+import { curveDialOptions, curveListenOptions } from "../../src/protocols/zeromq/curve_security.ts";
+import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import { BatonError, reasonOf } from "../../src/base/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
-import { decodeUtf8 } from "../../src/support/text.ts";
+import { decodeUtf8 } from "../../src/base/support/text.ts";
 
 export interface ServiceSecurity {
   /** Options of the socket that proxies and servers connect to: only processes with the service's key are accepted. */

@@ -1,9 +1,14 @@
 /** Asks a server or a proxy to stop: by a signal, or because the other role of the same process has ended. */
-import { endBySignal, listenForStops, processSignals, stopSignals } from "../../src/process/supervise/signal_source.ts";
-import { BatonError } from "../../src/errors.ts";
-import { onAbort, TaskScope } from "../../src/support/abort.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import type { Log } from "../../src/support/log.ts";
+import {
+  endBySignal,
+  listenForStops,
+  processSignals,
+  stopSignals,
+} from "../../src/base/process/supervise/signal_source.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import type { Log } from "../../src/base/support/log.ts";
 
 export class ServiceStop implements Disposable {
   readonly #stopping = new AbortController();

@@ -1,6 +1,6 @@
 /** Metrics of the accepted connections of a server or proxy. */
-import { type Metric, metricFactory } from "../../src/terminal/metrics_text.ts";
-import type { SocketCounters, SocketLoad } from "../../src/zeromq/socket_event.ts";
+import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
+import type { SocketCounters, SocketLoad } from "../../src/protocols/zeromq/socket_event.ts";
 
 export function socketMetrics(prefix: string, socket: SocketLoad & SocketCounters): Metric[] {
   const { gauge, counter } = metricFactory(prefix);

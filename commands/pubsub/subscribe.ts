@@ -1,14 +1,14 @@
 /** `baton subscribe`: delivers the messages of a topic as they arrive, with a client ID that needs no thought. */
-import { traceSettings } from "../../src/config/coordination_settings.ts";
-import { flag, type SettingTable, toggle } from "../../src/config/setting.ts";
-import { durationType, integerType, textType } from "../../src/config/value_types.ts";
-import { BatonError } from "../../src/errors.ts";
-import { progressSettings } from "../../src/terminal/progress.ts";
-import { shellQuoteIfNeeded } from "../../src/process/hold/shell_quote.ts";
-import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
+import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { flag, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { progressSettings } from "../../src/base/terminal/progress.ts";
+import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
+import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
-import { countWithNoun } from "../../src/support/text.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkGetOptions, type GetRun, requestWithRetries, runClientGet } from "./client_get.ts";

@@ -1,20 +1,20 @@
 /** `baton pubsub topic ls|show|delete|repair`: sends an operator's request to the server that owns the topic. */
-import { pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
-import { type SettingTable, toggle } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/coordination_settings.ts";
+import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { printJson } from "../../src/terminal/io.ts";
-import { headCells, printTable } from "../../src/terminal/table.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { BatonError } from "../../src/errors.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
+import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { type ManageRequest, type ManageResult, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { readOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/topic_details.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { printable } from "../../src/support/text.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { didYouMean } from "../../src/base/support/did_you_mean.ts";
+import { printable } from "../../src/base/support/text.ts";
 import { runConnected } from "../coordination/connected.ts";
 import type {
   PubsubTopicDeletedJson,

@@ -1,15 +1,15 @@
 /** Where a server has its topics: in a folder of this machine, or in a database. */
 import { resolve } from "node:path";
-import { pubsubServerSettings, pubsubStoreSettings } from "../../src/config/pubsub_settings.ts";
-import { addOriginToErrors, type ConfigSources } from "../../src/config/resolve_settings.ts";
-import type { SettingTable, SettingValues } from "../../src/config/setting.ts";
-import { BatonError } from "../../src/errors.ts";
+import { pubsubServerSettings, pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
+import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import {
   type DatabaseAddress,
   describeDatabase,
   isDatabaseUrl,
   parseDatabaseUrl,
-} from "../../src/postgres/database_address.ts";
+} from "../../src/base/postgres/database_address.ts";
 
 const locationSettings = {
   pubsubDataDir: pubsubServerSettings.pubsubDataDir,

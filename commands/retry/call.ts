@@ -1,12 +1,12 @@
 /** `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the disk. */
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
-import { StoppedBySignal } from "../../src/process/supervise/signal_source.ts";
-import { formatDuration } from "../../src/support/duration.ts";
+import { BatonError, messageOf } from "../../src/base/errors.ts";
+import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
+import { formatDuration } from "../../src/base/support/duration.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
-import { wantsTraces } from "../../src/config/coordination_settings.ts";
+import { wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
 import { type CallCall, callSettings } from "./call_options.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";

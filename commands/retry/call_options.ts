@@ -1,8 +1,12 @@
 /** Options of `baton retry-processor call`. */
-import { traceSettings } from "../../src/config/coordination_settings.ts";
-import { retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
+import { traceSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import {
+  retryLimitSettings,
+  retryPolicySettings,
+  retryStoreSettings,
+} from "../../src/retry/settings/retry_settings.ts";
+import { setting, type SettingTable } from "../../src/base/config/setting.ts";
+import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type Call, shellLineSettings } from "../command.ts";
 import { httpRequestSettings } from "./http_options.ts";
 

@@ -1,13 +1,13 @@
 /** `baton retry-processor retry`, `cancel`, `pause`, `resume`: change messages by their ids, or all that match a condition. */
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { toggleType } from "../../src/config/value_types.ts";
+import { setting, type SettingTable } from "../../src/base/config/setting.ts";
+import { toggleType } from "../../src/base/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { printJson } from "../../src/terminal/io.ts";
-import { ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
+import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/message_life.ts";
-import { refusalReason } from "../../src/retry/queue/retry_admin.ts";
+import { refusalReason } from "../../src/retry/queue/sqlite/retry_admin.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";

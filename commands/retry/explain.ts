@@ -1,15 +1,15 @@
 /** `baton retry-processor explain`: prints the schedule of a policy before it is used. */
-import { headCells, printTable } from "../../src/terminal/table.ts";
-import { retryPolicySettings } from "../../src/config/retry_settings.ts";
-import type { SettingTable } from "../../src/config/setting.ts";
-import { BatonError } from "../../src/errors.ts";
+import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import { retryPolicySettings } from "../../src/retry/settings/retry_settings.ts";
+import type { SettingTable } from "../../src/base/config/setting.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { decideNextTry, type RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
-import { countWithNoun } from "../../src/support/text.ts";
-import { formatDuration } from "../../src/support/duration.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
+import { formatDuration } from "../../src/base/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryExplainJson } from "../json_shapes/retry_shapes.ts";
-import { printJson } from "../../src/terminal/io.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
 import { jsonFlag } from "./inspect_options.ts";
 import { policyOf } from "../../src/retry/processor/retry_rules.ts";
 

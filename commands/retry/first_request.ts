@@ -1,14 +1,14 @@
 /** The first try of `baton retry-processor call --url`. */
-import { processSignals, StoppedBySignal, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { messageOf } from "../../src/errors.ts";
-import type { BackendResponse } from "../../src/http/http_client.ts";
-import { replaceHeaders } from "../../src/http/http_headers.ts";
+import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { messageOf } from "../../src/base/errors.ts";
+import type { BackendResponse } from "../../src/base/http/http_client.ts";
+import { replaceHeaders } from "../../src/base/http/http_headers.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
 import { retryAfterOf } from "../../src/retry/targets/http_target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
-import { ReaderGone } from "../../src/terminal/io.ts";
-import { newGuid } from "../../src/support/guid.ts";
+import { ReaderGone } from "../../src/base/terminal/io.ts";
+import { newGuid } from "../../src/base/support/guid.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { CallCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";

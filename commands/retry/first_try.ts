@@ -1,23 +1,23 @@
 /** The first try of `baton retry-processor call`: runs the command, or sends the request, with the body. */
 import { closeSync } from "node:fs";
 import process from "node:process";
-import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
-import { LocalLease } from "../../src/process/local_lease.ts";
-import { processSignals, StoppedBySignal, stopSignals } from "../../src/process/supervise/signal_source.ts";
-import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
-import { sayTo } from "../../src/terminal/io.ts";
-import { startGuard } from "../../src/process/guard/guard.ts";
+import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
+import { LocalLease } from "../../src/base/process/local_lease.ts";
+import { processSignals, StoppedBySignal, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
+import { superviseChild } from "../../src/base/process/supervise/supervise_child.ts";
+import { sayTo } from "../../src/base/terminal/io.ts";
+import { startGuard } from "../../src/base/process/guard/guard.ts";
 import type { TryEnd } from "../../src/retry/queue/message_life.ts";
 import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
 import { outcomeOfExit, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
-import { spanVariablesOf } from "../../src/trace/trace_context.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { openBodyFile } from "../../src/process/spawn/unnamed_file.ts";
+import { spanVariablesOf } from "../../src/base/trace/trace_context.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { openBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
-import { signalToEndBy } from "../job/lock_ending.ts";
-import { leftoversMessage } from "../job/leftovers.ts";
+import { signalToEndBy } from "../coordination/job/lock_ending.ts";
+import { leftoversMessage } from "../coordination/job/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
 
 /** The result of a first try. */

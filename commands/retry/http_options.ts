@@ -1,14 +1,14 @@
 /** Options of commands that send messages by HTTP. */
-import { addOriginToErrors } from "../../src/config/resolve_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { textType, toggleType, type ValueType } from "../../src/config/value_types.ts";
-import { BatonError } from "../../src/errors.ts";
-import { HttpClient } from "../../src/http/http_client.ts";
-import { proxyFor } from "../../src/http/proxy_choice.ts";
-import type { HttpPlace } from "../../src/http/request_target.ts";
-import { TlsFiles } from "../../src/sockets/tls_files.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import type { Log } from "../../src/support/log.ts";
+import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
+import { setting, type SettingTable } from "../../src/base/config/setting.ts";
+import { textType, toggleType, type ValueType } from "../../src/base/config/value_types.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { HttpClient } from "../../src/base/http/http_client.ts";
+import { proxyFor } from "../../src/base/http/proxy_choice.ts";
+import type { HttpPlace } from "../../src/base/http/request_target.ts";
+import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import type { Log } from "../../src/base/support/log.ts";
 import type { Call } from "../command.ts";
 
 /** Options of every command that sends requests. */

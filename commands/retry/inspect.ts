@@ -1,6 +1,6 @@
 /** `baton retry-processor ls`, `show`, `stats`, `verify`: what is in a store, for people and programs. They change nothing. */
 import { type Call, defineCommand } from "../command.ts";
-import type { SettingTable } from "../../src/config/setting.ts";
+import type { SettingTable } from "../../src/base/config/setting.ts";
 import {
   type InspectCall,
   inspectSettings,
@@ -13,18 +13,18 @@ import {
   type ShowCall,
   showSettings,
 } from "./inspect_options.ts";
-import { printJson } from "../../src/terminal/io.ts";
-import { type ProgressCall, progressSettings } from "../../src/terminal/progress.ts";
-import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
-import { headCells, printTable } from "../../src/terminal/table.ts";
-import { BatonError } from "../../src/errors.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
+import { type ProgressCall, progressSettings } from "../../src/base/terminal/progress.ts";
+import { ThreadProgress } from "../../src/base/terminal/progress_thread.ts";
+import { headCells, printTable } from "../../src/base/terminal/table.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
-import type { RetryVerifyReport } from "../../src/retry/queue/verify_retry_store.ts";
+import type { RetryVerifyReport } from "../../src/retry/queue/sqlite/verify_retry_store.ts";
 import { type StoreLocation, verifyStoreAt } from "../../src/retry/queue/open_retry_store.ts";
-import { countWithNoun, printable } from "../../src/support/text.ts";
-import { formatDuration } from "../../src/support/duration.ts";
+import { countWithNoun, printable } from "../../src/base/support/text.ts";
+import { formatDuration } from "../../src/base/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
 import { storeLocationOf } from "./retry_store_location.ts";

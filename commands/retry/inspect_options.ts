@@ -1,11 +1,11 @@
 /** Options of the commands that look into a message store, and the parsers of `--where` and `--state`. */
-import { retryRedactSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { integerType, listType, toggleType } from "../../src/config/value_types.ts";
-import { BatonError } from "../../src/errors.ts";
+import { retryRedactSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
+import { setting, type SettingTable } from "../../src/base/config/setting.ts";
+import { integerType, listType, toggleType } from "../../src/base/config/value_types.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { deathReasons, type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
-import type { MessageFilter } from "../../src/retry/queue/retry_admin.ts";
-import { didYouMean } from "../../src/support/did_you_mean.ts";
+import type { MessageFilter } from "../../src/retry/queue/sqlite/retry_admin.ts";
+import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import type { Call } from "../command.ts";

@@ -1,23 +1,27 @@
 /** Options of `run` and `serve`, and the topic clients that they name. */
-import { logSettings } from "../../src/config/command_settings.ts";
-import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
+import { logSettings } from "../../src/coordination/settings/command_settings.ts";
+import { pubsubClientSettings, pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import {
   retryLimitSettings,
   retryPolicySettings,
   retryProcessorSettings,
   retryRedactSettings,
   retryTopicSettings,
-} from "../../src/config/retry_settings.ts";
-import type { SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings, traceSettings, wantsTraces } from "../../src/config/coordination_settings.ts";
+} from "../../src/retry/settings/retry_settings.ts";
+import type { SettingTable } from "../../src/base/config/setting.ts";
+import {
+  connectionSettings,
+  traceSettings,
+  wantsTraces,
+} from "../../src/coordination/settings/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import type { StoreDatabase, StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import type { HttpHeaders } from "../../src/http/http_headers.ts";
+import type { HttpHeaders } from "../../src/base/http/http_headers.ts";
 import type { TrySpan } from "../../src/retry/targets/try_span.ts";
 import type { Target } from "../../src/retry/targets/target.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import type { Log } from "../../src/support/log.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import type { Log } from "../../src/base/support/log.ts";
 import type { ClientStates, TopicClients } from "../../src/retry/targets/topic_clients.ts";
 import type { Call } from "../command.ts";
 
@@ -75,7 +79,7 @@ export async function openTopicClients(
 async function openSharedStates(database: StoreDatabase, name: string): Promise<ClientStates> {
   const [{ SharedClientStates }, { PostgresRetryStore }] = await Promise.all([
     import("../../src/retry/targets/shared_client_states.ts"),
-    import("../../src/retry/queue/postgres_retry_store.ts"),
+    import("../../src/retry/queue/postgres/postgres_retry_store.ts"),
   ]);
   await PostgresRetryStore.prepare(database);
   return await SharedClientStates.open(database, { name, clock: systemClock() });
@@ -94,8 +98,8 @@ export async function openProcessorTraces(
 ): Promise<ProcessorTraces | null> {
   if (!wantsTraces(io.env, values)) return null;
   const [{ versionFacts }, { TraceSource }, { firstTrySpan }] = await Promise.all([
-    import("../version/version.ts"),
-    import("../../src/trace/trace_source.ts"),
+    import("../program/version.ts"),
+    import("../../src/base/trace/trace_source.ts"),
     import("../../src/retry/targets/try_span.ts"),
   ]);
   const { release: version } = await versionFacts();

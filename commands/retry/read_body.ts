@@ -1,7 +1,7 @@
 /** Reads the body of a message from a file or from stdin, up to a limit. */
 import { createReadStream } from "node:fs";
-import { stdinWasClosed } from "../../src/process/spawn/inherited_descriptors.ts";
-import { BatonError } from "../../src/errors.ts";
+import { stdinWasClosed } from "../../src/base/process/spawn/inherited_descriptors.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { unreadableInput } from "../input_files.ts";
 
 const readBytes = 256 << 10;

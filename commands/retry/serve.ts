@@ -1,33 +1,37 @@
 /** `baton retry-processor serve`: runs the HTTP proxy and the processor of its store until a signal. */
 import process from "node:process";
 import { type Call, defineCommand } from "../command.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { durationType, textType, toggleType } from "../../src/config/value_types.ts";
-import { listenForStops, processSignals } from "../../src/process/supervise/signal_source.ts";
-import { retryProcessorSettings, retryServeSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
-import { BatonError } from "../../src/errors.ts";
-import type { HttpClient } from "../../src/http/http_client.ts";
-import type { HttpHeaders } from "../../src/http/http_headers.ts";
-import type { HttpPlace } from "../../src/http/request_target.ts";
+import { setting, type SettingTable } from "../../src/base/config/setting.ts";
+import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
+import { listenForStops, processSignals } from "../../src/base/process/supervise/signal_source.ts";
+import {
+  retryProcessorSettings,
+  retryServeSettings,
+  retryStoreSettings,
+} from "../../src/retry/settings/retry_settings.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { HttpClient } from "../../src/base/http/http_client.ts";
+import type { HttpHeaders } from "../../src/base/http/http_headers.ts";
+import type { HttpPlace } from "../../src/base/http/request_target.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
-import { formatAddress } from "../../src/sockets/connection.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
+import { formatAddress } from "../../src/base/sockets/connection.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { checkListenAddress, parseListenFlag } from "../listen_address.ts";
+import { checkListenAddress, parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openProcessorTraces, openTopicClients, processorSettings, type ProcessorTraces } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
-import { processLog } from "../../src/terminal/process_log.ts";
-import type { Log } from "../../src/support/log.ts";
+import { processLog } from "../../src/base/terminal/process_log.ts";
+import type { Log } from "../../src/base/support/log.ts";
 import { requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
-import { reachOf } from "../../src/sockets/socket_reach.ts";
+import { reachOf } from "../../src/base/sockets/socket_reach.ts";
 
 const serveSettings = {
   ...retryStoreSettings,

@@ -1,26 +1,26 @@
 /** `baton retry-processor submit`: stores messages from a file or stdin. Messages that are counted are on the disk. */
 import process from "node:process";
-import { retryLimitSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { textType, toggleType } from "../../src/config/value_types.ts";
+import { retryLimitSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
+import { setting, type SettingTable } from "../../src/base/config/setting.ts";
+import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { resolve } from "node:path";
-import { processSignals, StopRequest } from "../../src/process/supervise/signal_source.ts";
-import { ProgressLine, progressSettings } from "../../src/terminal/progress.ts";
-import { BatonError } from "../../src/errors.ts";
+import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
-import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
+import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
-import { countWithNoun } from "../../src/support/text.ts";
-import { spanVariablesOf } from "../../src/trace/trace_context.ts";
-import { throwIfAborted } from "../../src/support/abort.ts";
+import { countWithNoun } from "../../src/base/support/text.ts";
+import { spanVariablesOf } from "../../src/base/trace/trace_context.ts";
+import { throwIfAborted } from "../../src/base/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { requireInputFile } from "../input_files.ts";
 import { readBody, readChunks } from "./read_body.ts";
-import { readOnlyRules } from "../../src/retry/queue/direct_store.ts";
-import { printJson } from "../../src/terminal/io.ts";
+import { readOnlyRules } from "../../src/retry/queue/sqlite/direct_store.ts";
+import { printJson } from "../../src/base/terminal/io.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 
 export const submitSettings = {

@@ -2,8 +2,8 @@
  * Acquire–release cycles by many sessions of one process: baton_cycles.ts SERVERS LOCK SESSIONS CYCLES.
  * Prints "ready" when all sessions are there, waits for a line on stdin, runs, prints "done".
  */
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 
 const [servers = "", lock = "", sessions = "", cycles = ""] = process.argv.slice(2);

@@ -2,8 +2,8 @@
  * Meetings at a barrier by many sessions of one process: baton_meetings.ts SERVERS BARRIER PARTIES MEETINGS.
  * Prints "ready" when all sessions are there, waits for a line on stdin, runs, prints "done".
  */
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
 import { Barrier } from "../../src/library/barrier_object.ts";
 
 const [servers = "", barrier = "", words = "", meetings = ""] = process.argv.slice(2);

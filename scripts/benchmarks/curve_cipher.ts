@@ -4,11 +4,11 @@
  */
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { CurveRig, seededBytes, seededKey } from "../../test/support/curve_rig.ts";
-import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
-import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
-import { zmtpLimitsDefault } from "../../src/wire/zmtp/zmtp_limits.ts";
-import type { MechanismFactory } from "../../src/wire/zmtp/security_mechanism.ts";
-import { ZmtpPeer } from "../../src/wire/zmtp/zmtp_peer.ts";
+import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
+import { zmtpLimitsDefault } from "../../src/protocols/zeromq/zmtp/zmtp_limits.ts";
+import type { MechanismFactory } from "../../src/protocols/zeromq/zmtp/security_mechanism.ts";
+import { ZmtpPeer } from "../../src/protocols/zeromq/zmtp/zmtp_peer.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 const sizes = [100, 1024, 65_536];

@@ -7,7 +7,7 @@ import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 import { type LoadHooks, type LoadPeer, runLoad } from "./pubsub_npm_loop.ts";
 
 const topic = `t${process.hrtime.bigint().toString(36)}`;

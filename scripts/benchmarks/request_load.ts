@@ -2,20 +2,20 @@
  * Requests to a server of ZooKeeper's protocol, so many at a time, by a client that does as little as it can: a server's cost is
  * to be seen, not a client's. Looks at nothing in a reply but its error number and counts events.
  */
-import type { Address, Connection } from "../../src/sockets/connection.ts";
-import { dial } from "../../src/sockets/dial.ts";
-import type { ByteWriter } from "../../src/wire/bytes.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
-import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
+import type { Address, Connection } from "../../src/base/sockets/connection.ts";
+import { dial } from "../../src/base/sockets/dial.ts";
+import type { ByteWriter } from "../../src/base/wire/bytes.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
+import { openAcl } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
   type OperationName,
   type OperationRequest,
   operations,
   specialXid,
-} from "../../src/wire/jute/zookeeper_operations.ts";
-import { RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
-import { connectRequest } from "../../src/wire/jute/session_frames.ts";
-import type { Codec } from "../../src/wire/jute/jute_codec.ts";
+} from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
+import { connectRequest } from "../../src/protocols/zookeeper/jute/session_frames.ts";
+import type { Codec } from "../../src/base/wire/record_codec.ts";
 
 const sessionTimeoutMs = 60_000;
 /** Bytes of the data of what is created and set. */

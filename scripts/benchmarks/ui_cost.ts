@@ -1,12 +1,12 @@
 /** What `baton ui` takes of a processor and sends to its page: with 100 changes a second, and without changes. */
 import { readFileSync } from "node:fs";
 import { holderName } from "../../src/coordination/lock/lock_nodes.ts";
-import { lockPath } from "../../src/coordination/lock/lock_path.ts";
-import { formatNewNode } from "../../src/coordination/holder_info.ts";
-import { newGuid } from "../../src/support/guid.ts";
-import { parseServers } from "../../src/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
+import { formatNewNode } from "../../src/coordination/nodes/holder_info.ts";
+import { newGuid } from "../../src/base/support/guid.ts";
+import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { type Backend, backends } from "../../test/support/backends.ts";
 import { BatonSession } from "../../test/support/baton_session.ts";
 import { hasPeer } from "../../test/support/peers.ts";

@@ -2,15 +2,15 @@
 import { randomBytes } from "node:crypto";
 import process from "node:process";
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
-import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
+import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import { ReplySocket } from "../../test/support/reply_socket.ts";
 import { RequestSocket } from "../../test/support/request_socket.ts";
-import { RouterSocket } from "../../src/zeromq/router_socket.ts";
-import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
-import { x25519Secret } from "../../src/support/x25519.ts";
-import { decodeZ85 } from "../../src/wire/z85.ts";
-import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
-import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
+import { RouterSocket } from "../../src/protocols/zeromq/router_socket.ts";
+import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import { x25519Secret } from "../../src/base/support/x25519.ts";
+import { decodeZ85 } from "../../src/base/wire/z85.ts";
+import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
 import { ackBytes, keyNames, type Measure, measureWarm, medianTripUs, outstandingMax } from "./zmtp_roles.ts";
 import { messagesOf } from "../../test/support/messages_of.ts";
 

@@ -1,10 +1,10 @@
 /** The metrics of `baton metrics`, as its code exports them for a reading in which everything is used. */
-import { metricsOfUse } from "../../commands/metrics/use_metrics.ts";
+import { metricsOfUse } from "../../commands/operator/use_metrics.ts";
 import { useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import { countRecord, noCounters } from "../../src/coordination/history/history_counters.ts";
 import { historyKinds } from "../../src/coordination/history/history_log.ts";
 import { emptyRecord } from "../../src/coordination/history/history_record.ts";
-import type { Metric } from "../../src/terminal/metrics_text.ts";
+import type { Metric } from "../../src/base/terminal/metrics_text.ts";
 
 export interface ExportedMetric extends Pick<Metric, "name" | "type" | "help"> {
   readonly labels: readonly string[];

@@ -1,11 +1,11 @@
 /** All man pages: one for each command, one for each group of commands, and the topics of `baton help`. */
 import { type Command, type CommandLoaders, commonSettings } from "../../commands/command.ts";
 import { subcommandsOf } from "../../commands/command_names.ts";
-import { commandPage } from "../../commands/help/command_page.ts";
-import { helpTopics } from "../../commands/help/help_topics.ts";
-import type { HelpPage } from "../../commands/help/help_page.ts";
-import { optionEntries } from "../../commands/help/option_text.ts";
-import { groupPage, overviewPage } from "../../commands/help/command_lists.ts";
+import { commandPage } from "../../commands/program/help/command_page.ts";
+import { helpTopics } from "../../commands/program/help/help_topics.ts";
+import type { HelpPage } from "../../commands/program/help/help_page.ts";
+import { optionEntries } from "../../commands/program/help/option_text.ts";
+import { groupPage, overviewPage } from "../../commands/program/help/command_lists.ts";
 import type { ManPage } from "./roff.ts";
 
 /** Topics are pages of section 7; the page of the configuration file is called after it. */

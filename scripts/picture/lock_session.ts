@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { userName } from "../../src/support/user_name.ts";
+import { userName } from "../../src/base/support/user_name.ts";
 import { drawPicture } from "./draw_picture.ts";
 import { RecordedTerminal } from "./record_terminal.ts";
 import { TerminalScreen } from "./terminal_screen.ts";

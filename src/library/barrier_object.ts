@@ -1,9 +1,9 @@
 /** A barrier as an object: participants that start together and leave together, as often as needed. */
 import { enterBarrier, type EnterBarrierOptions } from "../coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../coordination/barrier/barrier_membership.ts";
-import { encodeLockName } from "../coordination/lock/lock_path.ts";
-import { systemClock } from "../support/clock.ts";
-import { checkWait, waitLimit } from "../support/deadline.ts";
+import { encodeLockName } from "../coordination/nodes/node_paths.ts";
+import { systemClock } from "../base/support/clock.ts";
+import { checkWait, waitLimit } from "../base/support/deadline.ts";
 import { ownInfo, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface BarrierOptions extends Pick<EnterBarrierOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {

@@ -1,6 +1,6 @@
 /** Arguments that a program in JavaScript may have mistaken, and that would be stored as other bytes, or never end a wait. */
-import { BatonError } from "../errors.ts";
-import { typeName } from "../support/text.ts";
+import { BatonError } from "../base/errors.ts";
+import { typeName } from "../base/support/text.ts";
 
 /** Returns text as UTF-8. Throws USAGE for anything but text and bytes: other views and arrays have no bytes that were meant. */
 export function checkedBytes(what: string, value: string | Uint8Array): Uint8Array {

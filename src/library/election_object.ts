@@ -1,6 +1,6 @@
 /** An election as an object: stand for election, read the leader, follow its changes, over any number of sessions. */
-import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
+import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
 import {
   campaign,
   type CampaignOptions,
@@ -11,9 +11,9 @@ import {
 import { checkValue } from "../coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../coordination/election/election_history.ts";
 import { type LeaderStatus, leaderStatus, watchLeader } from "../coordination/election/leader_status.ts";
-import { encodeLockName } from "../coordination/lock/lock_path.ts";
-import { throwIfAborted } from "../support/abort.ts";
-import { namedPriorities, type PriorityName } from "../support/priority.ts";
+import { encodeLockName } from "../coordination/nodes/node_paths.ts";
+import { throwIfAborted } from "../base/support/abort.ts";
+import { namedPriorities, type PriorityName } from "../base/support/priority.ts";
 import {
   callLimit,
   ownInfo,

@@ -8,11 +8,11 @@ import {
   reservedFolderOf,
   staleHolderError,
 } from "../coordination/fence/fenced_write.ts";
-import { BatonError } from "../errors.ts";
-import { abortable } from "../support/abort.ts";
-import type { Lease } from "../process/lease.ts";
-import { validatePath } from "../zookeeper/node_path_names.ts";
-import type { Acl, ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { BatonError } from "../base/errors.ts";
+import { abortable } from "../base/support/abort.ts";
+import type { Lease } from "../base/process/lease.ts";
+import { validatePath } from "../protocols/zookeeper/node_path_names.ts";
+import type { Acl, ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import { checkedBytes } from "./check_arguments.ts";
 import { callLimit, type SessionPlace, SessionSource } from "./session_source.ts";
 

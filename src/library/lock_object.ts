@@ -2,17 +2,17 @@
  * A lock as an object that many tasks of one process share: acquire, release, destroy. Each `acquire` is a contender, so that
  * tasks exclude each other as processes do.
  */
-import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
-import { BatonError, messageOf } from "../errors.ts";
+import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
+import { BatonError, messageOf } from "../base/errors.ts";
 import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/interop_contender.ts";
 import { interopPath } from "../coordination/interop/interop_node_names.ts";
-import type { Lease } from "../process/lease.ts";
-import { LeaseSet } from "../process/lease_set.ts";
+import type { Lease } from "../base/process/lease.ts";
+import { LeaseSet } from "../base/process/lease_set.ts";
 import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
-import { encodeLockName } from "../coordination/lock/lock_path.ts";
-import { namedPriorities, type PriorityName } from "../support/priority.ts";
-import { WaitTimeout } from "../support/deadline.ts";
+import { encodeLockName } from "../coordination/nodes/node_paths.ts";
+import { namedPriorities, type PriorityName } from "../base/support/priority.ts";
+import { WaitTimeout } from "../base/support/deadline.ts";
 import {
   callLimit,
   ownInfo,

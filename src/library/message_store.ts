@@ -1,19 +1,19 @@
 /** A store of messages that failed, for a program: they are tried again until they succeed or become dead letters. */
 import { join, resolve } from "node:path";
-import { BatonError } from "../errors.ts";
+import { BatonError } from "../base/errors.ts";
 import { checkStoreName } from "../retry/queue/store_name.ts";
 import type { DeathReason, MessageState } from "../retry/queue/message_life.ts";
 import type { MessageChange } from "../retry/queue/message_life.ts";
-import { type MessageFilter, refusalReason } from "../retry/queue/retry_admin.ts";
+import { type MessageFilter, refusalReason } from "../retry/queue/sqlite/retry_admin.ts";
 import { changesMax } from "../retry/queue/retry_store_limits.ts";
-import { RetryStore } from "../retry/queue/retry_store.ts";
+import { RetryStore } from "../retry/queue/sqlite/retry_store.ts";
 import type { FirstTry, StateTotals, StoredMessage } from "../retry/queue/stored_message.ts";
 import { messageStates } from "../retry/queue/message_life.ts";
 import { storeRulesOf } from "../retry/processor/retry_rules.ts";
 import { failureOf, FunctionTarget } from "../retry/targets/function_target.ts";
-import { onAbort, RunningCalls, TaskScope } from "../support/abort.ts";
-import { systemClock } from "../support/clock.ts";
-import { userStateFolder } from "../support/home_folder.ts";
+import { onAbort, RunningCalls, TaskScope } from "../base/support/abort.ts";
+import { systemClock } from "../base/support/clock.ts";
+import { userStateFolder } from "../base/support/home_folder.ts";
 import { checkedBytes, checkFunction } from "./check_arguments.ts";
 import {
   type MessageStoreOptions,
@@ -259,8 +259,8 @@ export class MessageStore implements AsyncDisposable {
       });
     const [{ StoreProcessor }, { resolveSettings }, { connectionSettings }] = await Promise.all([
       import("../retry/processor/store_processor.ts"),
-      import("../config/resolve_settings.ts"),
-      import("../config/coordination_settings.ts"),
+      import("../base/config/resolve_settings.ts"),
+      import("../coordination/settings/coordination_settings.ts"),
     ]);
     await using processor = await StoreProcessor.open({
       location: this,

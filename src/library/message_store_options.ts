@@ -1,14 +1,14 @@
 /** Options of a message store and its processors. The defaults are those of `baton retry-processor`. */
-import { type ConfigSources, resolveSettings } from "../config/resolve_settings.ts";
+import { type ConfigSources, resolveSettings } from "../base/config/resolve_settings.ts";
 import {
   retryLimitSettings,
   retryPolicySettings,
   retryProcessorSettings,
   retryRedactSettings,
   retryTopicSettings,
-} from "../config/retry_settings.ts";
-import type { Setting, SettingValues } from "../config/setting.ts";
-import { BatonError, messageOf } from "../errors.ts";
+} from "../retry/settings/retry_settings.ts";
+import type { Setting, SettingValues } from "../base/config/setting.ts";
+import { BatonError, messageOf } from "../base/errors.ts";
 import type { RetryPolicy } from "../retry/queue/retry_policy.ts";
 
 export interface MessageStoreOptions {

@@ -2,18 +2,18 @@
  * A pool as an object: works on each free item of a list, `jobs` at the same time, each under the item's lock. Other processes
  * with the same list, and `baton pool`, share the items.
  */
-import { BatonError, messageOf } from "../errors.ts";
-import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
-import type { HolderInfo } from "../coordination/holder_info.ts";
-import type { Lease } from "../process/lease.ts";
-import { encodeLockName } from "../coordination/lock/lock_path.ts";
+import { BatonError, messageOf } from "../base/errors.ts";
+import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
+import type { HolderInfo } from "../coordination/nodes/holder_info.ts";
+import type { Lease } from "../base/process/lease.ts";
+import { encodeLockName } from "../coordination/nodes/node_paths.ts";
 import { runPool } from "../coordination/pool/run_pool_items.ts";
 import type { PoolCounts } from "../coordination/pool/work_list.ts";
 import { clearPoolResults } from "../coordination/pool/clear_pool_results.ts";
 import { itemLockName, itemsMax, type PoolPath, poolPath, type PoolTemplates } from "../coordination/pool/pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions as RecipeOptions } from "../coordination/pool/pool_run_options.ts";
 import { type PoolStatus, readPoolStatus } from "../coordination/pool/read_pool_status.ts";
-import { systemClock } from "../support/clock.ts";
+import { systemClock } from "../base/support/clock.ts";
 import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock" | "info">> {

@@ -2,7 +2,7 @@
  * State, connection and sessions of a publish/subscribe client of a program: one state and one session for each topic.
  * Opens each when it is first used. Every call has a time limit that includes the opening.
  */
-import { BatonError } from "../errors.ts";
+import { BatonError } from "../base/errors.ts";
 import { ClientState } from "../pubsub/client/client_state.ts";
 import { parseProxyEndpoint } from "../pubsub/client/proxy_endpoint.ts";
 import { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
@@ -10,14 +10,14 @@ import { type PubsubRequestOptions, Requester } from "../pubsub/client/requester
 import { topicStateFolder } from "../pubsub/client/state_folder.ts";
 import { announcedProxies } from "../pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
-import { abortable, anySignal, throwIfAborted } from "../support/abort.ts";
-import { type Clock, systemClock } from "../support/clock.ts";
-import { checkWait, deadlineAfter } from "../support/deadline.ts";
-import { userStateFolder } from "../support/home_folder.ts";
-import { readPublicKey, readSecretKey } from "../zeromq/curve_key_file.ts";
-import { curveDialOptions } from "../zeromq/curve_security.ts";
-import type { SocketOptions } from "../zeromq/socket_options.ts";
-import { connect } from "../zookeeper/zookeeper_client.ts";
+import { abortable, anySignal, throwIfAborted } from "../base/support/abort.ts";
+import { type Clock, systemClock } from "../base/support/clock.ts";
+import { checkWait, deadlineAfter } from "../base/support/deadline.ts";
+import { userStateFolder } from "../base/support/home_folder.ts";
+import { readPublicKey, readSecretKey } from "../protocols/zeromq/curve_key_file.ts";
+import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
+import type { SocketOptions } from "../protocols/zeromq/socket_options.ts";
+import { connect } from "../protocols/zookeeper/zookeeper_client.ts";
 import type { SessionPlace } from "./session_source.ts";
 
 /** Addresses of proxies (`host:port`, `tcp://host:port`, `ipc:///path`), in the order in which they are tried. */

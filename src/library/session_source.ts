@@ -4,16 +4,16 @@
  */
 import { hostname } from "node:os";
 import process from "node:process";
-import type { HolderInfo } from "../coordination/holder_info.ts";
-import { BatonError } from "../errors.ts";
-import type { Lease } from "../process/lease.ts";
-import { abortable, anySignal, onAbort, RunningCalls, throwIfAborted } from "../support/abort.ts";
-import { type Clock, systemClock } from "../support/clock.ts";
-import { checkWait, type Deadline, waitLimit } from "../support/deadline.ts";
-import { userName } from "../support/user_name.ts";
-import { connect, type ConnectOptions } from "../zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
+import type { HolderInfo } from "../coordination/nodes/holder_info.ts";
+import { BatonError } from "../base/errors.ts";
+import type { Lease } from "../base/process/lease.ts";
+import { abortable, anySignal, onAbort, RunningCalls, throwIfAborted } from "../base/support/abort.ts";
+import { type Clock, systemClock } from "../base/support/clock.ts";
+import { checkWait, type Deadline, waitLimit } from "../base/support/deadline.ts";
+import { userName } from "../base/support/user_name.ts";
+import { connect, type ConnectOptions } from "../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
 
 /** A session that belongs to the caller, or the options to open one. */
 export type SessionPlace = ZooKeeper | ConnectOptions;

@@ -4,11 +4,11 @@ import type { ManageAction } from "../pubsub/admin/manage_topic.ts";
 import { readOverview } from "../pubsub/admin/overview.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../pubsub/store/topic_details.ts";
-import { abortable } from "../support/abort.ts";
-import { systemClock } from "../support/clock.ts";
-import { readSecretKey } from "../zeromq/curve_key_file.ts";
-import { curveDialOptions } from "../zeromq/curve_security.ts";
-import type { SocketOptions } from "../zeromq/socket_options.ts";
+import { abortable } from "../base/support/abort.ts";
+import { systemClock } from "../base/support/clock.ts";
+import { readSecretKey } from "../protocols/zeromq/curve_key_file.ts";
+import { curveDialOptions } from "../protocols/zeromq/curve_security.ts";
+import type { SocketOptions } from "../protocols/zeromq/socket_options.ts";
 import { callLimit, type SessionPlace, SessionSource } from "./session_source.ts";
 import type { PubsubCallOptions } from "./pubsub_connection.ts";
 

@@ -1,11 +1,11 @@
 /** Puts messages of a program into a topic, each exactly once, in the order of the calls. */
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, messageOf } from "../base/errors.ts";
 import { checkName, messageBytesMax } from "../pubsub/client/client_limits.ts";
 import { type LossCertainty, lossSentence } from "../pubsub/client/loss_sentence.ts";
 import { Publisher } from "../pubsub/client/publisher.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
-import { abortable, throwIfAborted } from "../support/abort.ts";
-import { Event } from "../support/event.ts";
+import { abortable, throwIfAborted } from "../base/support/abort.ts";
+import { Event } from "../base/support/event.ts";
 import { checkedBytes } from "./check_arguments.ts";
 import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
 

@@ -1,9 +1,9 @@
 /** Gets the messages of a topic for a program, in order, and acknowledges them. */
-import { BatonError } from "../errors.ts";
+import { BatonError } from "../base/errors.ts";
 import { type ReceivedMessage, Subscriber } from "../pubsub/client/subscriber.ts";
 import type { PubsubClientSession } from "../pubsub/client/pubsub_client_session.ts";
-import { throwIfAborted } from "../support/abort.ts";
-import { checkWait, sleep } from "../support/deadline.ts";
+import { throwIfAborted } from "../base/support/abort.ts";
+import { checkWait, sleep } from "../base/support/deadline.ts";
 import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts";
 
 /** A message of a topic. It comes again until it is acknowledged. */

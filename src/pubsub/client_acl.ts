@@ -5,9 +5,9 @@
  *
  * Lists have commas; an entry is a token as in a header, or with `*` at its end all that begin so. Several lines may name one key.
  */
-import { BatonError } from "../errors.ts";
-import type { Message } from "../wire/pubsub/pubsub_messages.ts";
-import { decodeToken } from "../wire/pubsub/name_token.ts";
+import { BatonError } from "../base/errors.ts";
+import type { Message } from "./wire/pubsub_messages.ts";
+import { decodeToken } from "./wire/name_token.ts";
 
 const operations = ["get", "put", "list"] as const;
 type AclOperation = (typeof operations)[number];

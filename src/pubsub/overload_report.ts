@@ -1,8 +1,8 @@
 /** Reports to the operator that connections are refused or closed: once, and again after a minute. */
-import type { SocketEvent } from "../zeromq/socket_event.ts";
-import { BatonError } from "../errors.ts";
-import type { Clock } from "../support/clock.ts";
-import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
+import type { SocketEvent } from "../protocols/zeromq/socket_event.ts";
+import { BatonError } from "../base/errors.ts";
+import type { Clock } from "../base/support/clock.ts";
+import { ZmtpError } from "../protocols/zeromq/zmtp/zmtp_error.ts";
 
 const repeatAfterMs = 60_000;
 

@@ -1,6 +1,6 @@
 /** Responses without content: a code and a reason. */
-import type { MessageHeaders, MessageOf } from "../wire/pubsub/pubsub_messages.ts";
-import type { StatusCode } from "../wire/pubsub/status_codes.ts";
+import type { MessageHeaders, MessageOf } from "./wire/pubsub_messages.ts";
+import type { StatusCode } from "./wire/status_codes.ts";
 
 export type Status = MessageOf<"STATUS">;
 

@@ -1,8 +1,8 @@
 /** Checks at the start whether messages or dead letters could be delivered at all, before any is tried. */
-import { BatonError } from "../errors.ts";
-import { systemClock } from "../support/clock.ts";
-import { deadlineAfter } from "../support/deadline.ts";
-import type { Log } from "../support/log.ts";
+import { BatonError } from "../base/errors.ts";
+import { systemClock } from "../base/support/clock.ts";
+import { deadlineAfter } from "../base/support/deadline.ts";
+import type { Log } from "../base/support/log.ts";
 
 /** The longest wait for a response at the start, and at the end of a run that ends by itself. Milliseconds. */
 export const checkTimeoutMs = 3000;

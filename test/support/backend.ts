@@ -1,5 +1,5 @@
 /** What a test knows of a running coordination server, whichever it is. */
-import type { Address } from "../../src/sockets/connection.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
 import type { PeerName, ZooKeeperRelease } from "./peers.ts";
 
 /** One server process. */

@@ -7,7 +7,7 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Address } from "../../src/sockets/connection.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
 import { type FrameInfo, FrameObserver } from "./frame_observer.ts";
 
 export type Direction = "requests" | "replies";

@@ -3,10 +3,10 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Address } from "../../src/sockets/connection.ts";
-import { encodeFrame } from "../../src/wire/jute/jute_frame.ts";
-import { operations } from "../../src/wire/jute/zookeeper_operations.ts";
-import { PathRequest, ReplyHeader, RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
+import { encodeFrame } from "../../src/base/wire/length_frame.ts";
+import { operations } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { PathRequest, ReplyHeader, RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 import { ChaosProxy } from "./chaos_proxy.ts";
 import { eventually } from "./eventually.ts";
 

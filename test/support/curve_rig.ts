@@ -1,9 +1,9 @@
 /** Two ends of a CURVE handshake without a wire between them. Chance comes from a seed. */
-import { type X25519Secret, x25519Secret } from "../../src/support/x25519.ts";
-import { decodeCommand, type ZmtpCommand } from "../../src/wire/zmtp/zmtp_command.ts";
-import type { RandomBytes } from "../../src/wire/zmtp/curve_agreement.ts";
-import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
-import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
+import { type X25519Secret, x25519Secret } from "../../src/base/support/x25519.ts";
+import { decodeCommand, type ZmtpCommand } from "../../src/protocols/zeromq/zmtp/zmtp_command.ts";
+import type { RandomBytes } from "../../src/protocols/zeromq/zmtp/curve_agreement.ts";
+import { curveClient } from "../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServer } from "../../src/protocols/zeromq/zmtp/curve_server.ts";
 import type {
   HandshakeOutcome,
   HandshakeStep,
@@ -11,8 +11,8 @@ import type {
   MechanismContext,
   MechanismFactory,
   TrafficCipher,
-} from "../../src/wire/zmtp/security_mechanism.ts";
-import { encodeMetadata } from "../../src/wire/zmtp/zmtp_metadata.ts";
+} from "../../src/protocols/zeromq/zmtp/security_mechanism.ts";
+import { encodeMetadata } from "../../src/protocols/zeromq/zmtp/zmtp_metadata.ts";
 import { seededRandom } from "./random.ts";
 
 /** For tests alone: whoever knows the seed knows the keys. */

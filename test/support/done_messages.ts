@@ -1,5 +1,5 @@
 /** How many messages of a store are done, without a process for each look. */
-import { RetryDatabase } from "../../src/retry/queue/retry_database.ts";
+import { RetryDatabase } from "../../src/retry/queue/sqlite/retry_database.ts";
 
 export function doneMessages(folder: string): number {
   const database = new RetryDatabase(folder, { mustExist: true });

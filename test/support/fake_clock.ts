@@ -1,5 +1,5 @@
 /** A clock whose hands the test turns. Timers run in the order of their times, each followed by all that it set off. */
-import type { Clock } from "../../src/support/clock.ts";
+import type { Clock } from "../../src/base/support/clock.ts";
 
 interface Timer {
   readonly atMs: number;

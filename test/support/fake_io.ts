@@ -1,5 +1,5 @@
 /** An Io that keeps what is written to it. */
-import type { Io } from "../../src/terminal/io.ts";
+import type { Io } from "../../src/base/terminal/io.ts";
 
 export interface FakeIo extends Io {
   readonly stdout: () => string;

@@ -1,10 +1,10 @@
 /**
  * A Kafka broker that does what a test says, where a real one could not be brought to it: it answers by the same tables that the
- * client asks by, so what the bytes are has to be shown elsewhere (test/conformance/kafka_test.ts).
+ * client asks by, so what the bytes are has to be shown elsewhere (test/retry/conformance/kafka_test.ts).
  */
-import { type Connection, formatAddress, type Listener, type TlsOptions } from "../../src/sockets/connection.ts";
-import { listen } from "../../src/sockets/listen.ts";
-import { ByteReader } from "../../src/wire/bytes.ts";
+import { type Connection, formatAddress, type Listener, type TlsOptions } from "../../src/base/sockets/connection.ts";
+import { listen } from "../../src/base/sockets/listen.ts";
+import { ByteReader } from "../../src/base/wire/bytes.ts";
 import {
   apiVersions,
   createTopics,
@@ -15,8 +15,8 @@ import {
   saslAuthenticate,
   saslHandshake,
   text,
-} from "../../src/wire/kafka/kafka_requests.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
+} from "../../src/protocols/kafka/kafka_requests.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
 import { ScramServer } from "./scram_server.ts";
 
 const known: readonly KafkaRequest[] = [

@@ -1,8 +1,8 @@
 /** A lease whose end, doubt and loss a test sets by hand. */
-import { BatonError } from "../../src/errors.ts";
-import type { Lease } from "../../src/process/lease.ts";
-import type { Clock } from "../../src/support/clock.ts";
-import { newGuid } from "../../src/support/guid.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { Lease } from "../../src/base/process/lease.ts";
+import type { Clock } from "../../src/base/support/clock.ts";
+import { newGuid } from "../../src/base/support/guid.ts";
 
 export class FakeLease implements Lease {
   readonly name = "fake";

@@ -1,9 +1,9 @@
 /** A publish/subscribe server that does what a test says: answers, answers something else, or says nothing. */
-import { RouterSocket } from "../../src/zeromq/router_socket.ts";
-import { decodeMessage, type InvalidMessage } from "../../src/wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
-import type { Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
+import { RouterSocket } from "../../src/protocols/zeromq/router_socket.ts";
+import { decodeMessage, type InvalidMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
+import type { Message, MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { messagesOf } from "./messages_of.ts";
 
 export type FakeAnswer = Partial<Omit<MessageOf<"STATUS">, "name" | "sender">> & { readonly status: "OK" | string };

@@ -8,8 +8,8 @@ import type {
   TopicCopies,
   TopicCopy,
 } from "../../src/pubsub/store/owned_store.ts";
-import { BatonError } from "../../src/errors.ts";
-import { newGuid } from "../../src/support/guid.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { newGuid } from "../../src/base/support/guid.ts";
 
 export interface FakeContent {
   readonly log: readonly string[];

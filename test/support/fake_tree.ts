@@ -1,8 +1,8 @@
 /** A coordination server's tree in memory, as far as recipes need it: versions, sequences, ephemerals, containers, watches. */
-import { localError, ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
-import type { MultiRequest, MultiResult, Stat, Watcher, WatchEvent } from "../../src/zookeeper/zookeeper.ts";
-import type { ZooKeeperErrorName } from "../../src/wire/jute/zookeeper_error_codes.ts";
-import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
+import { localError, ZooKeeperError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
+import type { MultiRequest, MultiResult, Stat, Watcher, WatchEvent } from "../../src/protocols/zookeeper/zookeeper.ts";
+import type { ZooKeeperErrorName } from "../../src/protocols/zookeeper/jute/zookeeper_error_codes.ts";
+import { createFlag } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 
 export interface FakeNode {
   readonly data: Uint8Array;

@@ -3,12 +3,12 @@
  * After a cut, reads come from a server that has not seen the unanswered writes, until an own write. One sync is not enough:
  * a leader that the others have replaced, and that does not know it yet, answers it from what it has.
  */
-import type * as api from "../../src/zookeeper/zookeeper.ts";
-import { BatonError } from "../../src/errors.ts";
-import { ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
-import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
-import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
-import type { Clock } from "../../src/support/clock.ts";
+import type * as api from "../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { ZooKeeperError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
+import { createFlag } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { openAcl } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Clock } from "../../src/base/support/clock.ts";
 import { childrenIn, type FakeTree, refuse, type Snapshot, statIn } from "./fake_tree.ts";
 
 /** Requests are counted from 1: up to `answered` all is well, up to `executed` the server gets them, then the line is dead. */

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import type { Address } from "../../src/sockets/connection.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
 import { eventually } from "./eventually.ts";
 import { fourLetterWord } from "./four_letter_word.ts";
 import { batonCommand } from "./keeper_server.ts";

@@ -1,8 +1,8 @@
 /** Waits until the first waiter of a lock has its grant in advance: until then a release may go to a later one, whose grant is not withdrawn yet. */
 import { parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
-import { lockPath } from "../../src/coordination/lock/lock_path.ts";
+import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { eventually } from "./eventually.ts";
 
 export async function firstWaiterGranted(

@@ -1,6 +1,6 @@
 /** ZooKeeper's four-letter words: one word in, some text out, end of the connection. */
 import { connect } from "node:net";
-import type { Address } from "../../src/sockets/connection.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
 
 /** The answer; empty for a word the server does not know. Rejects when nothing listens or nothing ends within `withinMs`. */
 export function fourLetterWord(address: Address, word: string, withinMs = 3000): Promise<string> {

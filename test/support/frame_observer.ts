@@ -1,13 +1,13 @@
 /** Tells what each frame of one ZooKeeper connection is, from the bytes of both directions. Touches no socket. */
-import { ByteReader } from "../../src/wire/bytes.ts";
+import { ByteReader } from "../../src/base/wire/bytes.ts";
 import {
   multiCode,
   multiReadCode,
   type OperationName,
   operations,
   specialXid,
-} from "../../src/wire/jute/zookeeper_operations.ts";
-import { ReplyHeader, RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
+} from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { ReplyHeader, RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 
 export interface FrameInfo {
   readonly kind: "request" | "reply" | "event";

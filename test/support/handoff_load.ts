@@ -2,12 +2,12 @@
  * Moves a topic with a backlog from one server to the other and back while it is put to, and says how long puts stood still.
  * Processes of baton, clients through a proxy. Used by a test and by a benchmark.
  */
-import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
+import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
 import { eventually } from "./eventually.ts";
 import { PubsubCluster } from "./pubsub_cluster.ts";
 

@@ -1,12 +1,20 @@
 /** Random values for whatever a jute codec can carry, read off its declaration. */
 import * as fc from "fast-check";
-import { type AnyCodec, boolean, buffer, type CodecValue, int, long, ustring } from "../../src/wire/jute/jute_codec.ts";
+import {
+  type AnyCodec,
+  boolean,
+  buffer,
+  type CodecValue,
+  int,
+  long,
+  ustring,
+} from "../../src/base/wire/record_codec.ts";
 import {
   type MultiOperationName,
   multiOperations,
   type MultiRequest,
   type MultiResult,
-} from "../../src/wire/jute/multi_request.ts";
+} from "../../src/protocols/zookeeper/jute/multi_request.ts";
 
 /** Any 32-bit number, the edges often. */
 export const anyInt = fc.oneof(fc.integer(), fc.constantFrom(-1, 0, 1, 0x7fffffff, -0x80000000));

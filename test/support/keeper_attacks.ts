@@ -4,10 +4,10 @@
  */
 import { connect, type Socket } from "node:net";
 import process from "node:process";
-import { type ByteWriter } from "../../src/wire/bytes.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
-import { type MultiRequest, multiRequest } from "../../src/wire/jute/multi_request.ts";
-import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
+import { type ByteWriter } from "../../src/base/wire/bytes.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
+import { type MultiRequest, multiRequest } from "../../src/protocols/zookeeper/jute/multi_request.ts";
+import { openAcl } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
   createFlag,
   multiCode,
@@ -16,10 +16,10 @@ import {
   type OperationRequest,
   operations,
   specialXid,
-} from "../../src/wire/jute/zookeeper_operations.ts";
-import { AuthPacket, RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
-import { connectRequest } from "../../src/wire/jute/session_frames.ts";
-import type { Codec } from "../../src/wire/jute/jute_codec.ts";
+} from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { AuthPacket, RequestHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
+import { connectRequest } from "../../src/protocols/zookeeper/jute/session_frames.ts";
+import type { Codec } from "../../src/base/wire/record_codec.ts";
 import { type AttackName, attackNames } from "./keeper_attack_names.ts";
 
 const [name = "", path = ""] = process.argv.slice(2);

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { keeperVariable } from "../../src/support/own_process.ts";
+import { keeperVariable } from "../../src/base/support/own_process.ts";
 
 /** Whether the process is a keeper started on demand. False for a process that has ended or belongs to another user. */
 export function isKeeperProcess(pid: number): boolean {

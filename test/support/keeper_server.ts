@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { type Address, formatAddress } from "../../src/sockets/connection.ts";
+import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { type BackendOptions, type RunningBackend, runningBackend } from "./backend.ts";
 import { eventually } from "./eventually.ts";
 import { fourLetterWord } from "./four_letter_word.ts";

@@ -1,9 +1,9 @@
 /** Runs statements against the database of its first argument and prints what it got, as JSON: for the runtimes of test/runtime. */
 import process from "node:process";
-import { parseDatabaseUrl } from "../../src/postgres/database_address.ts";
-import { DatabaseLane } from "../../src/postgres/database_lane.ts";
-import { StatementError } from "../../src/postgres/statement_error.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { parseDatabaseUrl } from "../../src/base/postgres/database_address.ts";
+import { DatabaseLane } from "../../src/base/postgres/database_lane.ts";
+import { StatementError } from "../../src/base/postgres/statement_error.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 
 const address = parseDatabaseUrl(process.argv[2] ?? "", { mayHavePassword: true });
 const lane = new DatabaseLane({ address, clock: systemClock(), name: "program" });

@@ -6,12 +6,12 @@
  *   MARSHALLINGERROR, and closes the connection; sessions can be resumed (UnimplementedRequestProcessor, PrepRequestProcessor).
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
-import { encodeFrame } from "../../src/wire/jute/jute_frame.ts";
-import { multiRequest } from "../../src/wire/jute/multi_request.ts";
-import { connectRequest, connectResponse } from "../../src/wire/jute/session_frames.ts";
-import { zooKeeperErrorNumbers } from "../../src/wire/jute/zookeeper_error_codes.ts";
-import { ReplyHeader } from "../../src/wire/jute/zookeeper_records.ts";
-import { ByteReader } from "../../src/wire/bytes.ts";
+import { encodeFrame } from "../../src/base/wire/length_frame.ts";
+import { multiRequest } from "../../src/protocols/zookeeper/jute/multi_request.ts";
+import { connectRequest, connectResponse } from "../../src/protocols/zookeeper/jute/session_frames.ts";
+import { zooKeeperErrorNumbers } from "../../src/protocols/zookeeper/jute/zookeeper_error_codes.ts";
+import { ReplyHeader } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
+import { ByteReader } from "../../src/base/wire/bytes.ts";
 import { type FrameInfo, FrameObserver } from "./frame_observer.ts";
 import { startKeeperProcess } from "./keeper_server.ts";
 import type { BackendOptions, RunningBackend } from "./backend.ts";

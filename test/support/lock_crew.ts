@@ -1,11 +1,11 @@
 /** Many sessions of one process at one server, with a root of their own, and a record of who held when, and in which slot. */
 import { expect } from "bun:test";
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import type { Lease } from "../../src/process/lease.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import type { Lease } from "../../src/base/process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../../src/coordination/lock/acquire_lock.ts";
-import { newGuid } from "../../src/support/guid.ts";
+import { newGuid } from "../../src/base/support/guid.ts";
 
 /** Sessions that are being opened at a time: a server's backlog is not what is tested. */
 const openingMax = 50;

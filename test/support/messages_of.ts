@@ -1,4 +1,4 @@
-import type { ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
+import type { ZeroMqSocket } from "../../src/protocols/zeromq/zeromq_socket.ts";
 
 /** Yields every message until the socket is closed. */
 export async function* messagesOf(socket: ZeroMqSocket): AsyncGenerator<Uint8Array[], void, void> {

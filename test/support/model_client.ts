@@ -1,9 +1,9 @@
 /** A client that changes what is below a folder of its own at random, some requests ahead of the answers, and knows what has to be there. */
-import type { Address } from "../../src/sockets/connection.ts";
-import { createFlag, permission } from "../../src/wire/jute/zookeeper_operations.ts";
-import type { Acl } from "../../src/wire/jute/zookeeper_records.ts";
-import type { MultiRequest } from "../../src/wire/jute/multi_request.ts";
-import { bytes, node, openAcl, text } from "../conformance/zookeeper_fixture.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
+import { createFlag, permission } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Acl } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
+import type { MultiRequest } from "../../src/protocols/zookeeper/jute/multi_request.ts";
+import { bytes, node, openAcl, text } from "../coordination/conformance/zookeeper_fixture.ts";
 import { eventually } from "./eventually.ts";
 import { RawClient, type Reply } from "./raw_client.ts";
 import { type Change, type FoundNode, type Kind, type Step, TreeModel } from "./tree_model.ts";

@@ -1,6 +1,6 @@
 /** A backend for all tests of a `describe`, and a client of it that looks at what the tests do. */
 import { afterAll, beforeAll } from "bun:test";
-import { connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
+import { connect, parseServers, type ZooKeeper } from "../../src/library/baton.ts";
 import type { Backend, RunningBackend } from "./backend.ts";
 
 export interface ObservedBackend {

@@ -2,7 +2,7 @@
 import process from "node:process";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { OutFolder, recoverOutFolder } from "../../src/pubsub/client/out_folder.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 
 const [stateFolder = "", path = "", killAt = "-"] = process.argv.slice(2);
 const onStep = (step: string) => {

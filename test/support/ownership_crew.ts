@@ -1,12 +1,12 @@
 /** Servers that own topics, in one process, each with a store that outlives it; and a channel between them. */
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { BatonError } from "../../src/errors.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/base/errors.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../src/pubsub/ownership/server_list.ts";
 import { TopicOwnership } from "../../src/pubsub/ownership/topic_ownership.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import type { TransferChannel, TransferReply } from "../../src/pubsub/ownership/transfer_channel.ts";
-import { type Clock, systemClock } from "../../src/support/clock.ts";
+import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { CrashPoint } from "./crash_point.ts";
 import { eventually } from "./eventually.ts";
 import { FakeTopicStore } from "./fake_topic_store.ts";

@@ -1,10 +1,10 @@
 /** Runs of one pool by the clients of a crew, with what a test leaves out. */
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { runPool } from "../../src/coordination/pool/run_pool_items.ts";
 import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
 import type { PoolRunOptions } from "../../src/coordination/pool/pool_run_options.ts";
 import { type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 import type { LockCrew } from "./lock_crew.ts";
 import type { PoolWork } from "./pool_work.ts";
 

@@ -5,8 +5,8 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../../src/support/clock.ts";
-import { sleep } from "../../src/support/deadline.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { sleep } from "../../src/base/support/deadline.ts";
 import { eventually } from "./eventually.ts";
 import { PostgresServer } from "./postgres_server.ts";
 import { SmallDisk } from "./small_disk.ts";

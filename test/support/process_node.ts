@@ -1,5 +1,5 @@
 /** A server that is one process: how it is stopped, continued and killed. What starts it is the subclass's business. */
-import type { Address } from "../../src/sockets/connection.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
 import type { ServerNode } from "./backend.ts";
 import type { ServerProcess } from "./server_process.ts";
 

@@ -1,8 +1,8 @@
 /** Work that blocks the event loop, with a progress that a thread shows, until the file of argv[2] exists. */
 import { existsSync } from "node:fs";
 import process from "node:process";
-import { ThreadProgress } from "../../src/terminal/progress_thread.ts";
-import { systemIo } from "../../src/terminal/io.ts";
+import { ThreadProgress } from "../../src/base/terminal/progress_thread.ts";
+import { systemIo } from "../../src/base/terminal/io.ts";
 
 const [, , file = "", ...flags] = process.argv;
 const io = systemIo();

@@ -1,10 +1,10 @@
 /** A client of publish/subscribe proxies in tests: any number of requests at once, each with its one answer. */
-import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
-import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
-import type { Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
+import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import { socketLimits } from "../../src/pubsub/wire/message_limits.ts";
+import type { Message, MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { messagesOf } from "./messages_of.ts";
 
 const nothing = new Uint8Array(0);

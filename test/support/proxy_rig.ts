@@ -1,7 +1,7 @@
 /** A proxy between clients and servers that do what a test says, on real sockets; `end` closes all of it. */
 import { type ProxyOptions, PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import type { Message } from "../../src/wire/pubsub/pubsub_messages.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import type { Message } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { FakeDirectory } from "./fake_directory.ts";
 import { FakePubsubServer } from "./fake_pubsub_server.ts";
 import { ProxyClient } from "./proxy_client.ts";

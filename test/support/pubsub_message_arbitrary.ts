@@ -1,7 +1,7 @@
 /** Any message of the publish/subscribe protocol, by the tables that declare them. */
 import * as fc from "fast-check";
-import * as types from "../../src/wire/pubsub/field_types.ts";
-import { camelCase } from "../../src/wire/pubsub/encode_message.ts";
+import * as types from "../../src/pubsub/wire/field_types.ts";
+import { camelCase } from "../../src/pubsub/wire/encode_message.ts";
 import {
   bodies,
   headerFields,
@@ -9,8 +9,8 @@ import {
   messageFields,
   type MessageName,
   optionalFields,
-} from "../../src/wire/pubsub/pubsub_messages.ts";
-import { statusCodes } from "../../src/wire/pubsub/status_codes.ts";
+} from "../../src/pubsub/wire/pubsub_messages.ts";
+import { statusCodes } from "../../src/pubsub/wire/status_codes.ts";
 
 const tokenValue = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });
 const numberValue = fc.oneof(fc.nat(), fc.constantFrom(0, 1, Number.MAX_SAFE_INTEGER));

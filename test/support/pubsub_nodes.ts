@@ -1,15 +1,15 @@
 /** The members of a publish/subscribe cluster in tests: each role as an object, or as a process. */
 import process from "node:process";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
-import type { DatabaseAddress } from "../../src/postgres/database_address.ts";
-import { openPostgresStore } from "../../src/pubsub/postgres_store/open_postgres_store.ts";
+import type { DatabaseAddress } from "../../src/base/postgres/database_address.ts";
+import { openPostgresStore } from "../../src/pubsub/store/postgres/open_postgres_store.ts";
 import type { TopicStoreHooks } from "../../src/pubsub/store/topic_store.ts";
 import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 import { eventually } from "./eventually.ts";
 import { batonCommand } from "./keeper_server.ts";
 import { ServerProcess } from "./server_process.ts";

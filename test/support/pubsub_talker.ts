@@ -1,13 +1,13 @@
 /** Talks to publish/subscribe servers as a proxy does: looks where a topic is, asks there, tries again until it is answered. */
-import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../src/pubsub/ownership/server_list.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import type { Message, MessageHeaders, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import type { Message, MessageHeaders, MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 import { eventually } from "./eventually.ts";
 import { messagesOf } from "./messages_of.ts";
 

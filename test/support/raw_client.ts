@@ -3,14 +3,24 @@
  * pings only when told to, never reconnects, and shares only the jute table with the product's client.
  */
 import { connect, type Socket } from "node:net";
-import type { Address } from "../../src/sockets/connection.ts";
-import { ByteReader, type ByteWriter } from "../../src/wire/bytes.ts";
-import type { Codec, CodecValue } from "../../src/wire/jute/jute_codec.ts";
-import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
-import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../src/wire/jute/multi_request.ts";
-import * as table from "../../src/wire/jute/zookeeper_operations.ts";
-import { AuthPacket, ReplyHeader, RequestHeader, WatcherEvent } from "../../src/wire/jute/zookeeper_records.ts";
-import { connectRequest, connectResponse } from "../../src/wire/jute/session_frames.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
+import { ByteReader, type ByteWriter } from "../../src/base/wire/bytes.ts";
+import type { Codec, CodecValue } from "../../src/base/wire/record_codec.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/base/wire/length_frame.ts";
+import {
+  type MultiRequest,
+  multiRequest,
+  multiResponse,
+  type MultiResult,
+} from "../../src/protocols/zookeeper/jute/multi_request.ts";
+import * as table from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import {
+  AuthPacket,
+  ReplyHeader,
+  RequestHeader,
+  WatcherEvent,
+} from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
+import { connectRequest, connectResponse } from "../../src/protocols/zookeeper/jute/session_frames.ts";
 
 export interface Reply<T = Uint8Array> {
   readonly xid: number;

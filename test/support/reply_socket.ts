@@ -1,10 +1,10 @@
 /** REP: one request, then its response, which goes back the way the request came. RFC 28. */
-import { BatonError } from "../../src/errors.ts";
-import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
-import { totalByteLength } from "../../src/wire/bytes.ts";
-import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
-import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
-import { type WaitOptions, ZeroMqSocket } from "../../src/zeromq/zeromq_socket.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { SocketType } from "../../src/protocols/zeromq/zmtp/socket_type.ts";
+import { totalByteLength } from "../../src/base/wire/bytes.ts";
+import type { Peer } from "../../src/protocols/zeromq/zeromq_peer.ts";
+import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import { type WaitOptions, ZeroMqSocket } from "../../src/protocols/zeromq/zeromq_socket.ts";
 
 interface OpenRequest {
   readonly peer: Peer;

@@ -1,11 +1,11 @@
 /** REQ: one request to the next peer, then its response. RFC 28. */
-import { BatonError } from "../../src/errors.ts";
-import { totalByteLength } from "../../src/wire/bytes.ts";
-import type { SocketType } from "../../src/wire/zmtp/socket_type.ts";
-import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
-import type { Peer } from "../../src/zeromq/zeromq_peer.ts";
-import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
-import type { WaitOptions } from "../../src/zeromq/zeromq_socket.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { totalByteLength } from "../../src/base/wire/bytes.ts";
+import type { SocketType } from "../../src/protocols/zeromq/zmtp/socket_type.ts";
+import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
+import type { Peer } from "../../src/protocols/zeromq/zeromq_peer.ts";
+import type { SocketOptions } from "../../src/protocols/zeromq/socket_options.ts";
+import type { WaitOptions } from "../../src/protocols/zeromq/zeromq_socket.ts";
 
 export interface RequestOptions extends SocketOptions {
   /**

@@ -4,7 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import process from "node:process";
-import { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import { RetryStore } from "../../src/retry/queue/sqlite/retry_store.ts";
 import { rigMessage, rigRules, rigSuccess } from "./retry_rig.ts";
 
 const [folder = "", name = ""] = process.argv.slice(-2);

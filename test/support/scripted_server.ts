@@ -2,12 +2,12 @@
 import { announce } from "../../src/pubsub/ownership/announcements.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { makeStatus } from "../../src/pubsub/status_message.ts";
-import { systemClock } from "../../src/support/clock.ts";
-import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import type { MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
-import { RouterSocket } from "../../src/zeromq/router_socket.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import type { MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
+import { RouterSocket } from "../../src/protocols/zeromq/router_socket.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 
 /** OK with the epoch, or OVERLOADED with the reason. */
 export type ScriptedAnswer = number | string;

@@ -1,7 +1,7 @@
 /** Dials a port where nobody listens, in a network that has hardly another one for the own end. Prints what came of each dial. */
 import process from "node:process";
-import { bunDial } from "../../src/sockets/bun_dial.ts";
-import { nodeDial } from "../../src/sockets/node_dial.ts";
+import { bunDial } from "../../src/base/sockets/bun_dial.ts";
+import { nodeDial } from "../../src/base/sockets/node_dial.ts";
 
 const port = Number(process.argv[2]);
 const handlers = { onData: () => {}, onEnded: () => {}, onClosed: () => {}, onDrained: () => {} };

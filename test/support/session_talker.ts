@@ -1,8 +1,8 @@
 /** Talks to the publish/subscribe servers of a shell session. */
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { connect } from "../../src/zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../src/zookeeper/hosts.ts";
-import { keeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
+import { keeperLocation } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { BatonSession, Running } from "./baton_session.ts";
 import { eventually } from "./eventually.ts";

@@ -1,15 +1,15 @@
 /** A server's topics in a shared database, without a thread and without the network: requests in, responses out. */
-import { type DatabaseAddress, parseDatabaseUrl } from "../../src/postgres/database_address.ts";
-import { DatabaseLane } from "../../src/postgres/database_lane.ts";
-import { PostgresTopicRows } from "../../src/pubsub/postgres_store/postgres_topic_rows.ts";
+import { type DatabaseAddress, parseDatabaseUrl } from "../../src/base/postgres/database_address.ts";
+import { DatabaseLane } from "../../src/base/postgres/database_lane.ts";
+import { PostgresTopicRows } from "../../src/pubsub/store/postgres/postgres_topic_rows.ts";
 import { RefusedPuts } from "../../src/pubsub/store/refused_puts.ts";
 import { StoreEngine } from "../../src/pubsub/store/store_engine.ts";
 import type { StoreOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
 import { runSteps } from "../../src/pubsub/store/store_steps.ts";
 import type { LostTopic } from "../../src/pubsub/store/topic_rows.ts";
 import { defaultStoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
-import { TopicTransfer } from "../../src/pubsub/store/topic_transfer.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { TopicTransfer } from "../../src/pubsub/store/transfer/topic_transfer.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 
 export const databaseAddress = (url: string, schema: string): DatabaseAddress =>
   parseDatabaseUrl(`${url}?schema=${schema}`, { mayHavePassword: true, env: {} });

@@ -1,8 +1,8 @@
 /** Topics in a database that servers share, and the operations and responses of a test in short. */
 import { expect } from "bun:test";
-import { migrateDatabase } from "../../src/postgres/database_schema.ts";
-import { topicTables } from "../../src/pubsub/postgres_store/postgres_tables.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { migrateDatabase } from "../../src/base/postgres/database_schema.ts";
+import { topicTables } from "../../src/pubsub/store/postgres/postgres_tables.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
 import type { PostgresServer } from "./postgres_server.ts";
 import { databaseAddress, SharedTopicStore } from "./shared_topic_store.ts";
 

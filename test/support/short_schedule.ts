@@ -1,5 +1,5 @@
 /** Schedules of tests, and their ticks. */
-import { Schedule } from "../../src/schedule/schedule.ts";
+import { Schedule } from "../../src/base/schedule/schedule.ts";
 
 /** A tick every `periodMs`, which may be less than a minute. `written` gives it its id. */
 export function every(periodMs: number, written = "* * * * *"): Schedule {

@@ -1,6 +1,6 @@
 /** Processes that a test finds again by how long they sleep: one with a cleared environment carries no mark. */
 import { readdirSync, readFileSync } from "node:fs";
-import { readProcess } from "../../src/process/proc/process_table.ts";
+import { readProcess } from "../../src/base/process/proc/process_table.ts";
 
 /** A number of seconds that no other test sleeps for. */
 export function ownSeconds(): number {

@@ -1,8 +1,8 @@
 /** A store of numbers for the test of storage threads: `together` undoes all additions of a transaction that fails. */
 import process from "node:process";
-import { BatonError } from "../../src/errors.ts";
-import { storageError } from "../../src/storage/storage_error.ts";
-import { StoragePort } from "../../src/storage/storage_thread.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { storageError } from "../../src/base/storage/storage_error.ts";
+import { StoragePort } from "../../src/base/storage/storage_thread.ts";
 
 let numbers: number[] = [];
 let transactions = 0;

@@ -3,9 +3,9 @@ import { operationOf } from "../../src/pubsub/store/client_request.ts";
 import type { ClientMessage } from "../../src/pubsub/store/client_request.ts";
 import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../src/pubsub/store/topic_store.ts";
-import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import type { MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
+import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
+import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";
+import type { MessageOf } from "../../src/pubsub/wire/pubsub_messages.ts";
 
 /** The client's message. */
 function messageOf(operation: ClientOperation): ClientMessage {

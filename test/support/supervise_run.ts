@@ -2,9 +2,9 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
-import type { ChildEvent } from "../../src/process/supervise/child_run.ts";
-import { listProcesses, readProcess } from "../../src/process/proc/process_table.ts";
+import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
+import type { ChildEvent } from "../../src/base/process/supervise/child_run.ts";
+import { listProcesses, readProcess } from "../../src/base/process/proc/process_table.ts";
 import type { SuperviseFixtureOptions } from "../fixtures/supervise.ts";
 import { eventually } from "./eventually.ts";
 

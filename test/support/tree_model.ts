@@ -2,7 +2,7 @@
  * What a server's nodes below one folder have to be, from what one client did there, in its order. Pure. A server that died has
  * done some beginning of that: all that it has acknowledged, and perhaps more.
  */
-import type { Acl, Stat } from "../../src/wire/jute/zookeeper_records.ts";
+import type { Acl, Stat } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 
 export type Kind = "persistent" | "ephemeral" | "container" | "ttl";
 

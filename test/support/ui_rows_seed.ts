@@ -2,14 +2,14 @@
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { assignedNode } from "../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/direct_store.ts";
+import { DirectStore, readOnlyRules } from "../../src/retry/queue/sqlite/direct_store.ts";
 import { formatLockState } from "../../src/coordination/lock/lock_state.ts";
-import { formatNewNode } from "../../src/coordination/holder_info.ts";
-import { lockPath } from "../../src/coordination/lock/lock_path.ts";
+import { formatNewNode } from "../../src/coordination/nodes/holder_info.ts";
+import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
 import { contenderPrefix, holderName } from "../../src/coordination/lock/lock_nodes.ts";
-import { mapInBatches, nullIfRefused } from "../../src/coordination/request_errors.ts";
-import { newGuid } from "../../src/support/guid.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { mapInBatches, nullIfRefused } from "../../src/coordination/nodes/node_requests.ts";
+import { newGuid } from "../../src/base/support/guid.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 
 export const lockCount = 1000;
 export const topicCount = 200;

@@ -1,7 +1,7 @@
 /** One value to its bytes and back, and what may go wrong on the way. */
-import { BatonError } from "../../src/errors.ts";
-import { ByteReader, ByteWriter } from "../../src/wire/bytes.ts";
-import type { Codec } from "../../src/wire/jute/jute_codec.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { ByteReader, ByteWriter } from "../../src/base/wire/bytes.ts";
+import type { Codec } from "../../src/base/wire/record_codec.ts";
 
 export function encode<T>(codec: Codec<T>, value: T): Uint8Array {
   const writer = new ByteWriter();

@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import type { Address } from "../../src/sockets/connection.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
 import { type BackendOptions, type RunningBackend, runningBackend, type ServerNode } from "./backend.ts";
 import { eventually } from "./eventually.ts";
 import { fourLetterWord } from "./four_letter_word.ts";

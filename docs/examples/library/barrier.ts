@@ -4,7 +4,7 @@
  *     bun docs/examples/library/barrier.ts SERVERS        deno run -A docs/examples/library/barrier.ts SERVERS
  */
 import process from "node:process";
-import { Barrier, parseServers } from "../../../src/baton.ts";
+import { Barrier, parseServers } from "../../../src/library/baton.ts";
 
 const servers = parseServers(process.argv[2] ?? "127.0.0.1:2181");
 await using barrier = new Barrier({ servers }, "meeting", 3);

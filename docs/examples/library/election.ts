@@ -4,7 +4,7 @@
  *     bun docs/examples/library/election.ts SERVERS        deno run -A docs/examples/library/election.ts SERVERS
  */
 import process from "node:process";
-import { Election, parseServers } from "../../../src/baton.ts";
+import { Election, parseServers } from "../../../src/library/baton.ts";
 
 const servers = parseServers(process.argv[2] ?? "127.0.0.1:2181");
 await using one = new Election({ servers }, "echo");

@@ -4,7 +4,7 @@
  *     bun docs/examples/library/pool.ts SERVERS        deno run -A docs/examples/library/pool.ts SERVERS
  */
 import process from "node:process";
-import { parseServers, Pool } from "../../../src/baton.ts";
+import { parseServers, Pool } from "../../../src/library/baton.ts";
 
 const servers = parseServers(process.argv[2] ?? "127.0.0.1:2181");
 const items = Array.from({ length: 12 }, (_, index) => `batch ${index + 1}`);

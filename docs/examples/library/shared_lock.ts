@@ -4,7 +4,7 @@
  *     bun docs/examples/library/shared_lock.ts SERVERS        deno run -A docs/examples/library/shared_lock.ts SERVERS
  */
 import process from "node:process";
-import { Lock, parseServers } from "../../../src/baton.ts";
+import { Lock, parseServers } from "../../../src/library/baton.ts";
 
 const servers = parseServers(process.argv[2] ?? "127.0.0.1:2181");
 const lock = new Lock({ servers }, "resource", { reason: "the example", wait: 10_000 });

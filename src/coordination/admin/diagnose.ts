@@ -1,13 +1,13 @@
 /** Checks all locks and elections below a root once and reports problems. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { messageOf } from "../../errors.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/text.ts";
-import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import { decodeLockName, folderOf } from "../lock/lock_path.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { messageOf } from "../../base/errors.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { printable } from "../../base/support/text.ts";
+import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { decodeLockName, folderOf } from "../nodes/node_paths.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { parseLockState } from "../lock/lock_state.ts";
-import { childNames, mapInBatches, nullIfNoNode, readNodes } from "../request_errors.ts";
+import { childNames, mapInBatches, nullIfNoNode, readNodes } from "../nodes/node_requests.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
 
 export interface DiagnosisFinding {

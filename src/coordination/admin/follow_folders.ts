@@ -1,11 +1,11 @@
 /** Follows all objects in some folders: reads an object again after a change of it, and all of them from time to time. */
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { resultWithin, sleep } from "../../support/deadline.ts";
-import type { ReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { decodeLockName } from "../lock/lock_path.ts";
-import { readAgain } from "../read_again.ts";
-import { isUnknownOperation } from "../../zookeeper/zookeeper_error.ts";
-import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import type { ReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { decodeLockName } from "../nodes/node_paths.ts";
+import { readAgain } from "../nodes/read_again.ts";
+import { isUnknownOperation } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { restMsAfter } from "./follow_reads.ts";
 import { ReadBatch } from "./read_batch.ts";
 import { replaceCalls } from "./replaced_calls.ts";

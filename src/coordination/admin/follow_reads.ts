@@ -1,9 +1,9 @@
 /** Follows what a function reads: again after each change, and from time to time in case a watch was lost. */
-import type { ReadOptions, Stat, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { resultWithin, sleep } from "../../support/deadline.ts";
-import { readAgain } from "../read_again.ts";
-import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import type { ReadOptions, Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import { readAgain } from "../nodes/read_again.ts";
+import { isRefusal, nullIfNoNode } from "../nodes/node_requests.ts";
 import { replaceCalls } from "./replaced_calls.ts";
 
 interface FollowReadsOptions {

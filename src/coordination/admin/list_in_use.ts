@@ -1,12 +1,12 @@
 /** Lists everything below a root by kind, with the numbers of holders and waiters. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
 import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
 import { readBarrier } from "../barrier/barrier_view.ts";
-import { decodeLockName, folderOf, lockPathAt } from "../lock/lock_path.ts";
+import { decodeLockName, folderOf, lockPathAt } from "../nodes/node_paths.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { heldGrants } from "../lock/queue_position.ts";
-import { childNames, hiddenIfNoAuth, mapInBatches } from "../request_errors.ts";
+import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests.ts";
 
 export interface UseSummary {
   readonly name: string;

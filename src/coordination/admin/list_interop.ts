@@ -1,10 +1,10 @@
 /** Lists the locks of Curator or kazoo programs below a node, with the numbers of holders and waiters, and checks them for problems. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../nodes/node_requests.ts";
 import type { UseSummary } from "./list_in_use.ts";
 import { type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "../interop/interop_node_names.ts";
 import { interopHolders, knownContenders } from "../interop/interop_queue_position.ts";
-import { printable } from "../../support/text.ts";
+import { printable } from "../../base/support/text.ts";
 import { type Diagnosis, type DiagnosisFinding, sequenceMax, sequenceWarning } from "./diagnose.ts";
 
 /** Number of nodes that are read at the same time. */

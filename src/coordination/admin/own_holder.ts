@@ -1,9 +1,9 @@
 /** Finds the node by which a command holds its lock, from the holder ids in the command's environment. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { parseParticipant } from "../barrier/barrier_state.ts";
 import { guidOfInteropNode } from "../interop/interop_node_names.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { childNames, readAfterSync, readTwiceAtMost } from "../request_errors.ts";
+import { childNames, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
 
 export interface OwnHolder {
   /** Path of the holder's node. */

@@ -2,11 +2,11 @@
  * A client that sends the reads of a short time together, so that they and their responses share packets; after `join`, data of
  * several nodes in one request. Owns the reads that wait.
  */
-import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
-import type { NodeData, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
-import { isTransient } from "../request_errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import type { NodeData, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { isTransient } from "../nodes/node_requests.ts";
 import { replaceCalls } from "./replaced_calls.ts";
 
 /** Milliseconds. */

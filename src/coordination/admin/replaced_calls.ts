@@ -1,5 +1,5 @@
 /** A client that makes some calls in another way. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 
 /** Returns the same client with `calls` in place of its own. */
 export function replaceCalls(zk: ZooKeeper, calls: Partial<ZooKeeper>): ZooKeeper {

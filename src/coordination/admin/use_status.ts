@@ -1,14 +1,14 @@
 /** Reads the holders and waiters of a lock, an election, a barrier or a gate, in one shape. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
 import { type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
-import { electionPath, lockPath, objectPath } from "../lock/lock_path.ts";
+import { electionPath, lockPath, objectPath } from "../nodes/node_paths.ts";
 import type { InteropRecipe } from "../interop/interop_node_names.ts";
 import { interopStatus } from "../interop/interop_status.ts";
-import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import type { LockMode } from "../../process/lease.ts";
+import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import type { LockMode } from "../../base/process/lease.ts";
 import { lockStatus } from "../lock/lock_status.ts";
-import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../request_errors.ts";
+import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
 import type { UseKind, UseList, UseSummary } from "./list_in_use.ts";
 
 /** Kinds of objects that `who` can show. */

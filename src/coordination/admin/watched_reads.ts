@@ -2,8 +2,8 @@
  * A client that requests a node again only after a change of it was reported. Owns what was read and, unless its owner reports the
  * changes, one watch for each node that exists. A reader uses it for as long as it follows the same few nodes.
  */
-import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { isRefusal } from "../request_errors.ts";
+import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { isRefusal } from "../nodes/node_requests.ts";
 import { replaceCalls } from "./replaced_calls.ts";
 
 interface WatchedReadsOptions {

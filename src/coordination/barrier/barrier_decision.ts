@@ -3,8 +3,8 @@
  * transaction of this decision. Each transaction checks the version of the state and that the own node exists. test/model runs this
  * function. Pure.
  */
-import type { Acl, MultiRequest } from "../../zookeeper/zookeeper.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
   type BarrierState,
   type BrokenGeneration,

@@ -1,15 +1,15 @@
 /** A gate: one process closes and opens it, and other processes wait while it is closed. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { systemClock } from "../../support/clock.ts";
-import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/text.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { systemClock } from "../../base/support/clock.ts";
+import { waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { printable } from "../../base/support/text.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
-import { objectPath } from "../lock/lock_path.ts";
-import { createParents } from "../lock/create_nodes.ts";
-import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
-import { readAgain } from "../read_again.ts";
+import { objectPath } from "../nodes/node_paths.ts";
+import { createParents } from "../nodes/create_nodes.ts";
+import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../nodes/holder_info.ts";
+import { readAgain } from "../nodes/read_again.ts";
 import {
   deleteIfThere,
   isRefusal,
@@ -17,7 +17,7 @@ import {
   readAfterSync,
   retryOnConnectionLoss,
   type RetryRequestOptions,
-} from "../request_errors.ts";
+} from "../nodes/node_requests.ts";
 
 export type GateOptions = Pick<AcquireOptions, "root" | "acl" | "clock" | "signal">;
 

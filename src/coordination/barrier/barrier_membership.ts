@@ -1,17 +1,17 @@
 /**
  * A membership in a started generation: a lease with a rank, which can be lost like a lock. All members leave together.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { throwIfAborted } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
-import type { Event } from "../../support/event.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { throwIfAborted } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import type { Event } from "../../base/support/event.ts";
 import type { BarrierStarted } from "./barrier_participant.ts";
 import { participantNodes } from "./barrier_state.ts";
-import type { Lease } from "../../process/lease.ts";
-import { readAgain } from "../read_again.ts";
-import { childNames, readAfterSync } from "../request_errors.ts";
-import { ZooKeeperLease } from "../zookeeper_lease.ts";
+import type { Lease } from "../../base/process/lease.ts";
+import { readAgain } from "../nodes/read_again.ts";
+import { childNames, readAfterSync } from "../nodes/node_requests.ts";
+import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
   /** The unique number of the member in this generation, from 0 to size - 1. */

@@ -2,12 +2,12 @@
  * One participant of a barrier: enter, read, decide, write or wait. Each step can be repeated after any failure, because each begins by
  * reading the state. The decisions are in barrier_decision.ts; test/model checks the protocol.
  */
-import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { TaskScope } from "../../support/abort.ts";
-import { type Backoff, backoffMs } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { newGuid } from "../../support/guid.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { TaskScope } from "../../base/support/abort.ts";
+import { type Backoff, backoffMs } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
   type BarrierChange,
   barrierDecision,
@@ -28,10 +28,10 @@ import {
   participantPrefix,
 } from "./barrier_state.ts";
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
-import { containerRequest, createParents } from "../lock/create_nodes.ts";
-import { formatNewNode, type HolderInfo, nameOfHolder } from "../holder_info.ts";
-import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
-import { deleteIfThere, isRefusal, nullIfNoNode, readAfterOwnWrites } from "../request_errors.ts";
+import { containerRequest, createParents } from "../nodes/create_nodes.ts";
+import { formatNewNode, type HolderInfo, nameOfHolder } from "../nodes/holder_info.ts";
+import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
+import { deleteIfThere, isRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
 
 export interface ParticipantOptions {
   /** The node of the barrier. Its data is the state, its version protects changes, and its children are the participants. */

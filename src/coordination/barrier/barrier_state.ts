@@ -3,8 +3,8 @@
  * `p-<epoch>.<generation>-<parties><f|w>-<guid>-<sequence>` for a participant, and `r-<round>-<guid>` for its response to a round. The
  * names contain the options of a participant, so that a decision needs only one list of names.
  */
-import { BatonError } from "../../errors.ts";
-import { demandFields, isJsonObject, toJsonData } from "../../support/json_fields.ts";
+import { BatonError } from "../../base/errors.ts";
+import { demandFields, isJsonObject, toJsonData } from "../../base/support/json_fields.ts";
 
 export interface BarrierState {
   /** A random ID of the container. It distinguishes generations of a container that was removed and created again. */

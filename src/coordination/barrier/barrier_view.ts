@@ -1,8 +1,8 @@
 /** Reads a barrier in a safe order, and the names of its participants. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type BarrierState, parseBarrierState, type ParticipantNode } from "./barrier_state.ts";
-import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import { nullIfNoNode, readNodes } from "../request_errors.ts";
+import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { nullIfNoNode, readNodes } from "../nodes/node_requests.ts";
 
 export interface BarrierView {
   /** The version of the state. Each write checks it, so it fails after any change. */

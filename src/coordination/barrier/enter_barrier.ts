@@ -2,14 +2,14 @@
  * Enters a barrier: one participant (barrier_participant.ts) with a deadline and a signal, and the messages of failures. The protocol is
  * in docs/protocol/barrier.md; test/model checks it.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { anySignal, onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/text.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { anySignal, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { printable } from "../../base/support/text.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
 import {
   isGathering,
@@ -20,10 +20,10 @@ import {
   responseName,
 } from "./barrier_state.ts";
 import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participant.ts";
-import { objectPath } from "../lock/lock_path.ts";
-import { nameOfHolder, unknownHolder } from "../holder_info.ts";
-import { readAfterSync } from "../request_errors.ts";
-import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
+import { objectPath } from "../nodes/node_paths.ts";
+import { nameOfHolder, unknownHolder } from "../nodes/holder_info.ts";
+import { readAfterSync } from "../nodes/node_requests.ts";
+import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../nodes/session_waits.ts";
 import { type AcquireOptions, sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
 import { type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";
 

@@ -1,10 +1,10 @@
 /** The session of a candidate: kept over several campaigns while it lives, replaced by a new one when it has ended. */
-import type { ConnectOptions } from "../../zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { retry, serverBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { PermanentFaults } from "../../zookeeper/permanent_error.ts";
+import type { ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { retry, serverBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { PermanentFaults } from "../../protocols/zookeeper/permanent_error.ts";
 import { closeSession } from "./command_session.ts";
 
 export interface CandidateSessionOptions {

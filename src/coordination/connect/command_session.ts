@@ -1,15 +1,15 @@
 /** Session of a verb that waits for a lock and holds it: the limit of the call, connecting, and closing. */
-import type { Io } from "../../terminal/io.ts";
-import { ConnectReport } from "../../zookeeper/connector.ts";
-import { type ConnectOptions, connectTimeoutMsDefault } from "../../zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
-import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import { ConnectReport } from "../../protocols/zookeeper/connector.ts";
+import { type ConnectOptions, connectTimeoutMsDefault } from "../../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { type Deadline, waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
 import type { Coordination } from "./coordination_servers.ts";
-import { durationType } from "../../config/value_types.ts";
-import { Event } from "../../support/event.ts";
+import { durationType } from "../../base/config/value_types.ts";
+import { Event } from "../../base/support/event.ts";
 
 /** Maximum time to close a session, after a signal and after a timeout. Milliseconds. */
 const closeMsMax = { stopped: 300, late: 50 };

@@ -1,19 +1,19 @@
 /** Chooses the servers of a command, the configured ones or this machine's keeper, and their scope. */
 import { readFileSync, statSync } from "node:fs";
-import type { ConnectOptions } from "../../zookeeper/zookeeper_client.ts";
-import { parseServers } from "../../zookeeper/hosts.ts";
-import { validatePath } from "../../zookeeper/node_path_names.ts";
-import type { ConfigSources } from "../../config/resolve_settings.ts";
-import { addOriginToErrors as atOriginOf } from "../../config/resolve_settings.ts";
-import { type SettingValues, variableOf } from "../../config/setting.ts";
-import { connectionSettings, type Scope, scopes } from "../../config/coordination_settings.ts";
-import { BatonError, reasonOf } from "../../errors.ts";
-import { type KeeperLocation, keeperLocation, keeperLogName } from "../../keeper/lifecycle/keeper_location.ts";
-import type { TlsSource } from "../../sockets/connection.ts";
-import { TlsFiles } from "../../sockets/tls_files.ts";
-import { checkPrivateFile } from "../../support/private_file.ts";
-import { decodeUtf8 } from "../../support/text.ts";
-import type { Acl } from "../../zookeeper/zookeeper.ts";
+import type { ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../protocols/zookeeper/hosts.ts";
+import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
+import type { ConfigSources } from "../../base/config/resolve_settings.ts";
+import { addOriginToErrors as atOriginOf } from "../../base/config/resolve_settings.ts";
+import { type SettingValues, variableOf } from "../../base/config/setting.ts";
+import { connectionSettings, type Scope, scopes } from "../settings/coordination_settings.ts";
+import { BatonError, reasonOf } from "../../base/errors.ts";
+import { type KeeperLocation, keeperLocation, keeperLogName } from "../keeper/lifecycle/keeper_location.ts";
+import type { TlsSource } from "../../base/sockets/connection.ts";
+import { TlsFiles } from "../../base/sockets/tls_files.ts";
+import { checkPrivateFile } from "../../base/support/private_file.ts";
+import { decodeUtf8 } from "../../base/support/text.ts";
+import type { Acl } from "../../protocols/zookeeper/zookeeper.ts";
 
 const tlsNames = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName"] as const;
 
@@ -69,7 +69,7 @@ export function coordinationOf(
   const address = named === undefined || named === "embedded" ? own : named;
   const servers = readAtOrigin("servers", sources, () => parseServers(address));
   const startServer = async () =>
-    (await import("../../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, withoutUndefined({ signal }));
+    (await import("../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, withoutUndefined({ signal }));
   const hint = { unreachableHint: keeperHint(place) };
   return {
     servers: address,

@@ -1,9 +1,9 @@
 /** Finds servers of releases that can lose acknowledged writes, or end sessions that are alive, by the four-letter word srvr. */
-import { currentTls, formatAddress } from "../../sockets/connection.ts";
-import type { Address, Dial, TlsSource } from "../../sockets/connection.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
+import { currentTls, formatAddress } from "../../base/sockets/connection.ts";
+import type { Address, Dial, TlsSource } from "../../base/sockets/connection.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter } from "../../base/support/deadline.ts";
 
 export interface ServerReleaseOptions {
   readonly addresses: readonly Address[];

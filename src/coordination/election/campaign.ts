@@ -2,19 +2,19 @@
  * Leader election: a lock at another path, whose holder is the leader. The leader's value is stored in the holder's node,
  * and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkValue, electionState } from "./election_state.ts";
-import { electionPath } from "../lock/lock_path.ts";
-import { nameOfHolder, parseNodeInfo, type Revocation, unknownHolder } from "../holder_info.ts";
-import type { Lease } from "../../process/lease.ts";
+import { electionPath } from "../nodes/node_paths.ts";
+import { nameOfHolder, parseNodeInfo, type Revocation, unknownHolder } from "../nodes/holder_info.ts";
+import type { Lease } from "../../base/process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
-import { Event } from "../../support/event.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { Event } from "../../base/support/event.ts";
 import { breakLock, type BreakLockOptions, type BrokenLock, writeRevocation } from "../lock/break_lock.ts";
-import type { LockPath } from "../lock/lock_path.ts";
-import { childNames, nullIfNoNode } from "../request_errors.ts";
-import { BatonError } from "../../errors.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import type { LockPath } from "../nodes/node_paths.ts";
+import { childNames, nullIfNoNode } from "../nodes/node_requests.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { leaderStatus } from "./leader_status.ts";
 
 /** Leadership is a lease: it can be lost, asked back and released. */

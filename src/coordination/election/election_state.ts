@@ -1,7 +1,7 @@
 /** State of an election: that of a lock, with the history of the leaders. */
-import { BatonError } from "../../errors.ts";
-import { isInstant } from "../../support/instant.ts";
-import { demandFields } from "../../support/json_fields.ts";
+import { BatonError } from "../../base/errors.ts";
+import { isInstant } from "../../base/support/instant.ts";
+import { demandFields } from "../../base/support/json_fields.ts";
 import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
 import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
 

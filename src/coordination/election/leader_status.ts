@@ -1,15 +1,15 @@
 /** Reads the leader of an election, and follows the changes. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type LeaderChange, LeaderChanges, type LeaderReading } from "./election_history.ts";
 import { historyOf } from "./election_state.ts";
-import { electionPath } from "../lock/lock_path.ts";
+import { electionPath } from "../nodes/node_paths.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import type { LockPath } from "../lock/lock_path.ts";
-import { childNames, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../request_errors.ts";
-import { systemClock } from "../../support/clock.ts";
-import type { Event } from "../../support/event.ts";
-import { readAgain } from "../read_again.ts";
+import type { LockPath } from "../nodes/node_paths.ts";
+import { childNames, nullIfNoNode, readAfterSync, readTwiceAtMost } from "../nodes/node_requests.ts";
+import { systemClock } from "../../base/support/clock.ts";
+import type { Event } from "../../base/support/event.ts";
+import { readAgain } from "../nodes/read_again.ts";
 
 export interface LeaderStatus extends LeaderReading {
   readonly name: string;

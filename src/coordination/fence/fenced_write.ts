@@ -5,18 +5,18 @@
  * The same transaction creates a mark, an ephemeral node of this session with a unique name. If the response is lost, the mark shows
  * whether the write was done, and it makes a repeated write fail.
  */
-import type { Acl, MultiRequest, MultiResult, Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { backoffMs, requestBackoff } from "../../support/backoff.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { newGuid } from "../../support/guid.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { createParents } from "../lock/create_nodes.ts";
+import type { Acl, MultiRequest, MultiResult, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { createParents } from "../nodes/create_nodes.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
-import { ancestorsOf, folderOf } from "../lock/lock_path.ts";
+import { ancestorsOf, folderOf } from "../nodes/node_paths.ts";
 import {
   childNames,
   hiddenIfNoAuth,
@@ -24,8 +24,8 @@ import {
   isTransient,
   readOutcome,
   retryOnConnectionLoss,
-} from "../request_errors.ts";
-import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
+} from "../nodes/node_requests.ts";
+import type { ZooKeeperErrorName } from "../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 
 export interface HeldNode {
   /** The name of the lock in messages. */

@@ -2,22 +2,22 @@
  * Runs a command while it holds a fencing store, the file with the highest token: checks the token, runs the command, releases the
  * store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is killed.
  */
-import { BatonError, reasonOf } from "../../errors.ts";
-import { openOutput } from "../../support/open_output.ts";
-import type { Clock } from "../../support/clock.ts";
-import type { ChildEnd } from "../../process/spawn/child_outcome.ts";
-import { commandSignals, type SignalSource, StopRequest } from "../../process/supervise/signal_source.ts";
-import { type Libc, loadLibc } from "../../process/libc.ts";
-import { sendSignal } from "../../process/proc/process_table.ts";
-import { isForeground } from "../../process/supervise/supervise_child.ts";
-import { childEnvironment, spawnChild, type SpawnResult } from "../../process/spawn/spawn_child.ts";
+import { BatonError, reasonOf } from "../../base/errors.ts";
+import { openOutput } from "../../base/support/open_output.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import type { ChildEnd } from "../../base/process/spawn/child_outcome.ts";
+import { commandSignals, type SignalSource, StopRequest } from "../../base/process/supervise/signal_source.ts";
+import { type Libc, loadLibc } from "../../base/process/libc.ts";
+import { sendSignal } from "../../base/process/proc/process_table.ts";
+import { isForeground } from "../../base/process/supervise/supervise_child.ts";
+import { childEnvironment, spawnChild, type SpawnResult } from "../../base/process/spawn/spawn_child.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
 import { closeSync, fstatSync, fsyncSync, readFileSync, readSync, statSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { sleep } from "../../support/deadline.ts";
-import { flushPath } from "../../storage/durable_file.ts";
-import { isSameFile } from "../../support/one_file.ts";
+import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { flushPath } from "../../base/storage/durable_file.ts";
+import { isSameFile } from "../../base/support/one_file.ts";
 
 interface RunFencedOptions {
   readonly storePath: string;

@@ -2,7 +2,7 @@
  * The text of a fencing store: two lines of equal length, written alternately, so that an incomplete write leaves the other line intact.
  * The highest valid token is used. Pure.
  */
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 
 export interface FencedToken {
   readonly token: bigint;

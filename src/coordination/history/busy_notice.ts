@@ -2,15 +2,15 @@
  * One notice for each long hold of a lock, over all hosts: the first caller that finds the hold too long creates
  * `<root>/notices/<00-ff>/<guid of the holder>`. Ages are differences of the servers' clock.
  */
-import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { Clock } from "../../support/clock.ts";
-import { newGuid } from "../../support/guid.ts";
-import { toJsonData } from "../../support/json_fields.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import { containerRequest, createParents } from "../lock/create_nodes.ts";
+import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { toJsonData } from "../../base/support/json_fields.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { containerRequest, createParents } from "../nodes/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { folderOf, type LockPath } from "../lock/lock_path.ts";
+import { folderOf, type LockPath } from "../nodes/node_paths.ts";
 import { heldGrants } from "../lock/queue_position.ts";
 import {
   childNames,
@@ -19,7 +19,7 @@ import {
   nullIfNoNode,
   readNodes,
   retryOnConnectionLoss,
-} from "../request_errors.ts";
+} from "../nodes/node_requests.ts";
 import { clearShard } from "./clear_history.ts";
 
 export interface Hold {

@@ -1,5 +1,5 @@
 /** Counters of a history: they are written with its records, and stay when the records go. Pure. */
-import { isJsonObject, type JsonFields } from "../../support/json_fields.ts";
+import { isJsonObject, type JsonFields } from "../../base/support/json_fields.ts";
 import { type HistoryRecord, type HistoryResult, historyResults } from "./history_record.ts";
 
 /** Upper bounds of the buckets, in milliseconds; one more bucket has the longer times. */

@@ -3,12 +3,12 @@
  * children `<number>` are full blocks of older ones. It is for people and programs that look; it decides nothing.
  */
 import { createHash } from "node:crypto";
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { jsonFields, toJsonData } from "../../support/json_fields.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { encodeLockName, folderOf } from "../lock/lock_path.ts";
-import { containerRequest } from "../lock/create_nodes.ts";
-import { childNames, deleteIfThere, nullIfNoNode } from "../request_errors.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { encodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { containerRequest } from "../nodes/create_nodes.ts";
+import { childNames, deleteIfThere, nullIfNoNode } from "../nodes/node_requests.ts";
 import { countRecord, type HistoryCounters, noCounters, parseCounters } from "./history_counters.ts";
 import { type HistoryRecord, packRecord, parseRecords } from "./history_record.ts";
 

@@ -1,7 +1,7 @@
 /** One record of a history: a hold, a term, a tick that was run or left out. As stored, and as read. Pure. */
-import { isInstant } from "../../support/instant.ts";
-import { isJsonObject, stringOrEmpty } from "../../support/json_fields.ts";
-import { printable } from "../../support/text.ts";
+import { isInstant } from "../../base/support/instant.ts";
+import { isJsonObject, stringOrEmpty } from "../../base/support/json_fields.ts";
+import { printable } from "../../base/support/text.ts";
 
 /** skipped and missed: a tick that was not run. */
 export const historyResults = ["done", "failed", "lost", "stopped", "skipped", "missed"] as const;

@@ -1,7 +1,7 @@
 /** All that is known of a history, for display and for metrics. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { electionPath, lockPath } from "../lock/lock_path.ts";
-import { readTwiceAtMost } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { electionPath, lockPath } from "../nodes/node_paths.ts";
+import { readTwiceAtMost } from "../nodes/node_requests.ts";
 import { countRecord, type HistoryCounters } from "./history_counters.ts";
 import { type HistoryKind, historyPath, readHead, readHistory } from "./history_log.ts";
 import { type HistoryRecord, timeOfRecord } from "./history_record.ts";

@@ -4,15 +4,15 @@
  * next holder records it. Nothing here delays a grant, and a history that cannot be written does not keep a lock from being
  * released. See docs/protocol/history.md.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { messageOf } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import { resultWithin } from "../../support/deadline.ts";
-import { isJsonObject, jsonFields, toJsonData } from "../../support/json_fields.ts";
-import type { HolderInfo } from "../holder_info.ts";
-import { createParents } from "../lock/create_nodes.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { isJsonObject, jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import type { HolderInfo } from "../nodes/holder_info.ts";
+import { createParents } from "../nodes/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { folderOf } from "../lock/lock_path.ts";
+import { folderOf } from "../nodes/node_paths.ts";
 import {
   childNames,
   isRefusal,
@@ -20,8 +20,8 @@ import {
   nullIfRefused,
   readNodes,
   retryOnConnectionLoss,
-} from "../request_errors.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+} from "../nodes/node_requests.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { clearSometimes } from "./clear_history.ts";
 import {
   appendRequests,

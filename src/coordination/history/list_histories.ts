@@ -1,7 +1,7 @@
 /** Reads the counters of all histories below a root. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { decodeLockName, folderOf } from "../lock/lock_path.ts";
-import { childNames, hiddenIfNoAuth, mapInBatches } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { decodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests.ts";
 import { type HistoryKind, historyKinds, shardPath } from "./history_log.ts";
 import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
 

@@ -1,8 +1,8 @@
 /** Counts the callers that did not get a lock. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { resultWithin } from "../../support/deadline.ts";
-import { jsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
-import { nullIfNoNode, nullIfRefused } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";
+import { nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 import { historyPath } from "./history_log.ts";
 import { createHistory, type HistoryOptions } from "./hold_history.ts";
 

@@ -2,10 +2,10 @@
  * The record of a run of a pool, which is written at its end: a run holds no lock of its own while its items run, so that no other
  * process can record the end of one that died. Its items have results.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { messageOf } from "../../errors.ts";
-import { resultWithin } from "../../support/deadline.ts";
-import { isRefusal } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { messageOf } from "../../base/errors.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { isRefusal } from "../nodes/node_requests.ts";
 import { serversTime } from "./busy_notice.ts";
 import { clearSometimes } from "./clear_history.ts";
 import { appendRequests, deleteOldBlocks, historyPath, readHead } from "./history_log.ts";

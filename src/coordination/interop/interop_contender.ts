@@ -2,15 +2,15 @@
  * One contender for a lock of Curator or kazoo programs: it creates a node in their queue and waits until no node is ahead.
  * Each step begins with a read, so that it can be repeated after any failure. interop_queue_position.ts decides.
  */
-import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { newGuid } from "../../support/guid.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { AttemptWaits } from "../session_waits.ts";
-import { containerRequest } from "../lock/create_nodes.ts";
-import { ancestorsOf } from "../lock/lock_path.ts";
+import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { AttemptWaits } from "../nodes/session_waits.ts";
+import { containerRequest } from "../nodes/create_nodes.ts";
+import { ancestorsOf } from "../nodes/node_paths.ts";
 import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
-import { formatNewNode, parseNodeInfo, type Revocation } from "../holder_info.ts";
+import { formatNewNode, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
 import {
   childNames,
   deleteIfThere,
@@ -18,7 +18,7 @@ import {
   nullIfRefused,
   readAfterOwnWrites,
   retryOnConnectionLoss,
-} from "../request_errors.ts";
+} from "../nodes/node_requests.ts";
 import {
   interopPath,
   type InteropRecipe,
@@ -28,7 +28,7 @@ import {
 } from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
 import { acquireByProtocol, type CommonAcquireOptions } from "../lock/acquire_lock.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { interopStatus } from "./interop_status.ts";
 
 interface InteropContenderOptions extends CommonContenderOptions {

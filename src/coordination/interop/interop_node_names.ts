@@ -2,9 +2,9 @@
  * Node names of the contenders of other libraries, as observed with Curator 5.4 (StandardLockInternalsDriver,
  * InterProcessReadWriteLock) and kazoo 2.8 (kazoo.recipe.lock).
  */
-import { validatePath } from "../../zookeeper/node_path_names.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import type { LockPath } from "../lock/lock_path.ts";
+import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import type { LockPath } from "../nodes/node_paths.ts";
 
 export const interopRecipes = ["curator", "curator-rw", "kazoo"] as const;
 export type InteropRecipe = typeof interopRecipes[number];

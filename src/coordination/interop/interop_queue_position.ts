@@ -3,7 +3,7 @@
  * holds. No version guards a grant: safety depends on the sequence numbers and on one list of names that contains the own
  * node. Every contender ahead was created before it, and is in that list unless its node was deleted.
  */
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import { type InteropNode, type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "./interop_node_names.ts";
 
 export interface InteropView {

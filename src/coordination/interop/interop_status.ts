@@ -2,14 +2,14 @@
  * Reads the holders and waiters of an interop lock, and takes the lock back. A baton is asked as for baton's own locks. A Curator
  * program is asked as Curator's Revoker does it; it reacts if it made its lock revocable. A kazoo program cannot be asked.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { printable } from "../../support/text.ts";
-import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { printable } from "../../base/support/text.ts";
+import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
-import { childNames, nullIfNoNode, readAfterSync, readNodes } from "../request_errors.ts";
+import { childNames, nullIfNoNode, readAfterSync, readNodes } from "../nodes/node_requests.ts";
 import { curatorRevocation, type InteropNode, interopPath, type InteropRecipe } from "./interop_node_names.ts";
 import { interopHolderId, interopHolders, interopQueue, knownContenders } from "./interop_queue_position.ts";
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import {
   anonymousRevocation,
   type BreakLockOptions,

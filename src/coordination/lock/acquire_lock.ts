@@ -2,12 +2,12 @@
  * Acquires a lock: runs one contender under one deadline and one signal, and reports who holds the lock when it fails.
  * docs/protocol/lock.md describes the protocol of baton's own locks; test/model checks it.
  */
-import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { abortable, onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
+import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { type Deadline, waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
 import type { GrantClaim } from "./grant_claim.ts";
 import {
   type CommonContenderOptions,
@@ -17,12 +17,12 @@ import {
   type LimitPolicy,
 } from "./lock_contender.ts";
 import { isLimit, limitMax, type LockStateCodec } from "./lock_state.ts";
-import { type HolderInfo, type Revocation, unknownHolder } from "../holder_info.ts";
-import type { LockMode } from "../../process/lease.ts";
-import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../session_waits.ts";
+import { type HolderInfo, type Revocation, unknownHolder } from "../nodes/holder_info.ts";
+import type { LockMode } from "../../base/process/lease.ts";
+import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../nodes/session_waits.ts";
 import { describeLock, type LockStatus, lockStatus } from "./lock_status.ts";
-import { type LockPath, lockPath } from "./lock_path.ts";
-import { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { type LockPath, lockPath } from "../nodes/node_paths.ts";
+import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 /** Options of every lock, whatever protocol its contenders follow. */
 export interface CommonAcquireOptions {

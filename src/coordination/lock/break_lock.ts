@@ -1,15 +1,15 @@
 /** Takes a lock back: asks the holder to release it; with force, deletes the holder's node after the session timeout. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { Event } from "../../support/event.ts";
-import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../holder_info.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { Event } from "../../base/support/event.ts";
+import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
 import type { AcquireOptions } from "./acquire_lock.ts";
 import { holderName, parseContender } from "./lock_nodes.ts";
-import { type LockPath, lockPath } from "./lock_path.ts";
+import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
-import { childNames, deleteIfThere, isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { childNames, deleteIfThere, isRefusal, nullIfNoNode } from "../nodes/node_requests.ts";
 
 export interface BreakLockOptions extends Pick<AcquireOptions, "root" | "path" | "signal" | "clock"> {
   /** Deletes the holder's node when the holder has not released the lock within its T. Its command may still run. */

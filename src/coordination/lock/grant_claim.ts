@@ -1,5 +1,5 @@
 /** The interface of what is claimed together with the grant of a lock. */
-import type { MultiRequest } from "../../zookeeper/zookeeper.ts";
+import type { MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 
 /** A decision that is made with the lock's, such as which tick of a schedule to run, and the requests that record it. */
 export interface GrantClaim {

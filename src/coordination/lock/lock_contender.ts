@@ -2,20 +2,20 @@
  * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a read,
  * so that it can be repeated after any failure. queue_position.ts decides; test/model checks the protocol.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { TaskScope } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
-import { newGuid } from "../../support/guid.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { type ArmedWatch, AttemptWaits } from "../session_waits.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
 import type { GrantClaim } from "./grant_claim.ts";
-import { containerRequest, createMember, createParents, type MissingNodes } from "./create_nodes.ts";
+import { containerRequest, createMember, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
 import { limitStateCodec, type LockStateCodec, type LockView, readLock } from "./lock_state.ts";
-import { formatNewNode, type HolderInfo } from "../holder_info.ts";
-import type { LockMode } from "../../process/lease.ts";
+import { formatNewNode, type HolderInfo } from "../nodes/holder_info.ts";
+import type { LockMode } from "../../base/process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
-import type { LockPath } from "./lock_path.ts";
+import type { LockPath } from "../nodes/node_paths.ts";
 import {
   childNames,
   deleteIfThere,
@@ -24,7 +24,7 @@ import {
   readAfterOwnWrites,
   readOutcome,
   retryOnConnectionLoss,
-} from "../request_errors.ts";
+} from "../nodes/node_requests.ts";
 import { type GrantNames, OlderGrants } from "./older_grants.ts";
 import {
   freeSlot,

@@ -1,9 +1,9 @@
 /** State of a lock: the data of its container, guarded by the version of that node; and the order of reads that safety requires. */
-import { BatonError } from "../../errors.ts";
-import { demandFields, toJsonData } from "../../support/json_fields.ts";
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { LockPath } from "./lock_path.ts";
-import { childNames, nullIfNoNode } from "../request_errors.ts";
+import { BatonError } from "../../base/errors.ts";
+import { demandFields, toJsonData } from "../../base/support/json_fields.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { LockPath } from "../nodes/node_paths.ts";
+import { childNames, nullIfNoNode } from "../nodes/node_requests.ts";
 
 interface LockState {
   /** Number of permits; null until the first request for a permit. */

@@ -1,14 +1,14 @@
 /** Reads the holders and waiters of a lock, for display and for messages about a busy lock. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import type { LockMode } from "../../process/lease.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import type { LockMode } from "../../base/process/lease.ts";
 import { parseContender, parseHolder } from "./lock_nodes.ts";
-import { type LockPath, lockPath } from "./lock_path.ts";
+import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { readLock } from "./lock_state.ts";
-import { readAfterSync, readNodes, readTwiceAtMost } from "../request_errors.ts";
+import { readAfterSync, readNodes, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { comesBefore, grantsMax, heldGrants } from "./queue_position.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/text.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { printable } from "../../base/support/text.ts";
 
 export interface HolderStatus extends NodeInfo {
   /** Id for `break --holder`. */

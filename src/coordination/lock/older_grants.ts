@@ -1,6 +1,6 @@
 /** Follows the grants that are older than the own one: as long as one of them exists, it holds the lock. */
-import type { Stat, WatchEvent, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { nullIfNoNode } from "../request_errors.ts";
+import type { Stat, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { nullIfNoNode } from "../nodes/node_requests.ts";
 
 export interface GrantNames {
   /** Path of the parent node of all grants. */

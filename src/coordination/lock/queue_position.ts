@@ -6,7 +6,7 @@
  * next one holds it as soon as the older ones are gone. Its contender stays in the queue until it releases the lock, so that
  * it keeps its place when a better contender withdraws the grant.
  */
-import type { LockMode } from "../../process/lease.ts";
+import type { LockMode } from "../../base/process/lease.ts";
 import { type ContenderNode, parseContender, parseHolder } from "./lock_nodes.ts";
 
 /** Maximum number of exclusive grants of one lock: the holder's, and one in advance. */

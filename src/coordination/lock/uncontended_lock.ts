@@ -3,19 +3,19 @@
  * does not exist has no queue, and no contender has read its version. A contender of a deleted lock has lost its queue node,
  * and its own grant fails. test/model checks this together with the rest of the protocol.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
-import type { Clock } from "../../support/clock.ts";
-import { newGuid } from "../../support/guid.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "./create_nodes.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { containerRequest, createParents } from "../nodes/create_nodes.ts";
 import { limitStateCodec } from "./lock_state.ts";
-import { formatNewNode, type HolderInfo } from "../holder_info.ts";
+import { formatNewNode, type HolderInfo } from "../nodes/holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
-import type { LockPath } from "./lock_path.ts";
-import { waitForFreshLease } from "../session_waits.ts";
-import { deleteIfThere, isRefusal, isTransient, readOutcome, retryOnConnectionLoss } from "../request_errors.ts";
-import { ZooKeeperLease } from "../zookeeper_lease.ts";
+import type { LockPath } from "../nodes/node_paths.ts";
+import { waitForFreshLease } from "../nodes/session_waits.ts";
+import { deleteIfThere, isRefusal, isTransient, readOutcome, retryOnConnectionLoss } from "../nodes/node_requests.ts";
+import { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 export interface UncontendedLockOptions {
   readonly path: LockPath;

@@ -1,10 +1,10 @@
 /** Clears the results of a pool, and deletes its nodes if no run uses it. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { Clock } from "../../support/clock.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { ItemRecords } from "./item_records.ts";
 import { CompletionLog } from "./completion_log.ts";
 import type { PoolPath } from "./pool_path.ts";
-import { nullIfRefused, readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
+import { nullIfRefused, readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 
 /**
  * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are not affected, and

@@ -3,12 +3,12 @@
  * failed items have separate trees, so that the names of one tree are enough to list completed items. Later runs delete expired
  * results, one shard at a time.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { isInstant, latestInstantMs } from "../../support/instant.ts";
-import { jsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../lock/create_nodes.ts";
-import { isRefusal, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { isInstant, latestInstantMs } from "../../base/support/instant.ts";
+import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { containerRequest, createParents } from "../nodes/create_nodes.ts";
+import { isRefusal, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { ItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
 

@@ -3,8 +3,8 @@
  * reading its state: one transaction. Otherwise it probes some items and tries one that is free. If other runs claim the same items,
  * it continues at a random place of the list.
  */
-import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
+import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { holderName } from "../lock/lock_nodes.ts";
 import { acquireUncontended, type BundledRequests } from "../lock/uncontended_lock.ts";
@@ -13,8 +13,8 @@ import type { WorkList } from "./work_list.ts";
 import type { CompletionLog } from "./completion_log.ts";
 import { itemLockName } from "./pool_path.ts";
 import type { PoolContext } from "./pool_run_options.ts";
-import { readAfterSync, retryOnConnectionLoss } from "../request_errors.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
 export interface ClaimedItem {
   readonly item: string;

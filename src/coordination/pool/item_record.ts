@@ -2,7 +2,7 @@
  * The record of an item: it runs, or it ended at a certain transaction, which shows whether a list is older than this end. Pure: names,
  * data and decisions. The protocol is in docs/protocol/pool.md.
  */
-import { jsonFields, toJsonData } from "../../support/json_fields.ts";
+import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 
 export type ItemRecord =
   /** The item runs; or it ran, and its run ended before it could update the record. Then the holder's node is gone. */

@@ -3,12 +3,12 @@
  * informs runs whose list is older. If there is no such list, the record is deleted with the end; otherwise it is deleted when the last
  * of these lists is no longer used. The decisions are in item_record.ts, the protocol is in docs/protocol/pool.md.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
-import type { Clock } from "../../support/clock.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../lock/create_nodes.ts";
-import { isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../request_errors.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { containerRequest, createParents } from "../nodes/create_nodes.ts";
+import { isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import {
   formatEnded,
   formatRunning,

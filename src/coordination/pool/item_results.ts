@@ -1,7 +1,7 @@
 /** Stores the result of an item and releases its lock, in one transaction if possible. */
-import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { isRefusal, retryOnConnectionLoss } from "../request_errors.ts";
+import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { isRefusal, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { CompletionLog, ItemResult } from "./completion_log.ts";
 import type { PoolJobEnd, PoolRunOptions } from "./pool_run_options.ts";

@@ -1,7 +1,7 @@
 /** A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items. */
-import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { decodeLockName, encodeLockName } from "../lock/lock_path.ts";
-import { childNames, mapInBatches, nullIfNoNode, nullIfRefused } from "../request_errors.ts";
+import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { decodeLockName, encodeLockName } from "../nodes/node_paths.ts";
+import { childNames, mapInBatches, nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 
 export interface ItemRow {
   readonly item: string;

@@ -2,15 +2,15 @@
  * The lock of the component, which a call holds while it lists and chooses items. Other calls wait, because this takes only a moment.
  * They do not wait for other programs, which may hold the lock for hours.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { nameOfHolder } from "../holder_info.ts";
-import { withinLeaveTime } from "../session_waits.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { nameOfHolder } from "../nodes/holder_info.ts";
+import { withinLeaveTime } from "../nodes/session_waits.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { describeLock, type LockStatus, lockStatus } from "../lock/lock_status.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 
 interface LockComponentOptions extends PoolContext, Pick<PoolRunOptions, "wait"> {

@@ -2,13 +2,13 @@
  * The lists of --query that are in use. Each run announces its list, so that the end of an item is recorded while an older list is in
  * use. Each new list increases the version of `runs`; an unchanged version proves that there is no new list.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { Clock } from "../../support/clock.ts";
-import { newGuid } from "../../support/guid.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { containerRequest, createParents } from "../lock/create_nodes.ts";
-import { withinLeaveTime } from "../session_waits.ts";
-import { childNames, deleteIfThere, isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../request_errors.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { containerRequest, createParents } from "../nodes/create_nodes.ts";
+import { withinLeaveTime } from "../nodes/session_waits.ts";
+import { childNames, deleteIfThere, isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import { listName, otherLists } from "./item_record.ts";
 import type { PoolPath } from "./pool_path.ts";
 

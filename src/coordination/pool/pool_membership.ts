@@ -3,14 +3,14 @@
  * other settings prevent the admission (pool_admission.ts). The node belongs to the session that holds the locks of the items.
  * docs/protocol/pool.md proves that this is sufficient.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { abortable, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs, requestBackoff } from "../../support/backoff.ts";
-import { sleep } from "../../support/deadline.ts";
-import { newGuid } from "../../support/guid.ts";
-import { containerRequest, createMember, createParents, type MissingNodes } from "../lock/create_nodes.ts";
-import { withinLeaveTime } from "../session_waits.ts";
-import type { Lease } from "../../process/lease.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { abortable, throwIfAborted } from "../../base/support/abort.ts";
+import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { containerRequest, createMember, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
+import { withinLeaveTime } from "../nodes/session_waits.ts";
+import type { Lease } from "../../base/process/lease.ts";
 import {
   childNames,
   deleteIfThere,
@@ -18,7 +18,7 @@ import {
   nullIfNoNode,
   readOutcome,
   retryOnConnectionLoss,
-} from "../request_errors.ts";
+} from "../nodes/node_requests.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
 import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 import {

@@ -2,9 +2,9 @@
  * The paths of a pool. Its locks are ordinary locks at paths given by templates. By default, the component is the lock COMPONENT and an
  * item is the lock COMPONENT/ITEM, so who, ls, break and lock can be used with these names. Also parses lists of items.
  */
-import { validatePath } from "../../zookeeper/node_path_names.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { defaultRoot, encodeLockName, folderOf, type LockPath, lockPathAt } from "../lock/lock_path.ts";
+import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { defaultRoot, encodeLockName, folderOf, type LockPath, lockPathAt } from "../nodes/node_paths.ts";
 
 export interface PoolTemplates {
   /** The template of the component, with `{root}` and `{component}`. */

@@ -1,6 +1,6 @@
 /** The permits of --total that this run holds and no job uses. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { Lease } from "../../process/lease.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { Lease } from "../../base/process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 import { isBusy } from "./pool_component.ts";
 import type { PoolRunOptions } from "./pool_run_options.ts";

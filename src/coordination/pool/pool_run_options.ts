@@ -1,8 +1,8 @@
 /** The options of a run of a pool, and the interface to the code that runs an item. */
-import type { Acl } from "../../zookeeper/zookeeper.ts";
-import type { Clock } from "../../support/clock.ts";
-import type { HolderInfo } from "../holder_info.ts";
-import type { Lease } from "../../process/lease.ts";
+import type { Acl } from "../../protocols/zookeeper/zookeeper.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import type { HolderInfo } from "../nodes/holder_info.ts";
+import type { Lease } from "../../base/process/lease.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import type { PoolPath } from "./pool_path.ts";
 import type { PoolCounts } from "./work_list.ts";

@@ -1,8 +1,8 @@
 /** Reads the status of a pool: running items, and results of items. It changes nothing. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
-import type { LockPath } from "../lock/lock_path.ts";
-import { childNames, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import type { LockPath } from "../nodes/node_paths.ts";
+import { childNames, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { CompletionLog, type ItemResult } from "./completion_log.ts";
 import { settingsHashOfRun } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";

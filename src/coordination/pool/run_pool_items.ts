@@ -3,13 +3,13 @@
  * lock. This file has the order of the steps; work_list.ts decides which item is next, and the caller runs an item. The protocol is in
  * docs/protocol/pool.md.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
-import { countWithNoun } from "../../support/text.ts";
-import { Event } from "../../support/event.ts";
-import type { Lease } from "../../process/lease.ts";
-import { LeaseSet } from "../../process/lease_set.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import { Event } from "../../base/support/event.ts";
+import type { Lease } from "../../base/process/lease.ts";
+import { LeaseSet } from "../../base/process/lease_set.ts";
 import { ItemResults } from "./item_results.ts";
 import { ItemRecords } from "./item_records.ts";
 import { type PoolCounts, WorkList } from "./work_list.ts";
@@ -20,10 +20,10 @@ import type { PoolContext, PoolJob, PoolJobEnd, PoolRunOptions, PreparedPoolJob 
 import { PoolPermits } from "./pool_permits.ts";
 import { PoolMembership } from "./pool_membership.ts";
 import { type ClaimedItem, ItemClaimer, releaseUnstarted } from "./item_claimer.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
-import type { Clock } from "../../support/clock.ts";
-import { isRefusal, isTransient, retryOnConnectionLoss } from "../request_errors.ts";
-import { withinLeaveTime } from "../session_waits.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { isRefusal, isTransient, retryOnConnectionLoss } from "../nodes/node_requests.ts";
+import { withinLeaveTime } from "../nodes/session_waits.ts";
 
 /** The maximum time to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
 const aheadMsMax = 1000;

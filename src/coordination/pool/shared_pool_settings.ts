@@ -2,10 +2,10 @@
  * The settings that all runs of a component must share: the lock paths and --total. Otherwise an item could run twice at the same time,
  * or more items than --total. pool_membership.ts announces and compares them.
  */
-import { BatonError } from "../../errors.ts";
-import { jsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
-import { printable } from "../../support/text.ts";
-import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../holder_info.ts";
+import { BatonError } from "../../base/errors.ts";
+import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";
+import { printable } from "../../base/support/text.ts";
+import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../nodes/holder_info.ts";
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
 
 export interface SharedPoolSettings {

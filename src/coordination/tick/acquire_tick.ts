@@ -1,12 +1,12 @@
 /** Takes the lock together with a tick of a schedule; or says why no tick is for this call. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { abortable } from "../../support/abort.ts";
-import { sleep } from "../../support/deadline.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { abortable } from "../../base/support/abort.ts";
+import { sleep } from "../../base/support/deadline.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
-import { lockPath } from "../lock/lock_path.ts";
+import { lockPath } from "../nodes/node_paths.ts";
 import { describeLock, lockStatus } from "../lock/lock_status.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { TickClaim, type TickEnd, type TickOptions } from "./tick_claim.ts";
 import { TickFoundBusy, TickIsNear } from "./tick_errors.ts";
 import type { TickAttempt } from "./tick_decision.ts";

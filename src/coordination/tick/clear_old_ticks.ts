@@ -1,7 +1,7 @@
 /** Clears the nodes of schedules that are no longer used, together with their histories. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { folderOf } from "../lock/lock_path.ts";
-import { childNames, nullIfNoNode, nullIfRefused } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { folderOf } from "../nodes/node_paths.ts";
+import { childNames, nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 import { firstTickAfter } from "./tick_report.ts";
 import { parseTickState } from "./tick_state.ts";
 

@@ -1,10 +1,10 @@
 /** Checks the schedules of all locks below a root: their time zones' rules, and marks in the future. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { matchesZonePrint } from "../../schedule/zone_print.ts";
-import { printable } from "../../support/text.ts";
-import { decodeLockName, folderOf } from "../lock/lock_path.ts";
-import { childNames, hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { matchesZonePrint } from "../../base/schedule/zone_print.ts";
+import { printable } from "../../base/support/text.ts";
+import { decodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { childNames, hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { parseTickState, type TickState } from "./tick_state.ts";
 
 /** A finding of `baton doctor`. */

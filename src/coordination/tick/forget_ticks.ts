@@ -1,12 +1,12 @@
 /** Deletes the schedules of a lock that no host has any longer, so that they are no longer overdue. */
-import { isKnownZone } from "../../schedule/civil_time.ts";
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { isKnownZone } from "../../base/schedule/civil_time.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { appendRequests, folderOfHistory, historyPath, readHead } from "../history/history_log.ts";
 import { emptyRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
-import { createParents } from "../lock/create_nodes.ts";
+import { createParents } from "../nodes/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { lockPath } from "../lock/lock_path.ts";
-import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../request_errors.ts";
+import { lockPath } from "../nodes/node_paths.ts";
+import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { firstTickAfter, overdueAfterMs } from "./tick_report.ts";
 import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 

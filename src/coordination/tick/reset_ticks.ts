@@ -1,6 +1,6 @@
 /** Sets back schedules that are settled up to a time in the future, because the clocks were wrong when a tick was claimed. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { formatTickState, parseTickState, ticksFolder } from "./tick_state.ts";
 
 export interface ResetSchedule {

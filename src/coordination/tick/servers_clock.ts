@@ -1,5 +1,5 @@
 /** The servers' clock as a host knows it, so that it looks at ticks by that clock, however much its own one differs. */
-import type { Clock } from "../../support/clock.ts";
+import type { Clock } from "../../base/support/clock.ts";
 
 /** The own clock was set, or has drifted by this much, since it was compared: what was known is forgotten. Milliseconds. */
 const setMsMin = 500;

@@ -2,17 +2,17 @@
  * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, and writes. No two runs at the same
  * time is the lock's; no tick twice is the mark `uptoMs`, moved in the grant's transaction. See docs/protocol/tick.md.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import { resultWithin } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { isSameZone } from "../../schedule/civil_time.ts";
-import { zonePrint } from "../../schedule/zone_print.ts";
-import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import type { HolderInfo } from "../holder_info.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { isSameZone } from "../../base/schedule/civil_time.ts";
+import { zonePrint } from "../../base/schedule/zone_print.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { ClaimedLock, GrantClaim } from "../lock/grant_claim.ts";
-import { containerRequest, createParents } from "../lock/create_nodes.ts";
+import { containerRequest, createParents } from "../nodes/create_nodes.ts";
 import {
   childNames,
   isRefusal,
@@ -21,10 +21,10 @@ import {
   nullIfRefused,
   readAfterOwnWrites,
   retryOnConnectionLoss,
-} from "../request_errors.ts";
+} from "../nodes/node_requests.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { folderOf, lockPath } from "../lock/lock_path.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { folderOf, lockPath } from "../nodes/node_paths.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { clearSometimes } from "../history/clear_history.ts";
 import { schedulesCleaner } from "./clear_old_ticks.ts";
 import {

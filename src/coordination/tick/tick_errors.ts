@@ -1,5 +1,5 @@
 /** The reasons why a call gets no tick, for the code that called. */
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import type { HistoryRecord } from "../history/history_record.ts";
 import type { TickCalendar, TickProgress } from "./tick_decision.ts";
 

@@ -1,11 +1,11 @@
 /** State of the schedules of a lock, for display. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { isKnownZone } from "../../schedule/civil_time.ts";
-import { Schedule } from "../../schedule/schedule.ts";
-import { lockPath } from "../lock/lock_path.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { isKnownZone } from "../../base/schedule/civil_time.ts";
+import { Schedule } from "../../base/schedule/schedule.ts";
+import { lockPath } from "../nodes/node_paths.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { childNames, nullIfNoNode, readTwiceAtMost } from "../request_errors.ts";
+import { childNames, nullIfNoNode, readTwiceAtMost } from "../nodes/node_requests.ts";
 import type { OpenAttempt } from "./tick_decision.ts";
 import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 

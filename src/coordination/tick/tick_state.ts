@@ -1,8 +1,14 @@
 /** The node of one schedule of a lock, `<root>/ticks/<name>/<id>`: which ticks are settled, and which one runs. */
-import { BatonError } from "../../errors.ts";
-import { isInstant } from "../../support/instant.ts";
-import { demandFields, isJsonObject, type JsonFields, stringOrEmpty, toJsonData } from "../../support/json_fields.ts";
-import { encodeLockName, folderOf } from "../lock/lock_path.ts";
+import { BatonError } from "../../base/errors.ts";
+import { isInstant } from "../../base/support/instant.ts";
+import {
+  demandFields,
+  isJsonObject,
+  type JsonFields,
+  stringOrEmpty,
+  toJsonData,
+} from "../../base/support/json_fields.ts";
+import { encodeLockName, folderOf } from "../nodes/node_paths.ts";
 import type { NextAttempt, OpenAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
 
 export interface TickState extends TickProgress {

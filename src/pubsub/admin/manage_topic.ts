@@ -1,7 +1,7 @@
 /** Sends an operator's request to the owner of a topic, and returns the result. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { throwIfAborted } from "../../support/abort.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { throwIfAborted } from "../../base/support/abort.ts";
 import { announcementAt } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";

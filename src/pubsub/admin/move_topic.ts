@@ -1,9 +1,9 @@
 /** Asks the owner of a topic to hand it off to another server, and returns the outcome. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
-import { sleep } from "../../support/deadline.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
+import { sleep } from "../../base/support/deadline.ts";
 import { requestFromServer, RequestNotSent, responseReason, type ServerRequestOptions } from "./request_from_server.ts";
 import { announcementAt } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";

@@ -1,8 +1,8 @@
 /** Moves many topics, and drains a server: for operators. */
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { setDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { type MoveOutcome, type MoveRequest, moveTopic } from "./move_topic.ts";

@@ -1,5 +1,5 @@
 /** Servers and the topics that each owns, for operators. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { announcementsBelow } from "../ownership/announcements.ts";
 import { type ListedTopic, readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";

@@ -1,13 +1,13 @@
 /** Sends one request to one server on a connection of its own, and returns the response. */
-import { DealerSocket } from "../../zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import { BatonError } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import { anySignal } from "../../support/abort.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
-import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { anySignal } from "../../base/support/abort.ts";
+import { deadlineAfter } from "../../base/support/deadline.ts";
+import { decodeMessage } from "../wire/decode_message.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import type { Message, MessageOf } from "../wire/pubsub_messages.ts";
 
 export interface ServerRequestOptions {
   readonly clock: Clock;

@@ -1,5 +1,5 @@
 /** Decides what follows a try: the outcome, or another try. Pure; requester.ts executes the decision. */
-import { codesOfNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
+import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 
 /** Result of one try. */
 export type AttemptResult =

@@ -1,8 +1,8 @@
 /** Limits for names, messages and positions that a user gives. */
-import { BatonError, messageOf } from "../../errors.ts";
-import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
-import { encodeToken } from "../../wire/pubsub/name_token.ts";
-import { positionField } from "../../wire/pubsub/field_types.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { bodyBytesMax } from "../wire/message_limits.ts";
+import { encodeToken } from "../wire/name_token.ts";
+import { positionField } from "../wire/field_types.ts";
 
 /** Maximum bytes of a message. */
 export const messageBytesMax = bodyBytesMax;

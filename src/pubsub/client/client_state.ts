@@ -5,21 +5,21 @@
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, messageOf, reasonOf } from "../../errors.ts";
-import { refuseLinksOfOthers } from "../../support/open_output.ts";
-import { backoffMs, requestBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { createPrivateFile } from "../../storage/durable_file.ts";
-import type { SqlRow } from "../../storage/sql_row.ts";
-import { lockHolderOf } from "../../storage/file_lock_holder.ts";
-import { SqliteFile } from "../../storage/sqlite_file.ts";
-import { isLocked } from "../../storage/storage_error.ts";
-import { type ChecksumTable, checksumTable, isDamage } from "../../storage/checksum_table.ts";
-import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
-import { freeNumbers, numberStepMax } from "../../wire/pubsub/message_limits.ts";
-import { ByteReader, ByteWriter, joinBytes } from "../../wire/bytes.ts";
+import { BatonError, messageOf, reasonOf } from "../../base/errors.ts";
+import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
+import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { createPrivateFile } from "../../base/storage/durable_file.ts";
+import type { SqlRow } from "../../base/storage/sql_row.ts";
+import { lockHolderOf } from "../../base/storage/file_lock_holder.ts";
+import { SqliteFile } from "../../base/storage/sqlite_file.ts";
+import { isLocked } from "../../base/storage/storage_error.ts";
+import { type ChecksumTable, checksumTable, isDamage } from "../../base/storage/checksum_table.ts";
+import { noMessageId, type SessionToken } from "../wire/field_types.ts";
+import { freeNumbers, numberStepMax } from "../wire/message_limits.ts";
+import { ByteReader, ByteWriter, joinBytes } from "../../base/wire/bytes.ts";
 
 /** Maximum number of inputs per topic whose positions are kept; the most recently used ones stay. */
 const inputsMax = 100_000;

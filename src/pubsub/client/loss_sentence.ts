@@ -1,5 +1,5 @@
 /** The sentence that tells a client of lost messages. */
-import { countWithNoun } from "../../support/text.ts";
+import { countWithNoun } from "../../base/support/text.ts";
 
 /** `certain`: messages that were answered OK are lost; `possible`: they may be. */
 export type LossCertainty = "certain" | "possible";

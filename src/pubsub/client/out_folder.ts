@@ -10,9 +10,9 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { BatonError, messageOf, reasonOf } from "../../errors.ts";
-import { refuseLinksOfOthers } from "../../support/open_output.ts";
-import { flushParentFolders, flushPath, writeFlushed } from "../../storage/durable_file.ts";
+import { BatonError, messageOf, reasonOf } from "../../base/errors.ts";
+import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
+import { flushParentFolders, flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
 /** Name of the file that says which client and topic own the folder. */

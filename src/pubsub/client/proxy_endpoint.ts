@@ -1,5 +1,5 @@
 /** The address of a proxy as users write it. */
-import { parseEndpoint } from "../../zeromq/endpoint.ts";
+import { parseEndpoint } from "../../protocols/zeromq/endpoint.ts";
 
 /** Returns the endpoint; `host:port` is TCP. Throws USAGE for an invalid address, before anything is started. */
 export function parseProxyEndpoint(address: string): string {

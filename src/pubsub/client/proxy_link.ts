@@ -2,11 +2,11 @@
  * One connection to a proxy. Each request has a number in its envelope, which matches its response. Never sends while
  * not connected.
  */
-import { DealerSocket } from "../../zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import type { ZmtpError, ZmtpErrorReason } from "../../wire/zmtp/zmtp_error.ts";
-import { socketLimits } from "../../wire/pubsub/message_limits.ts";
-import { Event } from "../../support/event.ts";
+import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZmtpError, ZmtpErrorReason } from "../../protocols/zeromq/zmtp/zmtp_error.ts";
+import { socketLimits } from "../wire/message_limits.ts";
+import { Event } from "../../base/support/event.ts";
 
 const nothing = new Uint8Array(0);
 

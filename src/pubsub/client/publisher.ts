@@ -3,17 +3,17 @@
  * known. A window of requests is in flight; their order is kept, because each names the counter that has to be stored
  * before it.
  */
-import { BatonError, messageOf } from "../../errors.ts";
-import { abortable, anySignal, throwIfAborted } from "../../support/abort.ts";
-import { countWithNoun } from "../../support/text.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { abortable, anySignal, throwIfAborted } from "../../base/support/abort.ts";
+import { countWithNoun } from "../../base/support/text.ts";
 import { type LossCertainty, lossOf } from "./loss_sentence.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
 import { outcomeError, type PubsubRequestOptions, type RequestOutcome } from "./requester.ts";
-import { totalByteLength } from "../../wire/bytes.ts";
-import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
-import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
+import { totalByteLength } from "../../base/wire/bytes.ts";
+import { bodyBytesMax } from "../wire/message_limits.ts";
+import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 
 /** Maximum messages in flight. Another request is sent while fewer bytes than this are in flight. */
 const windowMessages = 256;

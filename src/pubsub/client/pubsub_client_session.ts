@@ -1,7 +1,7 @@
 /** A session of a client ID: its state, and its requests, which all carry the session. */
-import { BatonError } from "../../errors.ts";
-import type { Message, MessageHeaders, MessageName, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import type { SessionToken } from "../../wire/pubsub/field_types.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { Message, MessageHeaders, MessageName, MessageOf } from "../wire/pubsub_messages.ts";
+import type { SessionToken } from "../wire/field_types.ts";
 import type { ClientState } from "./client_state.ts";
 import {
   outcomeError,
@@ -10,7 +10,7 @@ import {
   type RequestOutcome,
   type StatusMessage,
 } from "./requester.ts";
-import { decodeTopicList } from "../../wire/pubsub/topic_list.ts";
+import { decodeTopicList } from "../wire/topic_list.ts";
 
 /** A message without sender and session, which are added when it is sent. */
 type UnsentMessage<N extends MessageName> = N extends MessageName ? Omit<MessageOf<N>, "sender"> : never;

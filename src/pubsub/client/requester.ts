@@ -2,19 +2,19 @@
  * Sends requests to the proxies, in order, and again until each has an outcome or its time is over. Owns the
  * connections. The outcome is a response, definitely not done, or unknown.
  */
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
-import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs, serverBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter, sleep } from "../../support/deadline.ts";
-import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { abortable, onAbort, throwIfAborted } from "../../base/support/abort.ts";
+import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
+import { decodeMessage } from "../wire/decode_message.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import type { Message, MessageOf } from "../wire/pubsub_messages.ts";
 import { type AttemptResult, attemptTimes, decideAfterAttempt } from "./attempt_decision.ts";
 import { ProxyLink } from "./proxy_link.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import { printable } from "../../support/text.ts";
+import type { StatusCode } from "../wire/status_codes.ts";
+import { printable } from "../../base/support/text.ts";
 
 export type StatusMessage = MessageOf<"STATUS">;
 

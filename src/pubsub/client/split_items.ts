@@ -1,6 +1,6 @@
 /** Splits a stream of bytes into messages at a separator. The last message needs no separator. Reads no files. */
-import { BatonError } from "../../errors.ts";
-import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
+import { BatonError } from "../../base/errors.ts";
+import { bodyBytesMax } from "../wire/message_limits.ts";
 
 /** Yields the messages that each chunk completes. Throws BAD_DATA for a message over the limit. */
 export async function* splitItems(

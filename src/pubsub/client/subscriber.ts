@@ -1,7 +1,7 @@
 /** Fetches messages of one topic after the client's position. The position moves when messages are acknowledged. */
-import { BatonError } from "../../errors.ts";
-import { countWithNoun } from "../../support/text.ts";
-import { type IdRange, noMessageId } from "../../wire/pubsub/field_types.ts";
+import { BatonError } from "../../base/errors.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import { type IdRange, noMessageId } from "../wire/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import { type LossCertainty, lossOf } from "./loss_sentence.ts";
 import { requireOk } from "./pubsub_client_session.ts";

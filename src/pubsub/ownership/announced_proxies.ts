@@ -1,6 +1,6 @@
 /** The proxies that are announced in the coordination service, for clients. */
-import { abortable } from "../../support/abort.ts";
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { abortable } from "../../base/support/abort.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { announcementsBelow } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 

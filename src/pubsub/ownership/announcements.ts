@@ -1,10 +1,10 @@
 /** Announcements of running servers and proxies: one ephemeral node each, with the endpoint. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { sleep } from "../../support/deadline.ts";
-import { jsonFields, toJsonData } from "../../support/json_fields.ts";
-import type { Clock } from "../../support/clock.ts";
-import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import { createWithParents, writeOutcomeOf } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 

@@ -1,5 +1,5 @@
 /** Executes what was decided about a topic in the store of a server. */
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import type { TopicCopies } from "../store/owned_store.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { TopicAction } from "./topic_decision.ts";

@@ -3,10 +3,10 @@
  * A server that owns topics must not start with an empty store. New messages in that store would be lost as soon as the
  * right folder is back. A restore from an empty store is refused, too: it would give up all topics.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { countWithNoun } from "../../support/text.ts";
-import { nullIfNoNode } from "../../coordination/request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import { nullIfNoNode } from "../../coordination/nodes/node_requests.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import { readTopicList } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";

@@ -4,9 +4,9 @@
  * The server's name is held during this time, so that the server cannot start. If it starts later, its data does not
  * match the topics' nodes and is set aside.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { newGuid } from "../../support/guid.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { newGuid } from "../../base/support/guid.ts";
 import {
   createWithParents,
   type ListedTopic,
@@ -17,9 +17,9 @@ import {
 import type { PubsubPath } from "./pubsub_path.ts";
 import { chooseSuccessor } from "./topic_router.ts";
 import { forgottenNode, returnedNode, takenOverNode, type TopicNode } from "./topic_node.ts";
-import { isRefusal } from "../../coordination/request_errors.ts";
+import { isRefusal } from "../../coordination/nodes/node_requests.ts";
 import { type Announcement, announcementAt, announcementsBelow } from "./announcements.ts";
-import { toJsonData } from "../../support/json_fields.ts";
+import { toJsonData } from "../../base/support/json_fields.ts";
 
 export interface ForgetResult {
   /** Topics whose messages, cursors and windows are lost. */

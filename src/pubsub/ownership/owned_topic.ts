@@ -2,12 +2,12 @@
  * One topic on one server during one session. Reads the topic's node and executes what `decideTopic` says, step by
  * step, until nothing is left to do. The node is always read after the server has announced itself.
  */
-import { TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { backoffMs, outageBackoff, retry, serverBackoff } from "../../support/backoff.ts";
-import { sleep } from "../../support/deadline.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { newGuid } from "../../support/guid.ts";
-import { isTransient } from "../../coordination/request_errors.ts";
+import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { backoffMs, outageBackoff, retry, serverBackoff } from "../../base/support/backoff.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import type { ContentName, IncomingContent, TopicCopies, TopicCopy } from "../store/owned_store.ts";
 import {
   decideTopic,

@@ -1,7 +1,7 @@
 /** How long a server may respond OK for its topics. */
-import type { ZooKeeperSession } from "../../zookeeper/zookeeper.ts";
-import { timingOf } from "../../zookeeper/session_timing.ts";
-import type { Clock } from "../../support/clock.ts";
+import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
+import { timingOf } from "../../protocols/zookeeper/session_timing.ts";
+import type { Clock } from "../../base/support/clock.ts";
 
 /**
  * Returns when ownership ends: two thirds of T after the send time of the last request that the leader has certainly

@@ -2,11 +2,11 @@
  * The topics that a server owns during one session. Starts when the server has announced itself and ends with the
  * session for good. The next session reads all nodes again, because topics may have been given up in between.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { isTransient } from "../../coordination/request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import { announce, announcementAt } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { OwnedTopic, type Permit } from "./owned_topic.ts";
@@ -18,7 +18,7 @@ import { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
 import { TopicNodes } from "./topic_nodes.ts";
 import type { TransferChannel } from "./transfer_channel.ts";
-import { resultWithin } from "../../support/deadline.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
 
 export interface OwnershipOptions {
   readonly id: string;

@@ -12,9 +12,9 @@
  * longest ones.
  */
 import { createHash } from "node:crypto";
-import { BatonError } from "../../errors.ts";
-import { tokenBytesMax } from "../../wire/pubsub/message_limits.ts";
-import { defaultRoot } from "../../coordination/lock/lock_path.ts";
+import { BatonError } from "../../base/errors.ts";
+import { tokenBytesMax } from "../wire/message_limits.ts";
+import { defaultRoot } from "../../coordination/nodes/node_paths.ts";
 
 /** Longer node names are replaced by their hash. */
 const nodeNameLengthMax = 200;

@@ -4,7 +4,7 @@
  * Epochs and message ids are raised, so that old requests and ids are never confused with new ones. After an
  * interruption, repeat it; the server does not start before it is done.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { giveUpTopic, withServerName } from "./forget_server.ts";
 import { type ListedTopic, readTopicList, TopicNodes } from "./topic_nodes.ts";

@@ -1,10 +1,10 @@
 /** Serves on one session after the other: a server that owns topics, and a proxy that finds them. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { throwIfAborted } from "../../support/abort.ts";
-import { backoffMs, serverBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
-import { BatonError } from "../../errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { throwIfAborted } from "../../base/support/abort.ts";
+import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { BatonError } from "../../base/errors.ts";
 
 /**
  * Opens a session and serves on it until it ends; then opens the next one. `serve` calls `begun` when it is announced: then the next

@@ -2,13 +2,13 @@
  * The announced servers, or the announced proxies. Watches the list of nodes and each node, and reads all of them at
  * every change. They are few and change rarely.
  */
-import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { backoffMs, serverBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../../coordination/request_errors.ts";
+import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { isRefusal, nullIfNoNode, retryOnConnectionLoss } from "../../coordination/nodes/node_requests.ts";
 import { type Announcement, parseAnnouncement } from "./announcements.ts";
 import { makeParents } from "./topic_nodes.ts";
-import { ListenerSet } from "../../support/event.ts";
+import { ListenerSet } from "../../base/support/event.ts";
 
 export class AnnouncedServers implements Disposable {
   readonly #zk: ZooKeeper;

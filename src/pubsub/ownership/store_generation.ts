@@ -7,10 +7,10 @@
  * A store that several servers share has a generation for each of them. Each server checks all: commits of one that has died may be
  * missing, too.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { jsonFields, toJsonData } from "../../support/json_fields.ts";
-import { nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
+import { nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { createWithParents, writeOutcomeOf } from "./topic_nodes.ts";

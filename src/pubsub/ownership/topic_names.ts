@@ -1,5 +1,5 @@
 /** The names of the topics, for completion: read from the names of their nodes alone, in two round trips. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { PubsubPath } from "./pubsub_path.ts";
 
 /** Returns the names in no order. Long names are left out, as their nodes are named by a hash. Rejects with NONODE without topics. */

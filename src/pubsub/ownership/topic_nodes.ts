@@ -2,10 +2,10 @@
  * Reads and writes topics' nodes, which are JSON. A write reports its outcome and never overwrites a version that was not
  * read. Reading is strict: a node in an unknown format is refused.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { demandFields, toJsonData } from "../../support/json_fields.ts";
-import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { demandFields, toJsonData } from "../../base/support/json_fields.ts";
+import { isRefusal, isTransient, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 

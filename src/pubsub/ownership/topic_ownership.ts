@@ -1,17 +1,17 @@
 /**
  * A server's ownership of topics over all its sessions. Starts again after each session; in between, topics are "away".
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { aborted, onAbort, TaskScope } from "../../support/abort.ts";
-import { BatonError } from "../../errors.ts";
-import { isTransient } from "../../coordination/request_errors.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { aborted, onAbort, TaskScope } from "../../base/support/abort.ts";
+import { BatonError } from "../../base/errors.ts";
+import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import { serveSessions } from "./serve_sessions.ts";
 import type { HandoffResult, Permit } from "./owned_topic.ts";
 import type { DeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
 import type { TransferReply } from "./transfer_channel.ts";
-import { ListenerSet } from "../../support/event.ts";
+import { ListenerSet } from "../../base/support/event.ts";
 
 export class TopicOwnership {
   readonly #options: OwnershipOptions;

@@ -4,8 +4,8 @@
  * harm.
  */
 import { createHash } from "node:crypto";
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { newGuid } from "../../support/guid.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { newGuid } from "../../base/support/guid.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { AnnouncedServers } from "./server_list.ts";
 import { assignedNode, reassignedNode, type TopicNode } from "./topic_node.ts";

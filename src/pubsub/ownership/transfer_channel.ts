@@ -1,5 +1,5 @@
 /** How a topic's content gets from its owner to a receiver. The server implements it; tests use their own. */
-import { abortable } from "../../support/abort.ts";
+import { abortable } from "../../base/support/abort.ts";
 import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
 
 /**

@@ -1,5 +1,5 @@
 /** Keeps many deadlines with one timer, accurate to one tick. Setting and cancelling a deadline is cheap. */
-import type { Clock } from "../../support/clock.ts";
+import type { Clock } from "../../base/support/clock.ts";
 
 /** Milliseconds: the maximum delay before an expired deadline is noticed. */
 export const tickMs = 10;

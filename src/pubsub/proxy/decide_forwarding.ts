@@ -1,5 +1,5 @@
 /** Decides what to do with a request in flight after an event. Pure; request_forwarder.ts executes the decision. */
-import { codesOfNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
+import { codesOfNothingDone, type StatusCode } from "../wire/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface ForwardingState {

@@ -1,5 +1,5 @@
 /** Queues requests and serves clients in turn, one request each, so that a busy client does not delay the others. */
-import { FifoQueue } from "../../support/fifo_queue.ts";
+import { FifoQueue } from "../../base/support/fifo_queue.ts";
 
 /** An entry of the queue, needed to remove its item. */
 export interface QueueEntry<T> {

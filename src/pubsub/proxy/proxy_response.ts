@@ -1,7 +1,7 @@
 /** Responses: those that a proxy creates itself, and the status of those that it forwards. */
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
-import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import type { MessageHeaders } from "../wire/pubsub_messages.ts";
+import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
 import { makeStatus } from "../status_message.ts";
 
 export interface ProxyResponse {

@@ -2,19 +2,19 @@
  * A publish/subscribe proxy: receives requests on its front socket, forwards them, and sends each its response. A proxy
  * stores nothing: if it is killed, its clients try again.
  */
-import { RouterSocket } from "../../zeromq/router_socket.ts";
-import type { SocketCounters, SocketEvent, SocketLoad } from "../../zeromq/socket_event.ts";
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { abortable } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter, resultWithin } from "../../support/deadline.ts";
-import { totalByteLength } from "../../wire/bytes.ts";
-import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
-import { socketLimits } from "../../wire/pubsub/message_limits.ts";
-import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import { decodeTopicList, encodeTopicList } from "../../wire/pubsub/topic_list.ts";
+import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
+import type { SocketCounters, SocketEvent, SocketLoad } from "../../protocols/zeromq/socket_event.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { abortable } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter, resultWithin } from "../../base/support/deadline.ts";
+import { totalByteLength } from "../../base/wire/bytes.ts";
+import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
+import { socketLimits } from "../wire/message_limits.ts";
+import type { Message } from "../wire/pubsub_messages.ts";
+import type { StatusCode } from "../wire/status_codes.ts";
+import { decodeTopicList, encodeTopicList } from "../wire/topic_list.ts";
 import { OverloadReport } from "../overload_report.ts";
 import type { TopicDirectory } from "./zookeeper_directory.ts";
 import { newProxyCounters, type ProxyCounters, RequestForwarder } from "./request_forwarder.ts";

@@ -2,13 +2,13 @@
  * Handles each request from its arrival until its response: finds the server, sends the request, and executes the
  * decisions of decide_forwarding.ts. Does not know the socket of the clients.
  */
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import { backoffMs, requestBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { CachedClock } from "../../support/cached_clock.ts";
-import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { CachedClock } from "../../base/support/cached_clock.ts";
+import { decodeMessage } from "../wire/decode_message.ts";
+import type { StatusCode } from "../wire/status_codes.ts";
 import { newRequestLatency, recordLatency, type RequestLatency } from "../request_latency.ts";
 import type { Route, TopicOwner } from "../ownership/topic_router.ts";
 import { RequestAdmission } from "./admission.ts";

@@ -1,5 +1,5 @@
 /** Properties of a request that decide how a proxy forwards it. Pure. */
-import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
+import type { Message } from "../wire/pubsub_messages.ts";
 import { requestTimeoutMsMax } from "./proxy_limits.ts";
 
 export interface RequestTraits {

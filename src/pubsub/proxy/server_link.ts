@@ -2,15 +2,15 @@
  * One server as seen by a proxy: a DEALER socket with one connection, the queue of requests, and the requests in
  * flight. When the connection is lost, the socket is closed, so that no request is sent late on the next connection.
  */
-import { DealerSocket } from "../../zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import { messageOf } from "../../errors.ts";
-import { backoffMs, serverBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import type { CachedClock } from "../../support/cached_clock.ts";
-import { readU32, writeU32 } from "../../wire/bytes.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import { socketLimits } from "../../wire/pubsub/message_limits.ts";
+import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import { messageOf } from "../../base/errors.ts";
+import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import type { CachedClock } from "../../base/support/cached_clock.ts";
+import { readU32, writeU32 } from "../../base/wire/bytes.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import { socketLimits } from "../wire/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
 import { FairQueue } from "./fair_queue.ts";

@@ -2,17 +2,17 @@
  * The topic directory of a proxy, on ZooKeeper: reads the list of servers, announces the proxy, and starts again when a
  * session has ended. Between sessions the last list is used: it is a hint, and servers correct it.
  */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
-import { aborted } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
+import { aborted } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { announce, type Announcement } from "../ownership/announcements.ts";
 import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
 import { serveSessions } from "../ownership/serve_sessions.ts";
 import { type Route, type RouteOptions, type TopicOwner, TopicRouter } from "../ownership/topic_router.ts";
-import { ListenerSet } from "../../support/event.ts";
+import { ListenerSet } from "../../base/support/event.ts";
 
 export interface ZookeeperDirectoryOptions {
   readonly path: PubsubPath;

@@ -1,9 +1,9 @@
 /** PERIODIC: reports to every proxy, every few seconds, that this server is alive and which topics it serves. */
-import { DealerSocket } from "../../zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import type { Clock } from "../../support/clock.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
+import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import { encodeTopicList } from "../wire/topic_list.ts";
 import type { Announcement } from "../ownership/announcements.ts";
 import { reportEveryMs, reportTopicsMax } from "./server_limits.ts";
 

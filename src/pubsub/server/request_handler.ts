@@ -3,11 +3,11 @@
  * to the store, and sends the store's response only if the lease is still held after the store has committed. Knows no
  * socket; owns the timers of held gets.
  */
-import type { Clock } from "../../support/clock.ts";
-import { CachedClock } from "../../support/cached_clock.ts";
-import { messageOf } from "../../errors.ts";
-import { totalByteLength } from "../../wire/bytes.ts";
-import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { CachedClock } from "../../base/support/cached_clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import { totalByteLength } from "../../base/wire/bytes.ts";
+import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
 import { recordLatency, type RequestLatency } from "../request_latency.ts";
 import type { Permit } from "../ownership/owned_topic.ts";
 import type { Availability } from "../ownership/ownership_session.ts";

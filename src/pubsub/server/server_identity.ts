@@ -14,9 +14,9 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { BatonError, reasonOf } from "../../errors.ts";
-import { refuseLinksOfOthers } from "../../support/open_output.ts";
-import { flushPath } from "../../storage/durable_file.ts";
+import { BatonError, reasonOf } from "../../base/errors.ts";
+import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
+import { flushPath } from "../../base/storage/durable_file.ts";
 import { hostname } from "node:os";
 
 const fileName = "server_id";

@@ -1,6 +1,6 @@
 /** Watches the other servers and the proxies, over all sessions, and whether an operator drains this server. */
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import type { Clock } from "../../support/clock.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import type { Announcement } from "../ownership/announcements.ts";
 import { setDraining } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";

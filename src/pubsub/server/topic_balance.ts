@@ -2,7 +2,7 @@
  * Gives topics of a shared store to servers that have fewer, such as one that has come back: a server that died has nothing, and moving a
  * topic within a store copies nothing. Owns its timer.
  */
-import type { Clock } from "../../support/clock.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { chooseServer } from "../ownership/topic_router.ts";
 
 export interface TopicBalanceOptions {

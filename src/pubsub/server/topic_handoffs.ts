@@ -1,6 +1,6 @@
 /** MERGE: hands topics to other servers, on request or because this server shuts down. */
-import { messageOf } from "../../errors.ts";
-import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { MessageOf } from "../wire/pubsub_messages.ts";
 import type { HandoffResult } from "../ownership/owned_topic.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { makeStatus, type Status } from "../status_message.ts";

@@ -1,8 +1,8 @@
 /** MANAGE: an operator's request about one topic. Admitted by the topic's permit; OK only while the lease is held. */
-import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
-import { countWithNoun } from "../../support/text.ts";
-import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import type { MessageOf } from "../wire/pubsub_messages.ts";
+import type { StatusCode } from "../wire/status_codes.ts";
 import type { Permit } from "../ownership/owned_topic.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStore } from "../store/topic_store.ts";

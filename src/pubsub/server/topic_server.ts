@@ -2,19 +2,19 @@
  * The publish/subscribe server: one ROUTER socket, one store, the ownership of topics over all sessions, and the parts
  * that connect them. It owns all of them. `leave` ends it in order, `close` immediately.
  */
-import { RouterSocket } from "../../zeromq/router_socket.ts";
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import { abortable, anySignal } from "../../support/abort.ts";
-import { resultWithin } from "../../support/deadline.ts";
-import { topicOfPut } from "../../wire/pubsub/decode_put.ts";
-import { decodeMessage, type InvalidMessage } from "../../wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import { socketLimits } from "../../wire/pubsub/message_limits.ts";
-import { type Message, messageFields, type MessageName, type MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
+import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { abortable, anySignal } from "../../base/support/abort.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { topicOfPut } from "../wire/decode_put.ts";
+import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import { socketLimits } from "../wire/message_limits.ts";
+import { type Message, messageFields, type MessageName, type MessageOf } from "../wire/pubsub_messages.ts";
+import { encodeTopicList } from "../wire/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/topic_store_limits.ts";
@@ -25,7 +25,7 @@ import {
   TopicStore,
   type TopicStoreHooks,
 } from "../store/topic_store.ts";
-import { newGuid } from "../../support/guid.ts";
+import { newGuid } from "../../base/support/guid.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import { TopicHandoffs } from "./topic_handoffs.ts";
@@ -40,7 +40,7 @@ import { TopicManager } from "./topic_manager.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
 import { newRequestLatency } from "../request_latency.ts";
-import { statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { statusCodes } from "../wire/status_codes.ts";
 
 /** Counters of a server since its start. */
 function newServerCounters() {

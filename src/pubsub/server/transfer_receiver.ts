@@ -2,12 +2,12 @@
  * Receives topics from other servers. A piece is confirmed when the store has it, so that a sender is never far ahead.
  * There is one transfer per topic; a newer one aborts an older one.
  */
-import { BatonError, messageOf } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import { abortable } from "../../support/abort.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
-import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { abortable } from "../../base/support/abort.ts";
+import { deadlineAfter } from "../../base/support/deadline.ts";
+import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
+import type { StatusCode } from "../wire/status_codes.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import type { TransferReply } from "../ownership/transfer_channel.ts";
 import { makeStatus, type Status } from "../status_message.ts";

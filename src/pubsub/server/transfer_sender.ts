@@ -2,14 +2,14 @@
  * Sends a topic to another server in pieces, several of them in flight, over a connection of its own. A lost connection
  * ends the transfer; the owner then starts again from the beginning.
  */
-import { BatonError } from "../../errors.ts";
-import { DealerSocket } from "../../zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../zeromq/socket_options.ts";
-import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
-import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import { BatonError } from "../../base/errors.ts";
+import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter } from "../../base/support/deadline.ts";
+import { decodeMessage } from "../wire/decode_message.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
 import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
 import type { ServerAddress, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
 import { splitEnvelope } from "./server_request.ts";

@@ -3,7 +3,7 @@
  * needs capacity at the topic.
  */
 import { type ClientOperation, refuse, type RefusedOperation } from "./store_operations.ts";
-import { DamageError } from "../../storage/damage.ts";
+import { DamageError } from "../../base/storage/damage.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
 import type { ClientTable } from "./client_table.ts";

@@ -1,7 +1,7 @@
 /** Requests of clients as operations of the store, and the store's responses as messages. Pure. */
-import type { InvalidMessage } from "../../wire/pubsub/decode_message.ts";
-import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
-import type { Message, MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { InvalidMessage } from "../wire/decode_message.ts";
+import { batchMessagesMax, bodyBytesMax } from "../wire/message_limits.ts";
+import type { Message, MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import { idRangesOf } from "./decide_put.ts";
 import type { ClientOperation, StoreResponse } from "./store_operations.ts";

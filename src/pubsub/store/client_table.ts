@@ -2,9 +2,9 @@
  * The clients of all topics: sessions, positions, counter windows, msg-ids. Subscribers are in memory, and other
  * clients that were active recently. Changes are collected for the next commit.
  */
-import type { KeyEntry, ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { KeyEntry, ResolvedCounter } from "../wire/topic_records.ts";
 import { encodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
-import { orIfDamaged } from "../../storage/damage.ts";
+import { orIfDamaged } from "../../base/storage/damage.ts";
 import { fingerprintOf } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {

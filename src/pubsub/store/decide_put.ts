@@ -1,5 +1,5 @@
 /** Decides what a put does, from the stored state of its publisher and topic. Pure. */
-import type { IdRange } from "../../wire/pubsub/field_types.ts";
+import type { IdRange } from "../wire/field_types.ts";
 import { type PutOperation, refuse, type RefusedOperation } from "./store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { leavesNoRoom } from "./topic_fence.ts";

@@ -2,7 +2,7 @@
  * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures before
  * the first put of a batch; its bytes are counted before any of them is written.
  */
-import { type DiskSpace, freeBytesAfter } from "../../storage/disk_space.ts";
+import { type DiskSpace, freeBytesAfter } from "../../base/storage/disk_space.ts";
 import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
 import type { TopicRows } from "./topic_rows.ts";
 

@@ -2,7 +2,7 @@
  * Frames of requests and responses, many in one byte array, to pass them between a server's event loop and its storage
  * thread: a structured clone of as many objects takes ten times as long. Never leaves the process.
  */
-import { ByteReader, ByteWriter } from "../../wire/bytes.ts";
+import { ByteReader, ByteWriter } from "../../base/wire/bytes.ts";
 
 /** One request or response. The meaning of `kind` is up to the two ends. */
 export interface TicketFrames {

@@ -2,7 +2,7 @@
  * The resolved counters of one publisher session, and the bound below which counters are forgotten. No storage, no
  * clock.
  */
-import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { ResolvedCounter } from "../wire/topic_records.ts";
 import { plainWindowCounters } from "./topic_store_limits.ts";
 
 /** A stored row of resolved counters. */

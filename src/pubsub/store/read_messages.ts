@@ -1,12 +1,12 @@
 /** Reads the messages for a get from the rows of a topic's log. */
 import type { GetOperation, StoreResponse, TopicMessageContent } from "./store_operations.ts";
-import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
+import { messageContentAt } from "../wire/topic_records.ts";
 import type { TopicClient } from "./topic_client.ts";
-import { DamageError } from "../../storage/damage.ts";
+import { DamageError } from "../../base/storage/damage.ts";
 import { countMissed } from "./decide_read.ts";
 import type { LogRow } from "./topic_rows.ts";
 import { getBytesDefault } from "./topic_store_limits.ts";
-import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
+import { batchMessagesMax, bodyBytesMax } from "../wire/message_limits.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 
 export interface PendingRead {

@@ -3,7 +3,7 @@
  * and `decide_read.ts` decide; the engine looks up, applies and writes. After an exception the engine must not be used:
  * memory may be ahead of the disk, and no operation of the batch may be answered.
  */
-import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { ResolvedCounter } from "../wire/topic_records.ts";
 import {
   type ClientOperation,
   type GetOperation,

@@ -1,7 +1,7 @@
 /** Operations of a server on its topic store, and their responses: requests of clients without envelopes. */
-import type { SessionToken } from "../../wire/pubsub/field_types.ts";
-import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
-import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import type { SessionToken } from "../wire/field_types.ts";
+import type { MessageHeaders } from "../wire/pubsub_messages.ts";
+import type { StatusCode } from "../wire/status_codes.ts";
 
 interface ClientOperationFields {
   /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */

@@ -3,7 +3,7 @@
  * that are in the same process, as those of SQLite, are never waited for: the work runs to its end without a yield.
  * Nothing else happens to the topics of the work while it waits.
  */
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import type { Answer, Lack } from "./topic_rows.ts";
 
 export type Steps<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;

@@ -1,6 +1,6 @@
 /** One active topic of a store, open or sealed: its log and its subscribers. */
-import { noMessageId } from "../../wire/pubsub/field_types.ts";
-import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
+import { noMessageId } from "../wire/field_types.ts";
+import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { TopicLog } from "./topic_log.ts";

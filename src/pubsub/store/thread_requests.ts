@@ -2,10 +2,10 @@
  * The requests of a storage thread that have no response yet: batches of frames in, operations of the engine out; and its
  * responses back as frames, in pieces.
  */
-import { messageOf } from "../../errors.ts";
-import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { messageOf } from "../../base/errors.ts";
+import { decodeMessage } from "../wire/decode_message.ts";
+import { encodeMessage } from "../wire/encode_message.ts";
+import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
 import { makeStatus } from "../status_message.ts";
 import { type ClientMessage, isClientMessage, operationOf, statusOfStoreResponse } from "./client_request.ts";
 import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";

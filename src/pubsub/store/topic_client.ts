@@ -2,8 +2,8 @@
  * A client of one topic, as publisher, subscriber or both. Names are stored as bytes, because some SQLite bindings end
  * text at a zero byte.
  */
-import type { KeyEntry } from "../../wire/pubsub/topic_transfer_data.ts";
-import type { DatabaseRow } from "../../storage/sql_row.ts";
+import type { KeyEntry } from "../wire/topic_records.ts";
+import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 
 const encoder = new TextEncoder();

@@ -2,8 +2,8 @@
  * Session fencing: whether a request is of the client's newest session, and whether its operation is newer than the
  * last one. Pure.
  */
-import type { SessionToken } from "../../wire/pubsub/field_types.ts";
-import { freeNumbers, numberStepMax } from "../../wire/pubsub/message_limits.ts";
+import type { SessionToken } from "../wire/field_types.ts";
+import { freeNumbers, numberStepMax } from "../wire/message_limits.ts";
 
 /** The stored session of a client; `session` is 0 before its first one. */
 export interface ClientSessionState {

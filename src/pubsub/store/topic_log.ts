@@ -3,8 +3,8 @@
  * acknowledged them. Tracks the oldest row and how many subscribers still need it, so that puts and gets do not look at
  * all subscribers.
  */
-import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/pubsub/topic_transfer_data.ts";
-import { orIfDamaged } from "../../storage/damage.ts";
+import { messageAt, type MessageRecord, TopicDataWriter } from "../wire/topic_records.ts";
+import { orIfDamaged } from "../../base/storage/damage.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { LogRow, MessageReader, RowHead, TopicChange } from "./topic_rows.ts";
 

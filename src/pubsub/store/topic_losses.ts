@@ -2,7 +2,7 @@
  * Losses of a topic that fail-overs of its database have caused, and which clients are told of them. A subscriber is told with the first
  * message after the lost ones, by whichever server owns the topic then, until it has acknowledged a message after them. Pure.
  */
-import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
+import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import type { PutOperation } from "./store_operations.ts";
 
 export interface MessageLoss {

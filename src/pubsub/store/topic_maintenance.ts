@@ -1,7 +1,7 @@
 /** Operations for an operator at one topic of a store: show, forget a client, repair. Each is one transaction. */
-import { BatonError } from "../../errors.ts";
-import { DamageError } from "../../storage/damage.ts";
-import { countWithNoun } from "../../support/text.ts";
+import { BatonError } from "../../base/errors.ts";
+import { DamageError } from "../../base/storage/damage.ts";
+import { countWithNoun } from "../../base/support/text.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "./stored_topic.ts";

@@ -1,5 +1,5 @@
 /** Refusals of requests that concern the whole topic, or its data. Pure. */
-import { DamageError } from "../../storage/damage.ts";
+import { DamageError } from "../../base/storage/damage.ts";
 import { type ClientOperation, refuse, type RefusedOperation } from "./store_operations.ts";
 import { RowsUnavailable } from "./store_steps.ts";
 import type { StoredTopic } from "./stored_topic.ts";

@@ -7,11 +7,11 @@
  * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done again.
  * If `load` could not bring them, the method throws RowsUnavailable.
  */
-import type { ErrorCode } from "../../errors.ts";
-import type { ResolvedCounter } from "../../wire/pubsub/topic_transfer_data.ts";
-import type { DamageError } from "../../storage/damage.ts";
-import type { DiskSpace } from "../../storage/disk_space.ts";
-import type { DatabaseRow } from "../../storage/sql_row.ts";
+import type { ErrorCode } from "../../base/errors.ts";
+import type { ResolvedCounter } from "../wire/topic_records.ts";
+import type { DamageError } from "../../base/storage/damage.ts";
+import type { DiskSpace } from "../../base/storage/disk_space.ts";
+import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import type { DroppedTopic, TopicCopy } from "./owned_store.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { decodeName, type StoredKey, type TopicClient } from "./topic_client.ts";

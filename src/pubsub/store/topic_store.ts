@@ -4,10 +4,10 @@
  * `close` ends the threads.
  */
 import { MessageChannel, Worker } from "node:worker_threads";
-import { BatonError } from "../../errors.ts";
-import { type StorageRequestSender, StorageThread, type StorageWorker } from "../../storage/storage_thread.ts";
-import { onAbort, TaskScope, throwIfAborted } from "../../support/abort.ts";
-import { type StatusCode, statusCodes } from "../../wire/pubsub/status_codes.ts";
+import { BatonError } from "../../base/errors.ts";
+import { type StorageRequestSender, StorageThread, type StorageWorker } from "../../base/storage/storage_thread.ts";
+import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
 import { FrameBatch, unpackFrames } from "./frame_batch.ts";
 import type { ContentName, IncomingContent, OutgoingContent } from "./owned_store.ts";
 import {
@@ -83,8 +83,8 @@ export function startStoreWorker(url: URL): StartedStoreThread {
 /** The threads of a store in files. */
 function startFileThreads(): StartedStoreThread {
   return {
-    ...startStoreWorker(new URL("./topic_store_worker.ts", import.meta.url)),
-    checkpointer: new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url)),
+    ...startStoreWorker(new URL("./sqlite/topic_store_worker.ts", import.meta.url)),
+    checkpointer: new Worker(new URL("./sqlite/topic_store_checkpoint_worker.ts", import.meta.url)),
   };
 }
 

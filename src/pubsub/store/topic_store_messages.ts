@@ -1,8 +1,8 @@
 /** Messages between a topic store and its threads. */
-import type { ErrorCode } from "../../errors.ts";
+import type { ErrorCode } from "../../base/errors.ts";
 import type { StoreOptions } from "./topic_store_limits.ts";
 import type { Running } from "./store_steps.ts";
-import type { TopicTransfer } from "./topic_transfer.ts";
+import type { TopicTransfer } from "./transfer/topic_transfer.ts";
 import type { TopicMaintenance } from "./topic_maintenance.ts";
 
 /** Methods of `TopicTransfer`, and of `TopicMaintenance`, that other threads call. */

@@ -1,6 +1,6 @@
 /** The topics of a store that are served, open or sealed. */
-import { BatonError } from "../../errors.ts";
-import { DamageError } from "../../storage/damage.ts";
+import { BatonError } from "../../base/errors.ts";
+import { DamageError } from "../../base/storage/damage.ts";
 import { ClientTable } from "./client_table.ts";
 import { topicsMax } from "./topic_store_limits.ts";
 import { StoredTopic } from "./stored_topic.ts";

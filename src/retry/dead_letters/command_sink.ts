@@ -1,11 +1,11 @@
 /** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
-import { ResignableLease } from "../../process/resignable_lease.ts";
-import { LocalLease } from "../../process/local_lease.ts";
-import { startGuard } from "../../process/guard/guard.ts";
-import { BatonError } from "../../errors.ts";
+import { ResignableLease } from "../../base/process/resignable_lease.ts";
+import { LocalLease } from "../../base/process/local_lease.ts";
+import { startGuard } from "../../base/process/guard/guard.ts";
+import { BatonError } from "../../base/errors.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
-import { onAbort } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
+import { onAbort } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { type CommandEnd, runWithInput, type RunWithInputOptions } from "../targets/run_with_input.ts";
 import { type DeadLetterFormat, deadLetterLine } from "./dead_letter_record.ts";
 import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";

@@ -3,13 +3,13 @@
  * Pure; files that it names are read elsewhere.
  */
 import { resolve } from "node:path";
-import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
-import { retryPolicySettings } from "../../config/retry_settings.ts";
-import type { SettingValues } from "../../config/setting.ts";
-import { type KafkaCredentials, saslMechanisms } from "../../kafka/sasl_mechanisms.ts";
-import { BatonError } from "../../errors.ts";
-import type { Address } from "../../sockets/connection.ts";
-import { parseAddress } from "../../sockets/parse_address.ts";
+import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
+import { retryPolicySettings } from "../settings/retry_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import { type KafkaCredentials, saslMechanisms } from "../../protocols/kafka/sasl_mechanisms.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { Address } from "../../base/sockets/connection.ts";
+import { parseAddress } from "../../base/sockets/parse_address.ts";
 
 export interface KafkaDestination {
   readonly brokers: readonly Address[];

@@ -3,13 +3,13 @@
  * it is being sent and to which offset, the sink writes it, then the store marks it as forwarded. After a crash in between, the sink
  * looks whether the dead letter arrived. One process of a store does this at a time.
  */
-import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
-import { backoffMs, serverBackoff } from "../../support/backoff.ts";
-import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter, sleep } from "../../support/deadline.ts";
-import type { StoreClient } from "../queue/store_methods.ts";
-import type { PendingDeadLetter } from "../queue/dead_letter_index.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
+import type { StoreClient } from "../queue/sqlite/store_methods.ts";
+import type { PendingDeadLetter } from "../queue/sqlite/dead_letter_index.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface DeadLetterSink {

@@ -1,9 +1,9 @@
 /** Appends dead letters to a file as lines of JSON. Each line is written once, complete and flushed, in spite of crashes. */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { BatonError, reasonOf } from "../../errors.ts";
-import { openOutput } from "../../support/open_output.ts";
-import { flushPath } from "../../storage/durable_file.ts";
+import { BatonError, reasonOf } from "../../base/errors.ts";
+import { openOutput } from "../../base/support/open_output.ts";
+import { flushPath } from "../../base/storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import {
   type DeadLetterFormat,

@@ -2,7 +2,7 @@
  * Warnings about dead letters that are not delivered: one for a sink that fails, and one for each letter that fails by itself, until it is delivered.
  * Later failures are details: `retry-processor stats` and `show` have the newest error.
  */
-import type { Log } from "../../support/log.ts";
+import type { Log } from "../../base/support/log.ts";
 
 /** Letters whose failures are remembered. */
 const lettersMax = 1000;

@@ -4,11 +4,11 @@
  * the store leads to a second record with the same key. Loaded only where Kafka is used.
  */
 import { readFileSync } from "node:fs";
-import { BatonError, reasonOf } from "../../errors.ts";
-import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../kafka/kafka_producer.ts";
-import { dial } from "../../sockets/dial.ts";
-import { TlsFiles, type TlsFilesOptions } from "../../sockets/tls_files.ts";
-import { systemClock } from "../../support/clock.ts";
+import { BatonError, reasonOf } from "../../base/errors.ts";
+import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../protocols/kafka/kafka_producer.ts";
+import { dial } from "../../base/sockets/dial.ts";
+import { TlsFiles, type TlsFilesOptions } from "../../base/sockets/tls_files.ts";
+import { systemClock } from "../../base/support/clock.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { KafkaDestination } from "./dead_letter_destination.ts";
 import { type DeadLetterFormat, deadLetterJson } from "./dead_letter_record.ts";

@@ -1,14 +1,14 @@
 /** Opens the sink that --dead-letter names. */
 import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
-import type { ConfigSources } from "../../config/resolve_settings.ts";
-import type { retryPolicySettings, retryRedactSettings } from "../../config/retry_settings.ts";
-import type { SettingValues } from "../../config/setting.ts";
-import { BatonError } from "../../errors.ts";
-import { loadLibc } from "../../process/libc.ts";
-import { systemClock } from "../../support/clock.ts";
+import type { ConfigSources } from "../../base/config/resolve_settings.ts";
+import type { retryPolicySettings, retryRedactSettings } from "../settings/retry_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import { BatonError } from "../../base/errors.ts";
+import { loadLibc } from "../../base/process/libc.ts";
+import { systemClock } from "../../base/support/clock.ts";
 import { checkDestination } from "../check_destination.ts";
-import type { Log } from "../../support/log.ts";
+import type { Log } from "../../base/support/log.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
 import { CommandSink } from "./command_sink.ts";
 import type { DeadLetterDestination } from "./dead_letter_destination.ts";

@@ -1,8 +1,8 @@
 /** Removes credentials in headers and URLs from messages that leave the store. Redelivery keeps them. Pure. */
-import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
-import { retryRedactSettings } from "../../config/retry_settings.ts";
-import type { SettingValues } from "../../config/setting.ts";
-import { BatonError } from "../../errors.ts";
+import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
+import { retryRedactSettings } from "../settings/retry_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import { BatonError } from "../../base/errors.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
 /** Replaces a value. */

@@ -1,5 +1,5 @@
 /** The immediate response of the proxy for a failed request: JSON, or a SOAP 1.1 fault for SOAP clients. Pure. */
-import { headerValue, type HttpHeaders } from "../../http/http_headers.ts";
+import { headerValue, type HttpHeaders } from "../../base/http/http_headers.ts";
 
 export type FaultKind =
   | "unreachable"

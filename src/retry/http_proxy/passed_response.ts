@@ -1,9 +1,9 @@
 /** Passes the response of a backend to a client as it came, except for headers of the connection. */
 import type { ServerResponse } from "node:http";
-import { messageOf } from "../../errors.ts";
-import { headerValue, type HttpHeaders, replaceHeaders } from "../../http/http_headers.ts";
-import { onAbort } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import { headerValue, type HttpHeaders, replaceHeaders } from "../../base/http/http_headers.ts";
+import { onAbort } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { forwardedHeaders } from "../targets/backend_request.ts";
 
 /** Time in which a client has to take what was written. Milliseconds. */

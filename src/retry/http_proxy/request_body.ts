@@ -1,7 +1,7 @@
 /** Reads the body of a request within its time limit and the memory budget. Stops reading the connection while there is no memory. */
 import type { IncomingMessage } from "node:http";
-import { onAbort } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
+import { onAbort } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import type { RequestBudget, RequestShare } from "./request_budget.ts";
 
 export type RequestBody =

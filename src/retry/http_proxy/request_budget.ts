@@ -4,7 +4,7 @@
  * received and stored. A request takes memory for the data that has arrived, not for the announced length. When memory is short, only the
  * requests that lack least are read, as many as can be completed; so requests never wait for each other, and short ones pass.
  */
-import type { Clock } from "../../support/clock.ts";
+import type { Clock } from "../../base/support/clock.ts";
 
 export interface RequestBudgetOptions {
   readonly bytesMax: number;

@@ -3,24 +3,24 @@
  * stored durably before the client gets its response, and so is a request above the limit of requests at the backend. Owns the listener.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
 import { forwardedHeaders, idempotencyHeader, losesBody } from "../targets/backend_request.ts";
 import { retryAfterOf } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
 import type { TrySpan } from "../targets/try_span.ts";
-import type { StoreClient } from "../queue/store_methods.ts";
+import type { StoreClient } from "../queue/sqlite/store_methods.ts";
 import { type FirstTry, mayBeStored, type MessageHead } from "../queue/stored_message.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
-import type { BackendResponse, HttpClient, SendResult } from "../../http/http_client.ts";
-import { headerPairs, headerValue, type HttpHeaders, replaceHeaders } from "../../http/http_headers.ts";
-import { type HttpListener, type HttpListenerOptions, listenHttp } from "../../http/http_listener.ts";
-import { type HttpPlace, joinPaths, pathOfTarget } from "../../http/request_target.ts";
-import type { Address } from "../../sockets/connection.ts";
-import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { newGuid } from "../../support/guid.ts";
+import type { BackendResponse, HttpClient, SendResult } from "../../base/http/http_client.ts";
+import { headerPairs, headerValue, type HttpHeaders, replaceHeaders } from "../../base/http/http_headers.ts";
+import { type HttpListener, type HttpListenerOptions, listenHttp } from "../../base/http/http_listener.ts";
+import { type HttpPlace, joinPaths, pathOfTarget } from "../../base/http/request_target.ts";
+import type { Address } from "../../base/sockets/connection.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { newGuid } from "../../base/support/guid.ts";
 import { type FaultKind, makeFault, type StoredId } from "./fault_body.ts";
 import { passResponse } from "./passed_response.ts";
 

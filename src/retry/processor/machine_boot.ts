@@ -1,7 +1,7 @@
 /** The boot clock, on which the processors of a store agree about the end of a lease. */
 import { readFileSync } from "node:fs";
-import { BatonError } from "../../errors.ts";
-import { loadLibc } from "../../process/libc.ts";
+import { BatonError } from "../../base/errors.ts";
+import { loadLibc } from "../../base/process/libc.ts";
 
 /** The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the machine. */
 export interface MachineBoot {

@@ -5,20 +5,20 @@
  */
 import { hostname } from "node:os";
 import process from "node:process";
-import { connect } from "../../zookeeper/zookeeper_client.ts";
-import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
-import { messageOf } from "../../errors.ts";
+import { connect } from "../../protocols/zookeeper/zookeeper_client.ts";
+import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
+import { messageOf } from "../../base/errors.ts";
 import { campaign, type Leadership } from "../../coordination/election/campaign.ts";
-import { type HolderInfo, holderInfo, nameOfHolder } from "../../coordination/holder_info.ts";
+import { type HolderInfo, holderInfo, nameOfHolder } from "../../coordination/nodes/holder_info.ts";
 import type { WaitingStatus } from "../../coordination/lock/acquire_lock.ts";
-import { aborted } from "../../support/abort.ts";
-import type { Dial } from "../../sockets/connection.ts";
-import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
+import { aborted } from "../../base/support/abort.ts";
+import type { Dial } from "../../base/sockets/connection.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { sleep } from "../../base/support/deadline.ts";
 import { connectAloud } from "../../coordination/connect/command_session.ts";
 import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
 import { type Coordination, scopeText } from "../../coordination/connect/coordination_servers.ts";
-import type { Log } from "../../support/log.ts";
+import type { Log } from "../../base/support/log.ts";
 
 /** Milliseconds after stepping down on request, so that a waiting candidate is elected first. */
 const standAgainMs = 1000;

@@ -1,7 +1,7 @@
 /** Writes the events of a processor to the log. */
-import { formatDuration } from "../../support/duration.ts";
-import { countWithNoun } from "../../support/text.ts";
-import type { Log } from "../../support/log.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import type { Log } from "../../base/support/log.ts";
 import type { ProcessorEvent } from "./retry_processor.ts";
 
 const breakerSentences = {

@@ -1,6 +1,6 @@
 /** A rate limit by a token bucket: N tries in a time, evenly spread. Pure. */
-import { BatonError } from "../../errors.ts";
-import { parseDuration } from "../../support/duration.ts";
+import { BatonError } from "../../base/errors.ts";
+import { parseDuration } from "../../base/support/duration.ts";
 
 export interface Rate {
   readonly count: number;

@@ -1,12 +1,12 @@
 /** /metrics and /healthz of a processor. */
-import { type Metric, metricFactory } from "../../terminal/metrics_text.ts";
-import type { HttpService } from "../../http/serve_http.ts";
-import { serveStatusPage } from "../../terminal/status_page.ts";
+import { type Metric, metricFactory } from "../../base/terminal/metrics_text.ts";
+import type { HttpService } from "../../base/http/serve_http.ts";
+import { serveStatusPage } from "../../base/terminal/status_page.ts";
 import { messageStates } from "../queue/message_life.ts";
-import { formatAddress } from "../../sockets/connection.ts";
-import type { Log } from "../../support/log.ts";
+import { formatAddress } from "../../base/sockets/connection.ts";
+import type { Log } from "../../base/support/log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
-import { describeReach } from "../../sockets/socket_reach.ts";
+import { describeReach } from "../../base/sockets/socket_reach.ts";
 
 const { gauge, counter } = metricFactory("baton_retry");
 

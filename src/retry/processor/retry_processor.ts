@@ -5,10 +5,10 @@
  * Every try is claimed durably before it starts, under the lease of this processor. When the lease is lost, all tries are stopped, their
  * results are ignored, and the processor registers again.
  */
-import { BatonError } from "../../errors.ts";
-import { onAbort, TaskScope } from "../../support/abort.ts";
-import type { Clock } from "../../support/clock.ts";
-import { resultWithin, sleep } from "../../support/deadline.ts";
+import { BatonError } from "../../base/errors.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { resultWithin, sleep } from "../../base/support/deadline.ts";
 import {
   type Breaker,
   breakerAfterCall,
@@ -19,15 +19,15 @@ import {
   closedBreaker,
 } from "./circuit_breaker.ts";
 import type { MessageLife } from "../queue/message_life.ts";
-import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
+import { ProcessorLease, type TryLease } from "../queue/sqlite/processor_lease.ts";
 import { fullBucket, type Rate, type RateBucket, refilledBucket, tokenAtMs } from "./rate_limit.ts";
 import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
-import type { RetryOrder } from "../queue/due_messages.ts";
+import type { RetryOrder } from "../queue/sqlite/due_messages.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
-import type { StoreClient } from "../queue/store_methods.ts";
+import type { StoreClient } from "../queue/sqlite/store_methods.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { Target, TryResult } from "../targets/target.ts";
-import { Event } from "../../support/event.ts";
+import { Event } from "../../base/support/event.ts";
 
 export type ProcessorEvent =
   | { readonly kind: "began"; readonly message: ClaimedMessage }

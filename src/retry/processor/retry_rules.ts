@@ -1,13 +1,13 @@
 /** Turns settings into the rules of the store and the processor. Pure. */
-import { BatonError } from "../../errors.ts";
-import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
-import { type retryLimitSettings, retryPolicySettings, retryServeSettings } from "../../config/retry_settings.ts";
-import type { SettingValues } from "../../config/setting.ts";
+import { BatonError } from "../../base/errors.ts";
+import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
+import { type retryLimitSettings, retryPolicySettings, retryServeSettings } from "../settings/retry_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
 import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
 import type { RetryPolicy } from "../queue/retry_policy.ts";
-import type { StoreRules } from "../queue/retry_engine.ts";
+import type { StoreRules } from "../queue/sqlite/retry_engine.ts";
 import { anyCodes, type CodeKinds, parseCodes, type RetryRules } from "../targets/outcome.ts";
-import { parseDuration } from "../../support/duration.ts";
+import { parseDuration } from "../../base/support/duration.ts";
 
 /** Default memory for the requests in progress. Bytes. */
 const requestMemoryBytes = 256 << 20;

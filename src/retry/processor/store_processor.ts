@@ -3,29 +3,29 @@
  * of dead letters, ingest from a topic, the election, and the removal of old messages. `run` and `serve` have one.
  */
 import process from "node:process";
-import { addOriginToErrors, type ConfigSources } from "../../config/resolve_settings.ts";
+import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import {
   type retryLimitSettings,
   type retryPolicySettings,
   retryProcessorSettings,
   type retryRedactSettings,
   type retryTopicSettings,
-} from "../../config/retry_settings.ts";
-import type { SettingValues } from "../../config/setting.ts";
-import type { connectionSettings } from "../../config/coordination_settings.ts";
-import { BatonError } from "../../errors.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { countWithNoun } from "../../support/text.ts";
-import { sleep } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import { Schedule } from "../../schedule/schedule.ts";
+} from "../settings/retry_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import type { connectionSettings } from "../../coordination/settings/coordination_settings.ts";
+import { BatonError } from "../../base/errors.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import { sleep } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { Schedule } from "../../base/schedule/schedule.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import { ForwardWarnings } from "../dead_letters/forward_warnings.ts";
 import { DeadLetterForwarder, type DeadLetterSink } from "../dead_letters/dead_letter_forwarder.ts";
 import { type DeadLetterDestination, deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
-import type { ServiceStore, ServiceStoreOptions } from "../queue/retry_store.ts";
+import type { ServiceStore, ServiceStoreOptions } from "../queue/sqlite/retry_store.ts";
 import { changesMax } from "../queue/retry_store_limits.ts";
-import type { Log } from "../../support/log.ts";
+import type { Log } from "../../base/support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
 import { type MachineBoot, machineBoot } from "./machine_boot.ts";

@@ -3,17 +3,17 @@
  * transaction that accepts messages; the subscriber acknowledges afterwards. If the process dies in between, messages are delivered
  * again: the store recognizes them by their ids, which increase and are never reused.
  */
-import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
-import { backoffMs, outageBackoff, retry } from "../../support/backoff.ts";
-import { type Clock, systemClock } from "../../support/clock.ts";
-import { countWithNoun } from "../../support/text.ts";
-import { deadlineAfter, sleep } from "../../support/deadline.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { backoffMs, outageBackoff, retry } from "../../base/support/backoff.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { lossSentence } from "../../pubsub/client/loss_sentence.ts";
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
-import type { StoreClient } from "../queue/store_methods.ts";
-import type { Log } from "../../support/log.ts";
+import type { StoreClient } from "../queue/sqlite/store_methods.ts";
+import type { Log } from "../../base/support/log.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "../targets/topic_clients.ts";
 
 export interface TopicIngestOptions {

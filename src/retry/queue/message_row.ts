@@ -1,5 +1,5 @@
 /** The facts in a row of a message, as stores in folders and in databases have them: their columns have the same names and numbers. */
-import type { DatabaseRow } from "../../storage/sql_row.ts";
+import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import {
   type DeathReason,
   lifeAfterChange,
@@ -9,7 +9,7 @@ import {
   messageStates,
 } from "./message_life.ts";
 import { claimBytesMax } from "./retry_store_limits.ts";
-import { statesWithBody } from "./retry_totals.ts";
+import { statesWithBody } from "./sqlite/retry_totals.ts";
 import { forwardStates, type StoredMessage } from "./stored_message.ts";
 
 export function stateOf(row: DatabaseRow): MessageState {

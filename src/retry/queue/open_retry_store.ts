@@ -1,13 +1,13 @@
 /** Opens a message store where it is: in a folder of this machine, or in a database. The code for a database is loaded only if one is named. */
 import { statSync } from "node:fs";
-import type { DatabaseAddress } from "../../postgres/database_address.ts";
-import { DirectStore, readOnlyRules } from "./direct_store.ts";
-import { requireStoreIn } from "./retry_database.ts";
-import type { StoreRules } from "./retry_engine.ts";
-import { RetryStore, type ServiceStore, type ServiceStoreOptions } from "./retry_store.ts";
-import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
-import { type RetryVerifyReport, verifyRetryStore } from "./verify_retry_store.ts";
-import type { WorkProgress } from "../../support/work_progress.ts";
+import type { DatabaseAddress } from "../../base/postgres/database_address.ts";
+import { DirectStore, readOnlyRules } from "./sqlite/direct_store.ts";
+import { requireStoreIn } from "./sqlite/retry_database.ts";
+import type { StoreRules } from "./sqlite/retry_engine.ts";
+import { RetryStore, type ServiceStore, type ServiceStoreOptions } from "./sqlite/retry_store.ts";
+import type { StoreClient, StoreMethod, StoreMethods } from "./sqlite/store_methods.ts";
+import { type RetryVerifyReport, verifyRetryStore } from "./sqlite/verify_retry_store.ts";
+import type { WorkProgress } from "../../base/support/work_progress.ts";
 
 export interface StoreDatabase {
   readonly address: DatabaseAddress;
@@ -41,7 +41,7 @@ export async function openCommandStore(
   { rules = readOnlyRules, mustExist }: { readonly rules?: StoreRules; readonly mustExist: boolean },
 ): Promise<CommandStore> {
   if (database === null) return new FolderStore(new DirectStore(folder, rules, { mustExist }));
-  const { PostgresRetryStore } = await import("./postgres_retry_store.ts");
+  const { PostgresRetryStore } = await import("./postgres/postgres_retry_store.ts");
   return await PostgresRetryStore.open({ ...database, name, rules, mustExist });
 }
 
@@ -68,7 +68,7 @@ export async function openServiceStore(
   options: ServiceStoreOptions,
 ): Promise<ServiceStore> {
   if (database === null) return await RetryStore.open(folder, options);
-  const { PostgresRetryStore } = await import("./postgres_retry_store.ts");
+  const { PostgresRetryStore } = await import("./postgres/postgres_retry_store.ts");
   return await PostgresRetryStore.open({ ...database, name, mustExist: false, ...options });
 }
 
@@ -83,7 +83,7 @@ export async function verifyStoreAt(
   progress: WorkProgress,
 ): Promise<RetryVerifyReport> {
   if (database === null) return verifyRetryStore(folder, progress);
-  const { PostgresRetryStore } = await import("./postgres_retry_store.ts");
+  const { PostgresRetryStore } = await import("./postgres/postgres_retry_store.ts");
   await using store = await PostgresRetryStore.open({ ...database, name, rules: readOnlyRules, mustExist: true });
   return await store.verify(progress);
 }

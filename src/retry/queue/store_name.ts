@@ -1,5 +1,5 @@
 /** The name of a message store, which is also the name of its folder. */
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 
 /** Throws USAGE for a name that cannot be used. */
 export function checkStoreName(name: string): void {

@@ -1,5 +1,5 @@
 /** Types of a stored message. */
-import type { StatementError } from "../../postgres/statement_error.ts";
+import type { StatementError } from "../../base/postgres/statement_error.ts";
 import type { MessageLife, TryEnd } from "./message_life.ts";
 
 /** The data of a message besides its body. */

@@ -1,9 +1,9 @@
 /** Builds the request to a backend from a received request or a stored message. Pure. */
 import { METHODS } from "node:http";
-import { BatonError } from "../../errors.ts";
-import type { OutgoingRequest } from "../../http/http_exchange.ts";
-import { headerValue, type HttpHeaders } from "../../http/http_headers.ts";
-import { type HttpPlace, joinPaths, placeOf, withoutLogin } from "../../http/request_target.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { OutgoingRequest } from "../../base/http/http_exchange.ts";
+import { headerValue, type HttpHeaders } from "../../base/http/http_headers.ts";
+import { type HttpPlace, joinPaths, placeOf, withoutLogin } from "../../base/http/request_target.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
 /** The header by which a backend recognizes a message that it has already processed. */

@@ -4,15 +4,15 @@
  */
 import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import type { JobTable } from "../../process/proc/job_table.ts";
-import { resolveCommand } from "../../process/spawn/resolve_command.ts";
-import type { Guard } from "../../process/guard/guard.ts";
-import { BatonError, type ErrorCode } from "../../errors.ts";
-import type { TryLease } from "../queue/processor_lease.ts";
+import type { JobTable } from "../../base/process/proc/job_table.ts";
+import { resolveCommand } from "../../base/process/spawn/resolve_command.ts";
+import type { Guard } from "../../base/process/guard/guard.ts";
+import { BatonError, type ErrorCode } from "../../base/errors.ts";
+import type { TryLease } from "../queue/sqlite/processor_lease.ts";
 import type { ClaimedMessage, MessageHead } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
 import { outcomeOfExit, type RetryRules } from "./outcome.ts";
-import type { Clock } from "../../support/clock.ts";
+import type { Clock } from "../../base/support/clock.ts";
 import { runWithInput } from "./run_with_input.ts";
 
 export interface CommandTargetOptions {

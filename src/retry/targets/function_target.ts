@@ -1,9 +1,9 @@
 /** Delivers messages to a function of this process. It is asked to stop by a signal; nothing can stop it by force. */
-import { BatonError, messageOf } from "../../errors.ts";
-import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter } from "../../support/deadline.ts";
-import { formatDuration } from "../../support/duration.ts";
-import type { TryLease } from "../queue/processor_lease.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import type { TryLease } from "../queue/sqlite/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
 

@@ -1,6 +1,6 @@
 /** Maps exit codes and HTTP statuses to outcomes: done, retry or final. Pure. */
-import { BatonError } from "../../errors.ts";
-import { otherRedirections, sameMethodStatuses } from "../../http/redirection.ts";
+import { BatonError } from "../../base/errors.ts";
+import { otherRedirections, sameMethodStatuses } from "../../base/http/redirection.ts";
 import type { TryEnd } from "../queue/message_life.ts";
 
 export interface CodeRange {

@@ -1,10 +1,10 @@
 /** Runs a command with a body as its stdin, under a guard and a time limit. Signals to baton are not passed on to it. */
 import { closeSync } from "node:fs";
-import { superviseChild, type SuperviseOptions } from "../../process/supervise/supervise_child.ts";
-import type { ChildOutcome } from "../../process/spawn/child_outcome.ts";
-import type { BatonError, ErrorCode } from "../../errors.ts";
-import { openBodyFile } from "../../process/spawn/unnamed_file.ts";
-import { formatDuration } from "../../support/duration.ts";
+import { superviseChild, type SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
+import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import type { BatonError, ErrorCode } from "../../base/errors.ts";
+import { openBodyFile } from "../../base/process/spawn/unnamed_file.ts";
+import { formatDuration } from "../../base/support/duration.ts";
 
 export interface RunWithInputOptions
   extends

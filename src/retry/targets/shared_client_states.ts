@@ -6,13 +6,13 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import { ClientState } from "../../pubsub/client/client_state.ts";
-import type { Clock } from "../../support/clock.ts";
-import { sleep } from "../../support/deadline.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { sleep } from "../../base/support/deadline.ts";
 import type { StoreDatabase } from "../queue/open_retry_store.ts";
-import { SharedQueue } from "../queue/shared_queue.ts";
-import { roleMs, TopicClientRole } from "../queue/shared_topics.ts";
+import { SharedQueue } from "../queue/postgres/postgres_queue.ts";
+import { roleMs, TopicClientRole } from "../queue/postgres/postgres_topics.ts";
 import type { ClientStates, ClientWait } from "./topic_clients.ts";
 
 /** Interval of the looks at the role of another process. Milliseconds. */

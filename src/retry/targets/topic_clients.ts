@@ -4,13 +4,13 @@
  * of a store in a database.
  */
 import { join } from "node:path";
-import { BatonError } from "../../errors.ts";
+import { BatonError } from "../../base/errors.ts";
 import { checkName } from "../../pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../pubsub/client/client_state.ts";
 import { Requester, type RequesterOptions } from "../../pubsub/client/requester.ts";
-import { systemClock } from "../../support/clock.ts";
-import { DirectStore, readOnlyRules } from "../queue/direct_store.ts";
+import { systemClock } from "../../base/support/clock.ts";
+import { DirectStore, readOnlyRules } from "../queue/sqlite/direct_store.ts";
 
 /** The end of the client ID: putting messages, getting them, putting dead letters. */
 export type TopicRole = "" | ".source" | ".dead-letters";

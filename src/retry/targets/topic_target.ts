@@ -1,11 +1,11 @@
 /** Puts messages into a publish/subscribe topic, each once: every try of a message uses the same message ID, that of the store. */
-import { BatonError, messageOf } from "../../errors.ts";
-import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { bodyBytesMax } from "../../pubsub/wire/message_limits.ts";
 import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester.ts";
-import type { TryLease } from "../queue/processor_lease.ts";
+import type { TryLease } from "../queue/sqlite/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { checkDestination } from "../check_destination.ts";
-import type { Log } from "../../support/log.ts";
+import type { Log } from "../../base/support/log.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
 import { TopicPutter } from "./topic_putter.ts";

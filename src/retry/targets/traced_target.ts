@@ -1,6 +1,6 @@
 /** A target whose tries have spans: all tries of a message are in one trace. */
-import { parseTraceparent, type TraceContext, traceIdOf } from "../../trace/trace_context.ts";
-import type { TraceSource } from "../../trace/trace_source.ts";
+import { parseTraceparent, type TraceContext, traceIdOf } from "../../base/trace/trace_context.ts";
+import type { TraceSource } from "../../base/trace/trace_source.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { Target, TryResult } from "./target.ts";
 import { parentIn, TrySpan } from "./try_span.ts";

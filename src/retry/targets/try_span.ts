@@ -1,8 +1,8 @@
 /** The span of a try, as it is passed on and sent. */
-import type { SpanAttributes } from "../../trace/otlp_spans.ts";
-import { formatTraceparent, newSpanIn, parseTraceparent, type TraceContext } from "../../trace/trace_context.ts";
-import type { TraceSource } from "../../trace/trace_source.ts";
-import { headerValue, type HttpHeaders } from "../../http/http_headers.ts";
+import type { SpanAttributes } from "../../base/trace/otlp_spans.ts";
+import { formatTraceparent, newSpanIn, parseTraceparent, type TraceContext } from "../../base/trace/trace_context.ts";
+import type { TraceSource } from "../../base/trace/trace_source.ts";
+import { headerValue, type HttpHeaders } from "../../base/http/http_headers.ts";
 import type { TryTrace } from "./target.ts";
 
 export interface TrySpanOptions {

@@ -4,13 +4,13 @@
  */
 import { mkdirSync } from "node:fs";
 import process from "node:process";
-import { KeeperDatabase } from "../../../src/keeper/storage/keeper_database.ts";
+import { KeeperDatabase } from "../../../src/coordination/keeper/storage/keeper_database.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { OutFolder } from "../../../src/pubsub/client/out_folder.ts";
-import { backupStore } from "../../../src/pubsub/store/backup_store.ts";
-import { TopicDatabase } from "../../../src/pubsub/store/topic_database.ts";
-import { RetryDatabase } from "../../../src/retry/queue/retry_database.ts";
-import { systemClock } from "../../../src/support/clock.ts";
+import { backupStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
+import { TopicDatabase } from "../../../src/pubsub/store/sqlite/topic_database.ts";
+import { RetryDatabase } from "../../../src/retry/queue/sqlite/retry_database.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
 
 const [folder = "", which = "", from = ""] = process.argv.slice(2);
 switch (which) {

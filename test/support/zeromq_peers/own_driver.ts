@@ -1,14 +1,14 @@
 /** baton's own sockets as a driver: under Bun, under Deno, or compiled. */
 import { randomBytes } from "node:crypto";
-import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
+import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { ReplySocket } from "../reply_socket.ts";
 import { RequestSocket } from "../request_socket.ts";
-import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
-import type { SocketOptions as OwnOptions } from "../../../src/zeromq/socket_options.ts";
-import { x25519Secret } from "../../../src/support/x25519.ts";
-import { decodeZ85 } from "../../../src/wire/z85.ts";
-import { curveClient } from "../../../src/wire/zmtp/curve_client.ts";
-import { curveServer } from "../../../src/wire/zmtp/curve_server.ts";
+import { RouterSocket } from "../../../src/protocols/zeromq/router_socket.ts";
+import type { SocketOptions as OwnOptions } from "../../../src/protocols/zeromq/socket_options.ts";
+import { x25519Secret } from "../../../src/base/support/x25519.ts";
+import { decodeZ85 } from "../../../src/base/wire/z85.ts";
+import { curveClient } from "../../../src/protocols/zeromq/zmtp/curve_client.ts";
+import { curveServer } from "../../../src/protocols/zeromq/zmtp/curve_server.ts";
 import type { PeerEvent, Security, SocketOptions, SocketType } from "./peer_protocol.ts";
 import { retry } from "./retry.ts";
 import { type DriverSocket, serve } from "./stdio_driver.ts";

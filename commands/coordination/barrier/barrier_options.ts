@@ -1,0 +1,117 @@
+/** The options of `baton barrier` and their allowed combinations. Pure. */
+import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
+import { barrierSettings } from "../../../src/coordination/settings/command_settings.ts";
+import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import { connectionSettings, traceSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { textType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { type Call, writeDashesFirst } from "../../command.ts";
+import { givenFlag, shellLineSettings } from "../../command.ts";
+import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
+
+/** Flags of the command line, including those that the section [barrier] can set. */
+const flags = {
+  ...barrierSettings,
+  conflictExitCode,
+  set: toggle("--set", { help: "close the gate" }),
+  lift: toggle("--lift", { help: "open the gate" }),
+  wait: toggle("--wait", { help: "wait until the gate is open" }),
+  json: toggle("--json", { help: "for a gate: print one JSON object" }),
+  reason: flag("--reason", textType("text"), {
+    help: "purpose of the barrier or gate; other participants can read it",
+  }),
+  ...shellLineSettings,
+  ...jobFlags,
+} satisfies SettingTable;
+
+export const barrierCommandSettings = {
+  ...flags,
+  ...jobSettings,
+  ...traceSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+/** Flags for the command; a rendezvous and gates refuse them. */
+const { onMemberLost, maxHold } = flags;
+const { scope: _scope, ...childSettings } = jobSettings;
+const { foreground, passAuth, ...reportFlags } = jobFlags;
+const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } satisfies SettingTable;
+
+/** Flags of a barrier; gates refuse them. */
+const flagsOfRuns = { onMemberLost, ...flagsOfCommands, ...reportFlags } satisfies SettingTable;
+
+export type BarrierValues = SettingValues<typeof barrierCommandSettings>;
+
+export interface BarrierCommandOptions {
+  readonly name: string;
+  readonly parties: number;
+  /** Null for a rendezvous, which runs nothing. */
+  readonly command: readonly [string, ...string[]] | null;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: BarrierValues;
+  readonly sources: ConfigSources;
+}
+
+export interface GateCommandOptions {
+  readonly name: string;
+  readonly do: "set" | "lift" | "wait";
+}
+
+/** Throws USAGE for an invalid combination of options. */
+export function barrierOptionsOf(
+  call: Call<typeof barrierCommandSettings>,
+): BarrierCommandOptions | GateCommandOptions {
+  const { values, names, command, sources } = call;
+  const example = "as in: baton barrier NAME -N 3 COMMAND";
+  const [name, ...more] = names;
+  if (name === undefined || more.length > 0) {
+    const given = name === undefined ? "none was given" : `"${names.join('", "')}" were given`;
+    const hint = name === undefined ? "" : `; ${writeDashesFirst}`;
+    throw new BatonError("USAGE", `baton barrier needs one name, but ${given}, ${example}${hint}`);
+  }
+  objectPath("barriers", name); // refuses an invalid name
+  const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);
+  const [gate] = gates;
+  if (gate !== undefined) {
+    refuseBesideGate(gates, call);
+    return { name, do: gate };
+  }
+  const { parties } = values;
+  if (parties === undefined) {
+    throw new BatonError(
+      "USAGE",
+      `baton barrier needs -N COUNT, ${example}; or --set, --lift, --wait for a gate`,
+    );
+  }
+  if (values.json) throw new BatonError("USAGE", "--json is for a gate; use --status-file for the report of a command");
+  const { quiet, verbose } = values;
+  const barrier = { name, parties, quiet, verbose, values, sources };
+  if (command === null) {
+    const flag = givenFlag(flagsOfCommands, sources.flags);
+    if (flag === null) return { ...barrier, command };
+    throw new BatonError("USAGE", `${flag} is for a barrier with a command, ${example}`);
+  }
+  const [program, ...args] = command;
+  if (program === undefined) throw new BatonError("USAGE", `baton barrier has no command after --, ${example}`);
+  return { ...barrier, command: [program, ...args] };
+}
+
+function refuseBesideGate(
+  gates: readonly string[],
+  { command, sources }: Call<typeof barrierCommandSettings>,
+): void {
+  const [one = "", other] = gates;
+  const refuse = (what: string) => new BatonError("USAGE", `--${one} and ${what} cannot be used together`);
+  if (other !== undefined) throw refuse(`--${other}`);
+  if (sources.flags.has("parties")) throw refuse("-N (-w limits the wait for the others)");
+  if (command !== null) throw refuse("a command");
+  if (one !== "wait" && sources.flags.has("within")) throw refuse("-w");
+  const flag = givenFlag({
+    ...flagsOfRuns,
+    ...(one === "wait" ? {} : { conflictExitCode }),
+    ...(one === "set" ? {} : { reason: flags.reason }),
+  }, sources.flags);
+  if (flag !== null) throw refuse(flag);
+}

@@ -1,0 +1,115 @@
+/** The definition of `baton cron`: crontab files whose ticks are shared by hosts. */
+import { printJson } from "../../../src/base/terminal/io.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
+import { forgetSchedules } from "../../../src/coordination/tick/forget_ticks.ts";
+import { resetFutureTicks } from "../../../src/coordination/tick/reset_ticks.ts";
+import { type Call, defineCommand } from "../../command.ts";
+import { runConnected } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import type { CronForgetJson, CronResetJson } from "../../json_shapes/cron_shapes.ts";
+import { checkCrontab, showNextTicks } from "./cron_check.ts";
+import { cronForms, cronOperationOf, cronSettings } from "./cron_options.ts";
+
+export const cronCommand = defineCommand({
+  name: "cron",
+  summary: "run the jobs of a crontab file, each tick once across all hosts that have the file",
+  usage: "FILE [options] | check FILE [options] | next FILE [options] | reset NAME [options] | forget NAME [options]",
+  details: [
+    "A service for every host of a group: there is no scheduler, and hosts may come and go. Each job is a lock with ticks, as of baton lock " +
+    "--tick: the first host that takes a tick runs it, and baton history NAME shows what became of it. All jobs share one session. A job's " +
+    "processes are dead before another host can have its lock.",
+    "FILE is a crontab as in crontab(5): five fields or a macro such as @daily, and a command for the shell; NAME=value lines, of which " +
+    "CRON_TZ is the time zone of the lines below it; % as there. It has no user column: all jobs run as the user of the service. A comment " +
+    "that begins with #baton has the options of the job after it: name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, " +
+    "max-hold=DURATION, with the meanings that they have for baton lock, and retry-delay=DURATION (1m), for which a further try waits. Each " +
+    "job is a lock of its name, or of the name of the file, the schedule's id, and an id of the command where several lines have that " +
+    "schedule. Jobs with the same name never run at the same time. docs/schedules.md has more.",
+    "The service writes one line for each start and end on stderr, and the output of a job as NAME[PID]: LINE. HUP reads the file again; " +
+    "if it has mistakes, the jobs stay as they are. The first TERM or INT takes no further ticks and waits for running jobs up to --drain.",
+    "check prints all mistakes with their lines, and exits with 78 if there are any. next prints the next ticks, by the rules of cron(8) for " +
+    "daylight saving. Both work without a server.",
+    "reset NAME sets back the schedules of a lock that are settled up to a time in the future, because the clocks were wrong when a tick " +
+    "was claimed: otherwise no tick runs until then. Exits with 1 if there are none.",
+    "forget NAME deletes the schedules of a lock that no host has any longer, after a job was removed or has another schedule: until then its " +
+    "next tick is overdue. A schedule without an overdue tick stays, and so does the history. Exits with 1 if none was deleted.",
+  ],
+  examples: [
+    ["baton cron /etc/baton/fleet.cron --servers zk1:2181,zk2:2181,zk3:2181", "on each host, as a service"],
+    ["baton cron check /etc/baton/fleet.cron", "all mistakes of a file, before it is installed"],
+    [
+      "baton cron next fleet.cron -n 5 --from 2026-10-24T00:00Z",
+      "five ticks of each job, around the end of daylight saving",
+    ],
+    ["baton cron reset backup", "after the servers' clock was wrong"],
+    ["baton cron forget backup", "after the job was removed from the files of all hosts"],
+  ],
+  settings: cronSettings,
+  completes: "files",
+  completesFirst: { check: [], next: [], reset: [], forget: [] },
+  forms: cronForms,
+  runsNothing: true,
+  isService: true,
+  run: cron,
+});
+
+async function cron(call: Call<typeof cronSettings>): Promise<ExitCode> {
+  const { values, io } = call;
+  const { operation, subject } = cronOperationOf(call);
+  if (operation === "check") return checkCrontab(subject, values, io);
+  if (operation === "next") return showNextTicks(subject, values, io);
+  if (operation === "reset") return await resetSchedules(subject, call);
+  if (operation === "forget") return await forgetUnused(subject, call);
+  return await (await import("./cron_service.ts")).runCronService(subject, call);
+}
+
+const isoOf = (ms: number) => new Date(ms).toISOString();
+
+async function resetSchedules(name: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
+  const { values, io } = call;
+  encodeLockName(name); // throws before a server is asked
+  const schedules = await runConnected(call, (zk) => resetFutureTicks(zk, name, values.root));
+  if (schedules.length === 0) throw new BatonError("NOT_FOUND", `Lock "${name}" has no schedules`);
+  if (values.json) {
+    printJson<CronResetJson>(io, {
+      version: 1,
+      name,
+      schedules: schedules.map(({ schedule, zone, uptoMs, resetToMs }) => ({
+        ...{ schedule, time_zone: zone, settled_until: isoOf(uptoMs) },
+        reset_to: resetToMs === null ? null : isoOf(resetToMs),
+      })),
+    });
+  } else if (!values.quiet) {
+    for (const { schedule, zone, uptoMs, resetToMs } of schedules) {
+      const what = resetToMs === null
+        ? `is settled until ${isoOf(uptoMs)}, which is not in the future: nothing was changed`
+        : `was settled until ${isoOf(uptoMs)}, and now until ${isoOf(resetToMs)}`;
+      io.err(`baton: schedule "${schedule}" (${zone}) of lock "${name}" ${what}\n`);
+    }
+  }
+  return schedules.some(({ resetToMs }) => resetToMs !== null) ? exitCodes.SUCCESS : exitCodes.FALSE;
+}
+
+async function forgetUnused(name: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
+  const { values: { root, json, quiet }, io } = call;
+  encodeLockName(name); // throws before a server is asked
+  const schedules = await runConnected(call, (zk) => forgetSchedules(zk, name, { root, acl: zk.acl }));
+  if (schedules.length === 0) throw new BatonError("NOT_FOUND", `Lock "${name}" has no schedules`);
+  if (json) {
+    printJson<CronForgetJson>(io, {
+      version: 1,
+      name,
+      schedules: schedules.map(({ schedule, zone, uptoMs, nextMs, stays }) => ({
+        ...{ schedule, time_zone: zone, settled_until: isoOf(uptoMs) },
+        ...{ next: nextMs === null ? null : isoOf(nextMs), stays },
+      })),
+    });
+  } else if (!quiet) {
+    for (const { schedule, zone, nextMs, stays } of schedules) {
+      const overdue = nextMs === null ? "" : `: no host has run its tick ${isoOf(nextMs)}`;
+      const what = stays === null ? `is forgotten${overdue}` : `stays: ${stays}`;
+      io.err(`baton: schedule "${schedule}" (${zone}) of lock "${name}" ${what}\n`);
+    }
+  }
+  return schedules.some(({ stays }) => stays === null) ? exitCodes.SUCCESS : exitCodes.FALSE;
+}

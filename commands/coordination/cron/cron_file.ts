@@ -1,0 +1,80 @@
+/** Reads a crontab file of this machine. */
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { BatonError, reasonOf } from "../../../src/base/errors.ts";
+import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
+import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
+import { readAtMost } from "../../../src/base/support/read_at_most.ts";
+import { countWithNoun, decodeUtf8 } from "../../../src/base/support/text.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { scheduleZone } from "../lock/tick_lock.ts";
+import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
+
+const fileBytesMax = 1024 * 1024;
+/** PATH of the commands of a file that sets none, as in cron. */
+export const cronPath = "/usr/local/bin:/usr/bin:/bin";
+
+/**
+ * Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an invalid zone.
+ * `waits`: the file may be a pipe, which is read until its writers have closed it.
+ */
+export function readCrontab(
+  file: string,
+  env: Io["env"],
+  { timezone, waits }: { readonly timezone: string | undefined; readonly waits: boolean },
+): Crontab {
+  let bytes: Uint8Array;
+  try {
+    const { O_RDONLY, O_NONBLOCK } = constants;
+    const fd = openSync(file, waits ? O_RDONLY : O_RDONLY | O_NONBLOCK);
+    try {
+      if (!waits && !fstatSync(fd).isFile()) {
+        throw new Error("it is not a regular file, and a running service does not wait for it");
+      }
+      bytes = readAtMost(fd, fileBytesMax);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (cause) {
+    throw new BatonError("IO", `Cannot read the crontab ${file}: ${reasonOf(cause)}`, { cause });
+  }
+  if (bytes.length > fileBytesMax) {
+    throw new BatonError("BAD_DATA", `The crontab ${file} has more than ${fileBytesMax / 1024} KiB`);
+  }
+  const zone = scheduleZone(timezone, env);
+  const users = usersOfMachine();
+  return parseCrontab(decodeUtf8(bytes, file), {
+    ...{ group: groupOf(file), zone },
+    isUser: (word) => users.has(word),
+    isProgram: (word, path = cronPath) => resolveCommand(word, path).kind === "found",
+  });
+}
+
+/** Returns the file's base name without its extension. Throws USAGE for one that cannot begin a name. */
+function groupOf(file: string): string {
+  const name = basename(file).replace(/(?<=.)\.[^.]*$/, "");
+  encodeLockName(name);
+  return name;
+}
+
+function usersOfMachine(): ReadonlySet<string> {
+  try {
+    return new Set(readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":")[0] ?? ""));
+  } catch {
+    return new Set(); // containers may have no user database
+  }
+}
+
+/** Prints the problems of a file, each with its line. */
+export function printProblems(io: Io, file: string, { mistakes, warnings }: Crontab, quiet: boolean): void {
+  const print = ({ line, what }: CrontabProblem, kind: string) => io.err(`baton: ${file}:${line}: ${kind}${what}\n`);
+  for (const mistake of mistakes) print(mistake, "");
+  if (!quiet) { for (const warning of warnings) print(warning, "warning: "); }
+}
+
+/** Throws CONFIG if the file has mistakes, which are printed. */
+export function demandValid(io: Io, file: string, crontab: Crontab, quiet: boolean): void {
+  if (crontab.mistakes.length === 0) return;
+  printProblems(io, file, crontab, quiet);
+  throw new BatonError("CONFIG", `The crontab ${file} has ${countWithNoun(crontab.mistakes.length, "mistake")}`);
+}

@@ -1,0 +1,197 @@
+/** Runs the command of one tick under its lease, beside the commands of other jobs, and records the end. */
+import { closeSync, statSync } from "node:fs";
+import process from "node:process";
+import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import type { TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import type { Guard } from "../../../src/base/process/guard/guard.ts";
+import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
+import { loadLibc } from "../../../src/base/process/libc.ts";
+import type { JobTable } from "../../../src/base/process/proc/job_table.ts";
+import type { ChildEnding } from "../../../src/base/process/spawn/child_outcome.ts";
+import { openBodyFile } from "../../../src/base/process/spawn/unnamed_file.ts";
+import type { ChildEvent } from "../../../src/base/process/supervise/child_run.ts";
+import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
+import { onAbort } from "../../../src/base/support/abort.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { homeInDatabase } from "../../../src/base/support/home_folder.ts";
+import type { Log } from "../../../src/base/support/log.ts";
+import { userName } from "../../../src/base/support/user_name.ts";
+import type { TraceSource } from "../../../src/base/trace/trace_source.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { jobEnvironment, superviseOptions } from "../job/job.ts";
+import { leftoversMessage, unstoppableMessage } from "../job/leftovers.ts";
+import type { JobTrace } from "../job/job_trace.ts";
+import { lockEndingOf } from "../job/lock_ending.ts";
+import { tickEndOf } from "../lock/tick_lock.ts";
+import { cronPath } from "./cron_file.ts";
+import type { CronValues } from "./cron_options.ts";
+import type { CronJob } from "./crontab.ts";
+import type { LogSink } from "../../../src/base/terminal/log_sink.ts";
+import { OutputFolder, printOutput, readRest } from "./job_output.ts";
+
+export interface CronJobContext {
+  readonly values: CronValues;
+  readonly io: Io;
+  readonly stderr: LogSink;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly place: Coordination;
+  readonly guard: Guard;
+  readonly beside: JobTable;
+  readonly hangUpIgnored: boolean;
+  /** Null: output is printed. */
+  readonly folder: OutputFolder | null;
+  /** Null: no traces are sent. */
+  readonly traces: TraceSource | null;
+  /** Aborts when running jobs are to be stopped, with a sentence. */
+  readonly stopJobs: AbortSignal;
+}
+
+/** The rest of the output of a command whose processes are dead is given up when its reader takes nothing for this time, in milliseconds. */
+const outputMsMax = 2000;
+
+/** Returns true if a process of the job could not be killed: then the session must not be closed. Rejects only for a bug. */
+export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
+  const { io, stderr, clock, log, guard, beside, values, folder, hangUpIgnored, stopJobs } = context;
+  const { name, options: { maxHoldMs } } = job;
+  const { run } = tick;
+  const grantedAtMs = clock.now();
+  const trace = await startTrace(tick, name, context);
+  const lease = new ResignableLease(tick.lease);
+  using _stopping = asDisposable(onAbort(stopJobs, (reason) => lease.resign(messageOf(reason))));
+  using note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
+  const tickText = `tick ${new Date(run.tickMs).toISOString().replace(":00.000Z", "Z")}${
+    run.attempt > 1 ? `, try ${run.attempt}` : ""
+  }`;
+  const fields = { name, line: job.line, tick: new Date(run.tickMs).toISOString(), attempt: run.attempt };
+  let reading: Promise<unknown> = Promise.resolve();
+  const reader = new AbortController();
+  const input = job.input === null ? null : openBodyFile(new TextEncoder().encode(job.input));
+  const environment = cronEnvironment(io, job);
+  const home = environment.HOME;
+  try {
+    const shared = { command: shellCommand(job, environment.SHELL), quiet: values.quiet, verbose: values.verbose };
+    const outcome = await superviseChild({
+      ...superviseOptions({ ...shared, values: { ...values, foreground: false, maxHold: maxHoldMs } }, io, {
+        clock,
+        signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
+      }),
+      onEvent: (event) => logEvent(log, event, { sentence: `${name}: ${tickText}`, fields }),
+      ...{ lease, guard, beside, grantedAtMs, isRead: true, descriptors: [], cwd: isFolder(home) ? home : "/" },
+      ...(input === null ? { readsNothing: true } : { input }),
+      env: {
+        ...Object.fromEntries(Object.keys(io.env).map((key) => [key, undefined])),
+        ...environment,
+        ...jobEnvironment(io, {
+          ...{ leases: [lease], waitedMs: tick.lease.waitedMs, place: context.place, note, tick: run },
+          ...{ passAuth: false, trace },
+        }),
+      },
+      onStarted({ pid, output }) {
+        log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
+        if (output === null) return;
+        const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
+        const printed = { ...of, format: values.log, isTerminal: io.stderrIsTerminal };
+        const writing = folder?.write(of, output) ?? printOutput(stderr, printed, output, reader.signal);
+        reading = writing.catch((thrown: unknown) =>
+          log("error", "output_lost", `${name}: the output of ${tickText} is incomplete: ${messageOf(thrown)}`, fields)
+        );
+      },
+    });
+    await readRest(stderr, reading, { clock, waitMs: outputMsMax });
+    reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
+    const facts = { what: `"${name}"`, lost: lease.lost, outage: lease.describeOutage(), maxHoldMs };
+    const ending = lockEndingOf(outcome, facts);
+    const end = tickEndOf(outcome);
+    const why = lease.hasResigned && outcome.kind === "revoked" ? { why: messageOf(lease.lost.reason) } : {};
+    const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(messageOf);
+    trace?.end({ exit_code: ending?.exitCode ?? null, message: ending?.message ?? null });
+    const isGood = outcome.kind === "exited" && outcome.code === 0;
+    const tookMs = Math.round(outcome.heldMs);
+    const sentence = `${name}: ${tickText}${howItEnded(outcome, ending)} after ${formatDuration(tookMs)}`;
+    log(isGood ? "info" : "warning", "job_ended", sentence, {
+      ...fields,
+      exit_code: ending?.exitCode ?? 0,
+      took_ms: tookMs,
+    });
+    logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, { sentence: `${name}: ${tickText}`, fields });
+    return outcome.kind === "breach" && !outcome.isDead;
+  } finally {
+    reader.abort();
+    if (input !== null) closeSync(input);
+  }
+}
+
+function logMissingRecord(
+  log: Log,
+  { problem, unrecorded }: { readonly problem: string | null; readonly unrecorded: string | null },
+  { sentence, fields }: LoggedJob,
+): void {
+  if (problem !== null) log("error", "end_not_recorded", `${sentence}: its end is not recorded: ${problem}`, fields);
+  else if (unrecorded !== null) {
+    log("warning", "not_in_history", `${sentence} is not in its history: ${unrecorded}`, fields);
+  }
+}
+
+interface LoggedJob {
+  /** Name of the job and time of its tick. */
+  readonly sentence: string;
+  readonly fields: Readonly<Record<string, string | number>>;
+}
+
+/** Logs what happens to a command beside its start and its end, such as processes that it has left running. */
+function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob): void {
+  if (event.kind === "unstoppable") {
+    return log("error", event.kind, `${sentence}: ${unstoppableMessage(event.what, "command")}`, fields);
+  }
+  const leftovers = leftoversMessage(event, "command");
+  const what = leftovers ?? `${event.kind}${"reason" in event ? ` (${event.reason})` : ""}`;
+  log(leftovers === null ? "detail" : "warning", event.kind, `${sentence}: ${what}`, fields);
+}
+
+function howItEnded(outcome: ChildEnding, ending: ReturnType<typeof lockEndingOf>): string {
+  if (outcome.kind === "exited") return ` exited with ${outcome.code}`;
+  if (outcome.kind === "signaled") return ` was ended by ${outcome.signal}`;
+  return ending === null ? " was not started" : `: ${ending.message}`;
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+async function startTrace(
+  { lease }: TickLease,
+  name: string,
+  { traces }: CronJobContext,
+): Promise<JobTrace | undefined> {
+  if (traces === null) return undefined;
+  const { JobTrace } = await import("../job/job_trace.ts");
+  return new JobTrace(traces, "lock", { names: [name], beganMsAgo: lease.waitedMs });
+}
+
+function asDisposable(end: () => void): Disposable {
+  return { [Symbol.dispose]: end };
+}
+
+/** Both outputs go through one pipe, in their order. */
+function shellCommand({ command }: CronJob, shell: string): [string, ...string[]] {
+  return ["/bin/sh", "-c", 'exec 2>&1; exec "$0" -c "$1"', shell, command];
+}
+
+interface CronEnvironment extends Record<string, string> {
+  readonly SHELL: string;
+  readonly HOME: string;
+}
+
+/** The variables that cron sets, and those of the file. */
+function cronEnvironment({ env }: Pick<Io, "env">, { variables }: CronJob): CronEnvironment {
+  const user = userName();
+  const home = homeInDatabase(process.geteuid?.() ?? 0, "/etc/passwd") ?? (env["HOME"] || "/");
+  return {
+    ...{ SHELL: "/bin/sh", HOME: home, PATH: cronPath, LOGNAME: user, USER: user },
+    ...Object.fromEntries(variables),
+  };
+}

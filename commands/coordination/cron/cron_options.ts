@@ -1,0 +1,123 @@
+/** The options of `baton cron`: settings, and which of them belong to which operation. Pure. */
+import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { logSettings } from "../../../src/coordination/settings/command_settings.ts";
+import {
+  connectionSettings,
+  historySettings,
+  traceSettings,
+} from "../../../src/coordination/settings/coordination_settings.ts";
+import { durationType, integerType, textType, type ValueType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { isInstant } from "../../../src/base/support/instant.ts";
+import { type Call, givenFlag } from "../../command.ts";
+import { jobSettings } from "../job/job_flags.ts";
+
+const timezone = flag("--timezone", textType("zone"), {
+  help: "time zone of lines without CRON_TZ, such as Europe/Berlin; the same on all hosts",
+  unset: "CRON_TZ, TZ, or the host's",
+});
+
+/** Settings of `next` only. */
+const nextSettings = {
+  number: flag("-n, --number", integerType("count", { min: 1, max: 1000 }), {
+    help: "for next: print this many ticks of each job",
+    default: 1,
+  }),
+  from: flag("--from", instantTextType(), { help: "for next: print ticks after this time", unset: "now" }),
+} satisfies SettingTable;
+
+const { historyKeep, historyMaxAge } = historySettings;
+
+const json = toggle("--json", { help: "print one JSON object" });
+
+/** Settings of the service only. */
+const serviceSettings = {
+  jobs: flag("-j, --jobs", integerType("count", { min: 1, max: 1000 }), {
+    help:
+      "maximum number of jobs that run on this host at the same time; the ticks of further ones are left to other hosts",
+    default: 8,
+  }),
+  drain: flag("--drain", durationType(), {
+    help: "on the first TERM or INT, take no further ticks and let running jobs finish for this long; then stop them",
+    default: 30_000,
+  }),
+  splay: flag("--splay", durationType({ maxMs: 60_000 }), {
+    help: "spread the first requests of all hosts for a tick over this time; another host is the first at each tick",
+    default: 1000,
+  }),
+  skew: flag("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
+    help: "maximum difference between the clocks of this host and of the servers; beyond it this host takes no ticks",
+    default: 30_000,
+  }),
+  outputDir: flag("--output-dir", textType("folder"), {
+    group: "output",
+    help: "write the output of each run to files of its own in this folder, of 10 MiB each, instead of to stderr",
+  }),
+  outputKeep: flag("--output-keep", integerType("count", { min: 1, max: 100_000 }), {
+    group: "output",
+    help: "with --output-dir: number of files of a job that are kept, the newest ones",
+    default: 30,
+  }),
+  ...logSettings,
+  ...jobSettings,
+} satisfies SettingTable;
+
+export const cronSettings = {
+  ...serviceSettings,
+  timezone,
+  ...nextSettings,
+  json,
+  historyKeep,
+  historyMaxAge,
+  ...traceSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+/** A time with its offset from UTC. The value is in Unix milliseconds. */
+function instantTextType(): ValueType<number> {
+  return {
+    placeholder: "time",
+    fileType: "string",
+    parse(written) {
+      const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d\S*(Z|[+-]\d\d:\d\d)$/.test(written) ? Date.parse(written) : NaN;
+      if (isInstant(ms)) return ms;
+      throw new BatonError("USAGE", `"${written}" is not a time with its offset, such as 2026-11-24T03:00Z`);
+    },
+    format: (value) => new Date(value).toISOString(),
+  };
+}
+
+/** The settings that an operation does not use. */
+export const cronForms = {
+  check: { refuses: { ...serviceSettings, ...nextSettings, ...connectionSettings }, runsNothing: true },
+  next: { refuses: { ...serviceSettings, ...connectionSettings }, runsNothing: true },
+  reset: { refuses: { ...serviceSettings, timezone, ...nextSettings }, runsNothing: true },
+  forget: { refuses: { ...serviceSettings, timezone, ...nextSettings }, runsNothing: true },
+} as const;
+
+export type CronValues = Call<typeof cronSettings>["values"];
+
+export type CronOperation = keyof typeof cronForms;
+const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
+
+/** Returns the operation and its only argument; `run` for a file. Throws USAGE. */
+export function cronOperationOf(
+  { names, sources }: Pick<Call<typeof cronSettings>, "names" | "sources">,
+): { readonly operation: CronOperation | "run"; readonly subject: string } {
+  const [first, ...others] = names;
+  const operation = operations.find((one) => one === first) ?? "run";
+  const [subject, ...more] = operation === "run" ? names : others;
+  const word = operation === "run" ? "" : ` ${operation}`;
+  const what = operation === "reset" || operation === "forget" ? "NAME" : "FILE";
+  if (subject === undefined || more.length > 0) {
+    const given = more.length > 0 ? `"${names.join(" ")}" is given` : "none is given";
+    throw new BatonError(
+      "USAGE",
+      `baton cron${word} needs one ${what.toLowerCase()}, and ${given}, as in: baton cron${word} ${what}`,
+    );
+  }
+  const refused = operation === "run" ? { ...nextSettings, json } : cronForms[operation].refuses;
+  const wrongFlag = givenFlag(refused, sources.flags);
+  if (wrongFlag !== null) throw new BatonError("USAGE", `baton cron${word || " FILE"} does not use ${wrongFlag}`);
+  return { operation, subject };
+}

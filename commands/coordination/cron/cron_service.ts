@@ -1,0 +1,270 @@
+/** `baton cron FILE`: runs the jobs of a crontab file on this host, beside other hosts that have the same file. */
+import process from "node:process";
+import { type Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { CandidateSession } from "../../../src/coordination/connect/candidate_session.ts";
+import { serversTime } from "../../../src/coordination/history/busy_notice.ts";
+import { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
+import { openSession, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
+import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
+import { JobTable } from "../../../src/base/process/proc/job_table.ts";
+import { listenForStops } from "../../../src/base/process/supervise/signal_source.ts";
+import { abortable, aborted, TaskScope } from "../../../src/base/support/abort.ts";
+import { ListenerSet } from "../../../src/base/support/event.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import type { Log } from "../../../src/base/support/log.ts";
+import { countWithNoun } from "../../../src/base/support/text.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import type { TraceSource } from "../../../src/base/trace/trace_source.ts";
+import { loggedIo, processLog } from "../../../src/base/terminal/process_log.ts";
+import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import type { Call } from "../../command.ts";
+import { announceCoordination } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type JobDependencies, jobDependencies } from "../job/job.ts";
+import { reportOutages } from "../job/wait_display.ts";
+import { demandValid, readCrontab } from "./cron_file.ts";
+import { runCronJob } from "./cron_job.ts";
+import type { cronSettings } from "./cron_options.ts";
+import type { CronJob, Crontab } from "./crontab.ts";
+import { followSchedule } from "./follow_schedule.ts";
+import { LineSink, type LogSink } from "../../../src/base/terminal/log_sink.ts";
+import { OutputFolder } from "./job_output.ts";
+import { JobSlots } from "./job_slots.ts";
+
+/** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
+export async function runCronService(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
+  const { values, io } = call;
+  const stderr = new LineSink(io);
+  const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
+  demandValid(io, file, crontab, values.quiet);
+  const { verbose, quiet, log: format } = values;
+  const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
+  const logged = { ...call, io: loggedIo(io, { log, quiet }) };
+  const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
+  const place = announceCoordination({ ...logged, quiet, verbose }, logged.io, {
+    what: `crontab ${file}`,
+    scope: values.scope,
+  });
+  await using traces = wantsTraces(io.env, values)
+    ? await (await import("../job/job_trace.ts")).openTraceSource(logged.io, { quiet, passAuth: false })
+    : null;
+  return await new CronService(file, crontab, { call: logged, stderr, log, folder, place, traces }).run();
+}
+
+interface RunningSchedule {
+  readonly retire: AbortController;
+  readonly ended: Promise<void>;
+}
+
+class CronService {
+  readonly #file: string;
+  readonly #call: Call<typeof cronSettings>;
+  readonly #io: Io;
+  readonly #stderr: LogSink;
+  readonly #log: Log;
+  readonly #folder: OutputFolder | null;
+  readonly #place: Coordination;
+  readonly #traces: TraceSource | null;
+  readonly #deps: JobDependencies = jobDependencies();
+  readonly #slots: JobSlots;
+  readonly #serversClock = new ServersClock(this.#deps.clock, Date.now);
+  readonly #reloaded = new ListenerSet();
+  /** Aborts when no further tick is to be taken. */
+  readonly #stop = new AbortController();
+  /** Aborts when running jobs are to be stopped. */
+  readonly #stopJobs = new AbortController();
+  #jobs: readonly CronJob[];
+  #hasBreach = false;
+
+  constructor(file: string, crontab: Crontab, { call, stderr, log, folder, place, traces }: {
+    readonly call: Call<typeof cronSettings>;
+    readonly stderr: LogSink;
+    readonly log: Log;
+    readonly folder: OutputFolder | null;
+    readonly place: Coordination;
+    readonly traces: TraceSource | null;
+  }) {
+    this.#file = file;
+    this.#call = call;
+    this.#io = call.io;
+    this.#stderr = stderr;
+    this.#log = log;
+    this.#folder = folder;
+    this.#place = place;
+    this.#traces = traces;
+    this.#jobs = crontab.jobs;
+    this.#slots = new JobSlots(call.values.jobs);
+    this.#warn(crontab);
+  }
+
+  async run(): Promise<ExitCode> {
+    const { clock, connect, signals } = this.#deps;
+    const { quiet } = this.#call.values;
+    const candidate = new CandidateSession({
+      connect: (options) =>
+        openSession(connect, options, { isPatient: true, io: this.#io, clock, quiet, what: `crontab ${this.#file}` }),
+      options: this.#place.connect,
+      clock,
+      isPatient: true,
+      onOpened: (zk, isFirst) => this.#onOpened(zk, isFirst),
+      onUnreachable: (why) => this.#log("warning", "unreachable", `${why}; retrying`),
+    });
+    using _signals = new TaskScope(
+      onHangUp(() => this.#reload()),
+      listenForStops(signals, clock, {
+        signals: ["SIGTERM", "SIGINT", "SIGQUIT"],
+        onFirstSignal: (signal) => this.#drain(signal),
+        onLaterSignal: (signal) => this.#stopJobs.abort(new BatonError("REVOKED", `${signal} came a second time`)),
+      }),
+    );
+    try {
+      while (!this.#stop.signal.aborted) {
+        await this.#serve(await candidate.openSession(this.#stop.signal));
+      }
+    } catch (thrown) {
+      if (!this.#stop.signal.aborted || thrown !== this.#stop.signal.reason) throw thrown;
+    } finally {
+      this.#stopJobs.abort(new BatonError("REVOKED", "the service ends"));
+      // A process that could not be killed may still run: its session ends by its timeout.
+      if (this.#hasBreach) candidate.abandon();
+      else await candidate.close(this.#stop.signal);
+    }
+    this.#log("info", "stopped", "stopped");
+    return this.#hasBreach ? exitCodes.FENCE_BREACH : exitCodes.SUCCESS;
+  }
+
+  /** Follows all schedules until the session ends or the service stops, and until every job has ended. */
+  async #serve(zk: ZooKeeper): Promise<void> {
+    const { clock } = this.#deps;
+    const guard = startGuard((sentence) => this.#log("error", "guard", sentence));
+    guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
+    using _outage = reportOutages(zk, `crontab ${this.#file}`, { io: this.#io, clock, quiet: this.#call.values.quiet });
+    const bug = new AbortController();
+    const over = AbortSignal.any([this.#stop.signal, zk.session.ended, bug.signal]);
+    const followers = new Map<string, RunningSchedule>();
+    /** Schedules of jobs that are no longer in the file, until their last run has ended. */
+    const retired = new Set<Promise<void>>();
+    const context = { ...this.#jobContext(guard), zk };
+    const apply = () => {
+      const wanted = new Map(this.#jobs.map((job) => [keyOf(job), job]));
+      for (const [key, { retire, ended }] of followers) {
+        if (wanted.has(key)) continue;
+        retire.abort(new BatonError("REVOKED", "the job is no longer in the file"));
+        followers.delete(key);
+        retired.add(ended);
+        void ended.finally(() => retired.delete(ended));
+      }
+      for (const [key, job] of wanted) {
+        if (followers.has(key)) continue;
+        const retire = new AbortController();
+        const following = followSchedule(job, context, AbortSignal.any([retire.signal, over]));
+        followers.set(key, { retire, ended: following.catch((thrown: unknown) => bug.abort(thrown)) });
+      }
+    };
+    await abortable(this.#askClock(zk), over).catch(() => {}); // each schedule asks, too
+    using _reloads = new TaskScope(this.#reloaded.subscribe(apply));
+    apply();
+    await aborted(over);
+    await Promise.all([...followers.values()].map(({ ended }) => ended).concat(...retired));
+    if (!this.#hasBreach) guard.end();
+    bug.signal.throwIfAborted();
+    if (!this.#stop.signal.aborted) {
+      this.#log("warning", "session_ended", `${messageOf(zk.session.ended.reason)}; connecting again`);
+    }
+  }
+
+  /** Asks the servers for their time before the schedules do, whose questions come together and wait for each other. */
+  async #askClock(zk: ZooKeeper): Promise<void> {
+    const { root, skew } = this.#call.values;
+    const sentWallMs = Date.now();
+    const serversMs = await serversTime(zk, { root, acl: this.#place.connect.acl ?? zk.acl });
+    if (Math.abs(serversMs - sentWallMs) <= skew) this.#serversClock.learn(serversMs, sentWallMs);
+  }
+
+  #jobContext(guard: Guard) {
+    const { clock, signals } = this.#deps;
+    return {
+      ...{
+        values: this.#call.values,
+        io: this.#io,
+        stderr: this.#stderr,
+        clock,
+        log: this.#log,
+        place: this.#place,
+        guard,
+        beside: new JobTable(),
+      },
+      ...{ hangUpIgnored: signals.hangUpIgnored, folder: this.#folder, traces: this.#traces, slots: this.#slots },
+      serversClock: this.#serversClock,
+      stopJobs: this.#stopJobs.signal,
+      describe: (command: string) => holderInfo({ command: [command], values: this.#call.values }),
+      runJob: runCronJob,
+      onBreach: () => {
+        this.#hasBreach = true;
+        this.#stop.abort(new BatonError("FENCE_BREACH", "a process of a job could not be killed"));
+        this.#startDrain();
+      },
+    };
+  }
+
+  #drain(signal: NodeJS.Signals): void {
+    const { drain } = this.#call.values;
+    const sentence = `${signal}: no further ticks; running jobs may finish within ${
+      formatDuration(drain)
+    }, a second signal stops them`;
+    this.#log("info", "stopping", sentence, { signal });
+    this.#stop.abort(new BatonError("REVOKED", `${signal} came`));
+    this.#startDrain();
+  }
+
+  #startDrain(): void {
+    const { drain } = this.#call.values;
+    this.#deps.clock.startTimer(drain, () => {
+      this.#stopJobs.abort(
+        new BatonError("REVOKED", `the service stops, and --drain ${formatDuration(drain)} is over`),
+      );
+    });
+  }
+
+  /** Reads the file again. With mistakes the jobs stay as they are. */
+  #reload(): void {
+    const { io, values } = this.#call;
+    try {
+      const crontab = readCrontab(this.#file, io.env, { timezone: values.timezone, waits: false });
+      demandValid(io, this.#file, crontab, values.quiet);
+      this.#jobs = crontab.jobs;
+      this.#warn(crontab);
+      this.#log("info", "reloaded", `${this.#file}: ${countWithNoun(this.#jobs.length, "job")}`);
+      this.#reloaded.notify();
+    } catch (thrown) {
+      if (!(thrown instanceof BatonError)) throw thrown;
+      this.#log("error", "reload_failed", `${thrown.message}; the jobs stay as they are`);
+    }
+  }
+
+  #warn({ warnings }: Crontab): void {
+    for (const { line, what } of warnings) this.#log("warning", "crontab", `${this.#file}:${line}: ${what}`, { line });
+  }
+
+  #onOpened(zk: ZooKeeper, isFirst: boolean): void {
+    const { values } = this.#call;
+    if (isFirst) warnOfTimeout({ values, quiet: values.quiet }, this.#io, { place: this.#place, zk });
+    const jobs = countWithNoun(this.#jobs.length, "job");
+    this.#log("info", "serving", `${this.#file}: ${jobs}, on ${this.#place.servers}`, { jobs: this.#jobs.length });
+  }
+}
+
+/** Listens also if baton was started by nohup: for a service the signal means something else. Returns the function that undoes it. */
+function onHangUp(listener: () => void): () => void {
+  process.on("SIGHUP", listener);
+  return () => process.off("SIGHUP", listener);
+}
+
+/** Two jobs with one key are the same job in two versions of a file. */
+function keyOf({ name, schedule, command, input, variables, options }: CronJob): string {
+  return JSON.stringify([name, schedule.text, schedule.zone, command, input, [...variables], options]);
+}

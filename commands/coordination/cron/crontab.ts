@@ -1,0 +1,349 @@
+/**
+ * A crontab file in the form of crontab(5): jobs, variables for the lines below them, and the options of a job in a comment before it,
+ * which begins with #baton. Pure.
+ */
+import { createHash } from "node:crypto";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { durationType, integerType } from "../../../src/base/config/value_types.ts";
+import { historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
+import { zoneOfVariable } from "../../../src/base/schedule/local_zone.ts";
+import { Schedule } from "../../../src/base/schedule/schedule.ts";
+import { isTimeField, noSeconds } from "../../../src/base/schedule/schedule_text.ts";
+import { countWithNoun } from "../../../src/base/support/text.ts";
+import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
+
+/** The options of a job, as `baton lock --tick` has them. Times in milliseconds. */
+export interface CronJobOptions {
+  /** A tick may begin this long after its time; undefined: a minute more than --skew. */
+  readonly catchUpMs: number | undefined;
+  /** Number of further tries of a tick. */
+  readonly retriesMax: number;
+  /** A further try waits for this time. */
+  readonly retryDelayMs: number;
+  /** Behaviour of a tick that finds the lock busy. */
+  readonly overlap: "skip" | "wait";
+  readonly maxHoldMs: number | undefined;
+  /** Limits of its history; undefined: those of the service. */
+  readonly historyKeep: number | undefined;
+  readonly historyMaxAge: number | undefined;
+}
+
+export interface CronJob {
+  /** Number of its line, from 1. */
+  readonly line: number;
+  /** Name of the lock. */
+  readonly name: string;
+  readonly schedule: Schedule;
+  /** Line for the shell. */
+  readonly command: string;
+  /** Standard input of the command: the text after the first %; null without one. */
+  readonly input: string | null;
+  /** The variables of the lines before it. */
+  readonly variables: ReadonlyMap<string, string>;
+  readonly options: CronJobOptions;
+}
+
+/** A problem of a line. */
+export interface CrontabProblem {
+  readonly line: number;
+  readonly what: string;
+}
+
+export interface Crontab {
+  readonly jobs: readonly CronJob[];
+  readonly mistakes: readonly CrontabProblem[];
+  /** Lines that are valid, and do something else than in cron. */
+  readonly warnings: readonly CrontabProblem[];
+}
+
+export interface CrontabContext {
+  /** First part of the names of jobs that have none. */
+  readonly group: string;
+  /** Time zone of lines that have no CRON_TZ. */
+  readonly zone: string;
+  /** True if the word is the name of a user. */
+  isUser(word: string): boolean;
+  /** True if the word is a program. `path`: PATH of the command; undefined: the one of cron. */
+  isProgram(word: string, path: string | undefined): boolean;
+}
+
+/** Maximum numbers of jobs of a file, and of the variables of a job. */
+const [jobsMax, variablesMax] = [1000, 1000];
+/** Maximum length of a line in bytes: the command is one argument of a shell, and Linux passes at most 128 KiB in one. */
+const lineBytesMax = 64 * 1024;
+
+export function parseCrontab(text: string, context: CrontabContext): Crontab {
+  return new CrontabReader(context).read(text);
+}
+
+const utf8 = new TextEncoder();
+
+/** A job whose name may follow from other lines. */
+type ReadJob = Omit<CronJob, "name"> & { readonly givenName: string | undefined };
+const variableLine = /^("[^"]*"|'[^']*'|[A-Za-z_]\w*)\s*=\s*(.*)$/;
+const jobLine = /^(@\S+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)(?:\s+(.*))?$/;
+
+class CrontabReader {
+  readonly #context: CrontabContext;
+  readonly #jobs: ReadJob[] = [];
+  readonly #mistakes: CrontabProblem[] = [];
+  readonly #warnings: CrontabProblem[] = [];
+  /** The first job beyond the maximum, and the number of them: they are not read. */
+  #excess: { readonly line: number; readonly count: number } | null = null;
+  #variables = new Map<string, string>();
+  /** True: a job has these variables. */
+  #areVariablesUsed = false;
+  #zone: string;
+  /** The options for the next job, and their line. */
+  #pending: { readonly line: number; readonly values: ReadonlyMap<string, string> } | null = null;
+
+  constructor(context: CrontabContext) {
+    this.#context = context;
+    this.#zone = context.zone;
+  }
+
+  read(text: string): Crontab {
+    text.split("\n").forEach((line, index) => {
+      try {
+        this.#readLine(line.trim(), line, index + 1);
+      } catch (thrown) {
+        if (!(thrown instanceof BatonError)) throw thrown;
+        this.#mistakes.push({ line: index + 1, what: messageOf(thrown) });
+        this.#pending = null;
+      }
+    });
+    this.#refuseUnusedOptions();
+    if (this.#excess !== null) {
+      const { line, count } = this.#excess;
+      this.#mistakes.push({ line, what: `the file has ${jobsMax + count} jobs; the maximum is ${jobsMax}` });
+    }
+    const jobs = this.#named();
+    const inOrder = (problems: CrontabProblem[]) => problems.sort((left, right) => left.line - right.line);
+    return { jobs, mistakes: inOrder(this.#mistakes), warnings: inOrder(this.#warnings) };
+  }
+
+  #readLine(text: string, written: string, line: number): void {
+    if (text === "") return;
+    if (written.endsWith("\r")) throw wrong("the line ends with a carriage return; save the file with Unix line ends");
+    if (/\0/.test(text)) throw wrong("the line contains a NUL character");
+    const bytes = utf8.encode(written).length;
+    if (bytes > lineBytesMax) throw wrong(`the line has ${bytes} bytes; the maximum is ${lineBytesMax}`);
+    if (/^#baton(\s|$)/.test(text)) return this.#readOptions(text.slice("#baton".length), line);
+    if (/^#\s*baton:?\s+[\w-]+=/i.test(text)) {
+      throw wrong("options of a job begin with #baton in small letters, without a space after # and without a colon");
+    }
+    if (text.startsWith("#")) return;
+    const [, name, value] = variableLine.exec(text) ?? [];
+    if (name !== undefined && value !== undefined) this.#readVariable(unquoted(name), unquoted(value), line);
+    else this.#readJob(written.trimStart(), line);
+  }
+
+  #readVariable(name: string, value: string, line: number): void {
+    if (name === "" || name.includes("=")) throw wrong(`${JSON.stringify(name)} is not the name of a variable`);
+    if (name === "CRON_TZ") {
+      const zone = value === "" ? this.#context.zone : zoneOfVariable(value) ?? value;
+      new Schedule("@daily", zone); // throws for an unknown zone
+      this.#zone = zone;
+    }
+    const hint = ignoredVariables.get(name);
+    if (hint !== undefined && value !== "") this.#warnings.push({ line, what: hint });
+    if (this.#variables.size >= variablesMax && !this.#variables.has(name)) {
+      throw wrong(`${JSON.stringify(name)} is one more variable; the maximum is ${variablesMax}`);
+    }
+    if (this.#areVariablesUsed) this.#variables = new Map(this.#variables);
+    this.#areVariablesUsed = false;
+    this.#variables.set(name, value);
+  }
+
+  #readOptions(text: string, line: number): void {
+    this.#refuseUnusedOptions();
+    const values = new Map<string, string>();
+    this.#pending = { line, values };
+    for (const word of text.split(/\s+/).filter((word) => word !== "")) {
+      const [, key = "", value = ""] = /^([^=]+)=(.+)$/.exec(word) ?? [];
+      if (key === "") throw wrong(`${JSON.stringify(word)} is not an option; expected KEY=VALUE, such as name=backup`);
+      if (!optionKeys.includes(key)) {
+        const nearest = nearestWord(key, optionKeys);
+        const hint = nearest === null ? `expected one of ${optionKeys.join(", ")}` : `did you mean ${nearest}?`;
+        throw wrong(`the option ${key} is unknown; ${hint}`);
+      }
+      if (values.has(key)) throw wrong(`the option ${key} is given twice`);
+      values.set(key, value);
+    }
+    jobOptionsOf(values); // throws here, with the line of the options
+  }
+
+  #refuseUnusedOptions(): void {
+    if (this.#pending === null) return;
+    const { line } = this.#pending;
+    this.#pending = null;
+    this.#mistakes.push({ line, what: "no job follows these options; expected one before the next #baton line" });
+  }
+
+  #readJob(text: string, line: number): void {
+    const given = this.#pending?.values ?? new Map<string, string>();
+    this.#pending = null;
+    const [, fields, rest = ""] = jobLine.exec(text) ?? [];
+    if (fields === undefined) {
+      const shown = JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text);
+      throw wrong(
+        `${shown} has ${
+          countWithNoun(text.trim().split(/\s+/).length, "word")
+        }, expected NAME=VALUE (letters, digits and _), or five ` +
+          "fields of a schedule or a macro such as @daily, and a command",
+      );
+    }
+    if (this.#jobs.length >= jobsMax) {
+      this.#excess = { line: this.#excess?.line ?? line, count: (this.#excess?.count ?? 0) + 1 };
+      return;
+    }
+    const [command, ...input] = splitAtPercent(rest);
+    this.#refuseWords(command?.trim() ?? "");
+    const schedule = new Schedule(fields, this.#zone);
+    if (command === undefined || command.trim() === "") throw wrong("the line has no command after the schedule");
+    this.#areVariablesUsed = true;
+    this.#jobs.push({
+      ...{ line, givenName: given.get("name"), schedule, command: command.trim(), variables: this.#variables },
+      input: input.length === 0 ? null : input.join("\n").replace(/(?<=[^\n])$/, "\n"),
+      options: jobOptionsOf(given),
+    });
+  }
+
+  /** The first word of a command is that of a file for another program: a further field of the schedule, or a user. */
+  #refuseWords(command: string): void {
+    const [first = "", ...more] = command.split(/\s+/);
+    const { isUser, isProgram } = this.#context;
+    const isField = first.startsWith("*") || isTimeField(first);
+    const isUserColumn = more.length > 0 && isUser(first);
+    if (!isField && !isUserColumn || isProgram(first, this.#variables.get("PATH"))) return;
+    if (isField) {
+      const words = "minute, hour, day of the month, month, day of the week";
+      throw wrong(
+        `${
+          JSON.stringify(first)
+        } is one more field of a schedule; expected five (${words}) or a macro, and a command: ${noSeconds}`,
+      );
+    }
+    throw wrong(
+      `${JSON.stringify(first)} is a user of this machine, and no command; expected a command after the schedule: ` +
+        "all jobs of a file run as the user of the service",
+    );
+  }
+
+  /**
+   * The jobs with their names. One without a name has that of its schedule, and also that of its command where several have the same
+   * schedule: cron runs each of them. Of two jobs with the same name and schedule the second one is a mistake.
+   */
+  #named(): CronJob[] {
+    const unnamed = Map.groupBy(
+      this.#jobs.filter(({ givenName }) => givenName === undefined),
+      ({ schedule }) => schedule.id,
+    );
+    const copies = new Map<string, ReadJob[]>();
+    const jobs = new Map<string, CronJob>();
+    for (const job of this.#jobs) {
+      const { givenName, line, schedule } = job;
+      let name = givenName ?? `${this.#context.group}/${schedule.id}`;
+      if (givenName === undefined && (unnamed.get(schedule.id)?.length ?? 0) > 1) {
+        name += `-${commandId(job)}`;
+        const same = copies.get(name) ?? [];
+        copies.set(name, [...same, job]);
+        if (same[0] !== undefined) {
+          this.#warnings.push({
+            line,
+            what: `line ${same[0].line} is the same; the command runs once for each of them, as with cron`,
+          });
+          name += `-${same.length + 1}`;
+        }
+      }
+      const key = JSON.stringify([name, schedule.id]);
+      const twin = jobs.get(key);
+      if (twin === undefined) jobs.set(key, { ...job, name });
+      else {
+        const what = `line ${twin.line} has the same name and schedule, and so the same ticks; expected another name`;
+        this.#mistakes.push({ line, what });
+      }
+    }
+    return [...jobs.values()];
+  }
+}
+
+/** Variables that mean something to cron, and nothing to baton. */
+const ignoredVariables: ReadonlyMap<string, string> = new Map([
+  ["MAILTO", "baton sends no mail: output goes to the log, and ends are in baton history"],
+  ["TZ", "TZ is a variable of the commands only; CRON_TZ is the time zone of the schedules"],
+  ["RANDOM_DELAY", "RANDOM_DELAY has no effect; --splay spreads the hosts"],
+]);
+
+const retryDelayMsDefault = 60_000;
+const [catchUpType, retryDelayType, retryType, maxHoldType] = [
+  durationType({ minMs: 1000, maxMs: 30 * 24 * 3_600_000 }),
+  durationType({ maxMs: 30 * 24 * 3_600_000 }),
+  integerType("count", { min: 1, max: 100 }),
+  durationType({ minMs: 1 }),
+];
+const optionKeys: readonly string[] = [
+  ...["name", "catch-up", "retry", "retry-delay", "overlap", "max-hold", "history-keep", "history-max-age"],
+];
+
+function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
+  const read = <T>(key: string, parse: (text: string) => T): T | undefined => {
+    const written = values.get(key);
+    if (written === undefined) return undefined;
+    try {
+      return parse(written);
+    } catch (thrown) {
+      throw wrong(`the option ${key}: ${messageOf(thrown)}`);
+    }
+  };
+  read("name", (name) => void encodeLockName(name));
+  const catchUpMs = read("catch-up", catchUpType.parse);
+  const retriesMax = read("retry", retryType.parse) ?? 0;
+  if (retriesMax > 0 && catchUpMs === undefined) {
+    throw wrong("the option retry needs catch-up, which limits how long after its time a tick may be tried again");
+  }
+  const delayMs = read("retry-delay", retryDelayType.parse);
+  if (delayMs !== undefined && retriesMax === 0) throw wrong("the option retry-delay needs retry");
+  if (delayMs !== undefined && delayMs >= (catchUpMs ?? Infinity)) {
+    throw wrong("the option retry-delay is not shorter than catch-up, so that no tick would be tried again");
+  }
+  const overlap = read("overlap", (word) => {
+    if (word === "skip" || word === "wait") return word;
+    throw wrong(`${JSON.stringify(word)} is not one of skip, wait`);
+  }) ?? "skip";
+  return {
+    catchUpMs,
+    retriesMax,
+    retryDelayMs: delayMs ?? retryDelayMsDefault,
+    overlap,
+    maxHoldMs: read("max-hold", maxHoldType.parse),
+    historyKeep: read("history-keep", historySettings.historyKeep.type.parse),
+    historyMaxAge: read("history-max-age", historySettings.historyMaxAge.type.parse),
+  };
+}
+
+/** Identifies the command of a job among those with its schedule. A time zone of the file is a part of it, but not that of a host. */
+function commandId({ command, input, variables }: Pick<CronJob, "command" | "input" | "variables">): string {
+  const written = JSON.stringify([command, input, variables.get("CRON_TZ") ?? ""]);
+  return createHash("sha256").update(written).digest("hex").slice(0, 12);
+}
+
+/** Splits at each % that has no backslash before it; `\%` is a %. */
+function splitAtPercent(text: string): string[] {
+  const parts = [""];
+  for (const [piece] of text.matchAll(/\\%|[^]/g)) {
+    if (piece === "%") parts.push("");
+    else parts.push((parts.pop() ?? "") + (piece === "\\%" ? "%" : piece));
+  }
+  return parts;
+}
+
+function unquoted(text: string): string {
+  const [, , inside] = /^(["'])(.*)\1$/.exec(text) ?? [];
+  return inside ?? text;
+}
+
+function wrong(what: string): BatonError {
+  return new BatonError("CONFIG", what);
+}

@@ -1,0 +1,284 @@
+/** Follows the schedule of one job on this host, in one session: wakes up for each tick, takes it or leaves it to others, runs it. */
+import { createHash } from "node:crypto";
+import { acquireTick, type TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
+import type { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
+import { TickIsNear, TickSettled } from "../../../src/coordination/tick/tick_errors.ts";
+import { readTickState } from "../../../src/coordination/tick/tick_report.ts";
+import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { isTransient } from "../../../src/coordination/nodes/node_requests.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { resultWithin, sleep } from "../../../src/base/support/deadline.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { historyLimitsOf } from "../job/recorded_hold.ts";
+import { lateMsDefault } from "../lock/tick_lock.ts";
+import type { CronJobContext } from "./cron_job.ts";
+import type { CronJob } from "./crontab.ts";
+import type { JobSlot, JobSlots } from "./job_slots.ts";
+
+export interface FollowContext extends CronJobContext {
+  readonly zk: ZooKeeper;
+  readonly slots: JobSlots;
+  readonly serversClock: ServersClock;
+  /** Describes this host and its user to others, with the first word of a command, or all of it. */
+  readonly describe: (command: string) => HolderInfo;
+  /** Runs the command of a tick. Returns true if a process could not be killed. */
+  readonly runJob: (job: CronJob, tick: TickLease, context: CronJobContext) => Promise<boolean>;
+  /** Called when a process of a job could not be killed. */
+  readonly onBreach: () => void;
+}
+
+/**
+ * Longest sleep, in milliseconds. A machine that was suspended, and a clock that was set, are noticed after it, and so is a try of
+ * another host that failed and may be repeated.
+ */
+const sleepMsMax = 30_000;
+/** Pause after a call that failed because no server responded. */
+const failedMs = 2000;
+
+type Step =
+  /** `isOpen`: a try of it runs, or failed, and may have to be taken over; from `againMs` on, if that is known. */
+  | { readonly kind: "started" | "settled"; readonly isOpen: boolean; readonly againMs?: number | null }
+  /** Nothing is due yet: the next tick is near, by the servers' clock. */
+  | { readonly kind: "early"; readonly waitMs: number; readonly nextTickMs: number }
+  /** No server responded: try again soon. */
+  | { readonly kind: "failed" }
+  /** Something has to be corrected first. */
+  | { readonly kind: "refused" };
+
+/** Ends when the signal aborts or the session ends, after the job that runs. Rejects only for a bug. */
+export async function followSchedule(job: CronJob, context: FollowContext, signal: AbortSignal): Promise<void> {
+  const follower = new ScheduleFollower(job, context, signal);
+  try {
+    await follower.run();
+  } catch (thrown) {
+    if (!signal.aborted) throw thrown;
+  } finally {
+    await follower.running;
+  }
+}
+
+/** Returns how long after a tick it is the turn of a session to look at it, in milliseconds. Containers may have one host name. */
+export function turnOf(
+  sessionId: bigint,
+  { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
+): number {
+  const digest = createHash("sha256").update(`${sessionId} ${name} ${tickMs}`).digest();
+  return Math.floor(digest.readUInt32BE(0) / 2 ** 32 * splayMs);
+}
+
+class ScheduleFollower {
+  readonly #job: CronJob;
+  readonly #context: FollowContext;
+  readonly #signal: AbortSignal;
+  /** Every tick up to this one no longer needs a call of this host. */
+  #settledMs = -Infinity;
+  /** The last tick and the next one by the servers' clock. */
+  #due = -Infinity;
+  #next = -Infinity;
+  /** The sentence that was logged last: it is not repeated every 30 s. */
+  #refusal = "";
+  /** True if the servers are known to have the schedule. */
+  #isRegistered = false;
+  /** The job that runs on this host, with its end. */
+  #running: Promise<void> | null = null;
+
+  constructor(job: CronJob, context: FollowContext, signal: AbortSignal) {
+    this.#job = job;
+    this.#context = context;
+    this.#signal = signal;
+  }
+
+  /** Ends with the job that runs; null: none does. */
+  get running(): Promise<void> | null {
+    return this.#running;
+  }
+
+  async run(): Promise<void> {
+    const { retriesMax, overlap } = this.#job.options;
+    // The first look registers a new schedule, and finds ticks of the time in which this host was away.
+    for (let [isOpen, runsElsewhere] = [true, false];;) {
+      this.#signal.throwIfAborted();
+      const isDue = this.#isDue();
+      const isBusy = this.#running !== null;
+      if (runsElsewhere && !isBusy && !isDue) {
+        const state = await this.#readState().catch(() => undefined);
+        if (state !== undefined) runsElsewhere = state !== null && state.open !== null;
+        isOpen ||= state?.retry?.attempt === 1; // it was given back
+      }
+      let pauseMs = sleepMsMax;
+      // A tick that comes while the job runs here is skipped, as by any other host; with overlap=wait it waits for the end.
+      if (isBusy ? isDue && overlap === "skip" : isOpen || isDue) {
+        const due = this.#due;
+        const step = await this.#try(isDue);
+        if (step.kind === "failed") pauseMs = failedMs;
+        const hasLooked = step.kind !== "failed" && step.kind !== "refused";
+        // The clock of this host may have been ahead until the servers were asked.
+        const isAhead = step.kind === "early" ? due >= step.nextTickMs : due > this.#context.serversClock.nowMs();
+        if (hasLooked && !isAhead) this.#settledMs = Math.max(this.#settledMs, due);
+        if (step.kind === "early") pauseMs = Math.min(sleepMsMax, step.waitMs + this.#turnOf(step.nextTickMs));
+        if (step.kind === "started" || step.kind === "settled") {
+          runsElsewhere = step.isOpen && step.kind === "settled";
+          isOpen = step.isOpen && retriesMax > 0;
+          pauseMs = this.#pauseUntil(step.againMs ?? null);
+        }
+      }
+      await this.#pause(pauseMs);
+    }
+  }
+
+  /** Reads the clock, and the calendar if it has to. Returns true if it is time to look at a tick. */
+  #isDue(): boolean {
+    const { schedule } = this.#job;
+    const nowMs = this.#context.serversClock.nowMs();
+    if (nowMs >= this.#next || nowMs < this.#due) { // also when the clock was set back
+      this.#due = schedule.last(nowMs) ?? -Infinity;
+      this.#next = schedule.next(nowMs) ?? Infinity;
+    }
+    return this.#due > this.#settledMs && nowMs >= this.#startOf(this.#due);
+  }
+
+  /** Returns the pause until a further try may begin; hosts look at it one after the other. */
+  #pauseUntil(againMs: number | null): number {
+    const waitMs = againMs === null ? 0 : this.#startOf(againMs) - this.#context.serversClock.nowMs();
+    return waitMs > 0 ? Math.min(waitMs, sleepMsMax) : sleepMsMax;
+  }
+
+  /** Waits until the next tick or the end of the job, at most for `pauseMs`. */
+  async #pause(pauseMs: number): Promise<void> {
+    const { clock } = this.#context;
+    const nextMs = this.#due > this.#settledMs ? this.#startOf(this.#due) : this.#startOf(this.#next);
+    const untilNextMs = nextMs - this.#context.serversClock.nowMs();
+    const waitMs = Math.max(10, untilNextMs > 0 ? Math.min(pauseMs, untilNextMs) : pauseMs);
+    if (this.#running === null) await sleep(clock, waitMs, this.#signal);
+    else await resultWithin(clock, waitMs, this.#running);
+  }
+
+  async #readState() {
+    const { zk, values: { root } } = this.#context;
+    return await readTickState(zk, this.#job.name, { id: this.#job.schedule.id, root });
+  }
+
+  /** Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others only read. */
+  #startOf(tickMs: number): number {
+    return tickMs + this.#turnOf(tickMs);
+  }
+
+  #turnOf(tickMs: number): number {
+    const { zk, values: { splay } } = this.#context;
+    return turnOf(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
+  }
+
+  /** `isDue`: a tick has come, as far as this host knows the servers' clock. */
+  async #try(isDue: boolean): Promise<Step> {
+    const { zk, log } = this.#context;
+    const { name, line } = this.#job;
+    let slot: JobSlot | null = null;
+    try {
+      const registers = !this.#isRegistered && await this.#readState() === null;
+      slot = await this.#takeSlot({ registers });
+      const tick = await this.#acquire(isDue, slot);
+      this.#refusal = "";
+      this.#isRegistered = true;
+      await this.#running; // its lock is free, so that it has ended
+      await this.#start(tick, slot);
+      slot = null;
+      return { kind: "started", isOpen: true };
+    } catch (thrown) {
+      this.#signal.throwIfAborted();
+      if (thrown instanceof TickIsNear) return { kind: "early", waitMs: thrown.waitMs, nextTickMs: thrown.nextTickMs };
+      if (!(thrown instanceof BatonError)) throw thrown;
+      const { code, message } = thrown;
+      const fields = { name, line, code };
+      if (thrown instanceof TickSettled || code === "TICK_SKIPPED" || code === "LOCK_BUSY") {
+        const isSkipped = !(thrown instanceof TickSettled);
+        // Nothing else says so before the next tick: all hosts were away, or had no place for the job.
+        if (isDue && code === "TICK_NOT_DUE") log("warning", "tick_missed", message, fields);
+        else log(isSkipped ? "info" : "detail", isSkipped ? "tick_skipped" : "tick_settled", message, fields);
+        this.#refusal = "";
+        this.#isRegistered = true;
+        if (isSkipped) return { kind: "settled", isOpen: true };
+        return { kind: "settled", isOpen: thrown.isOpen, againMs: thrown.againMs };
+      }
+      if (isTransient(thrown) || zk.session.ended.aborted) return { kind: "failed" };
+      if (this.#refusal !== code) log("error", "tick_refused", message, fields);
+      this.#refusal = code;
+      return { kind: "refused" };
+    } finally {
+      slot?.[Symbol.dispose]();
+    }
+  }
+
+  /** A job that runs here has the slot, and its ticks are skipped. A tick that comes before its schedule is registered has no record. */
+  async #takeSlot({ registers }: { readonly registers: boolean }): Promise<JobSlot> {
+    const { slots } = this.#context;
+    return this.#running !== null || registers ? slots.untaken() : await slots.take(this.#signal);
+  }
+
+  /** Starts the job of a tick, which goes on after this. A tick whose job may not start is given back. Rejects with the signal's reason. */
+  async #start(tick: TickLease, slot: JobSlot): Promise<void> {
+    try {
+      this.#signal.throwIfAborted();
+      await slot.return(this.#signal);
+    } catch (thrown) {
+      await tick.end(null).catch(() => {});
+      await this.#release(tick);
+      throw thrown;
+    }
+    const running = this.#run(tick, slot).then(() => void (this.#running = null));
+    running.catch(() => {}); // the next wait for it rejects
+    this.#running = running;
+  }
+
+  /** Whatever happens, the lock is not kept: its deletion goes on when it is not confirmed. Rejects only for a bug. */
+  async #run(tick: TickLease, slot: JobSlot): Promise<void> {
+    const { runJob, onBreach, log } = this.#context;
+    const { name, line } = this.#job;
+    using _slot = slot;
+    let hasBreach = false;
+    try {
+      hasBreach = await runJob(this.#job, tick, this.#context);
+      if (hasBreach) onBreach();
+    } catch (thrown) {
+      if (!(thrown instanceof BatonError)) throw thrown;
+      const { code, message } = thrown;
+      log("error", "job_not_started", `${name}: ${message}`, { name, line, code });
+      await tick.end({ result: "failed", exitCode: null, signal: null, why: message }).catch(() => {});
+    } finally {
+      if (!hasBreach) await this.#release(tick);
+    }
+  }
+
+  /** Also of a lease that is lost: its session may live on, and would keep the lock. */
+  async #release({ lease }: TickLease): Promise<void> {
+    const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", messageOf(thrown));
+    await lease.release().catch(onFailure);
+  }
+
+  /** A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing else. */
+  async #acquire(isDue: boolean, slot: JobSlot) {
+    const { zk, clock, values, place, serversClock } = this.#context;
+    const { name, schedule, command, options } = this.#job;
+    const { catchUpMs, retriesMax, retryDelayMs, overlap } = options;
+    const { acl = zk.acl } = place.connect;
+    const { publishCommand, skew: skewMs, root } = values;
+    const [program = ""] = publishCommand ? [command] : command.split(/\s/, 1);
+    const info = this.#context.describe(program);
+    return await acquireTick(zk, name, {
+      ...{ clock, signal: this.#signal, info, root, acl, leavesEarly: true },
+      ...(overlap === "wait" ? { onQueued: () => slot.leave() } : {}),
+      tick: {
+        ...{
+          ...{ schedule, serversClock, retriesMax, retryDelayMs, skewMs },
+          earlyMs: isDue ? skewMs : 0,
+          lateMsMax: catchUpMs ?? skewMs + lateMsDefault,
+        },
+        ...{ waits: overlap === "wait", replaces: false, registers: true },
+        limits: historyLimitsOf({
+          historyKeep: options.historyKeep ?? values.historyKeep,
+          historyMaxAge: options.historyMaxAge ?? values.historyMaxAge,
+        }),
+        ...{ info, root, acl, clock, wallMs: serversClock.wallMs, random: Math.random },
+      },
+    });
+  }
+}

@@ -1,0 +1,223 @@
+/** The output of jobs: each line with the job's name on stderr, or files of each run. */
+import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { BatonError, errnoOf, reasonOf } from "../../../src/base/errors.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import { resultWithin } from "../../../src/base/support/deadline.ts";
+import { openOutput, refuseLinksOfOthers } from "../../../src/base/support/open_output.ts";
+import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
+import { printable } from "../../../src/base/support/text.ts";
+import { writeWhole } from "../../../src/base/support/write_whole.ts";
+import { pieceBytesMax } from "../../../src/base/terminal/output_writer.ts";
+import type { LogSink } from "../../../src/base/terminal/log_sink.ts";
+import { escapeControls } from "../../../src/base/terminal/process_log.ts";
+
+/** A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16 units. */
+export const lineLengthMax = 16 * 1024 * 1024;
+/** Shorter lines are written together; a short one fits into a piece with its name. UTF-16 units. */
+const shortLengthMax = 1000;
+/** A run whose output is longer has several files. */
+export const fileBytesMax = 10 * 1024 * 1024;
+
+export interface OutputRun {
+  readonly name: string;
+  readonly tickMs: number;
+  readonly attempt: number;
+  readonly pid: number;
+}
+
+export interface PrintedRun extends OutputRun {
+  readonly format: "text" | "json";
+  /** Control characters are replaced. */
+  readonly isTerminal: boolean;
+}
+
+/**
+ * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Other work of the process goes first: the
+ * session of the locks must not wait for a command that prints without end, or for a reader of the log.
+ */
+export async function printOutput(
+  sink: Pick<LogSink, "write">,
+  run: PrintedRun,
+  output: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<void> {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  /** Short lines that are written together. */
+  let short = { text: "", bytes: 0 };
+  /** The line that has no end yet, in parts. */
+  let open = { parts: [] as string[], length: 0 };
+  const flush = async () => {
+    if (short.bytes > 0) await sink.write([short.text], signal);
+    short = { text: "", bytes: 0 };
+  };
+  const endLine = async () => {
+    const { parts, length } = open;
+    open = { parts: [], length: 0 };
+    const text = length <= shortLengthMax ? [...lineOf(run, parts)].join("") : null;
+    const bytes = text === null ? Infinity : Buffer.byteLength(text);
+    if (short.bytes + bytes > pieceBytesMax) await flush();
+    if (text === null) await sink.write(lineOf(run, parts), signal);
+    else short = { text: short.text + text, bytes: short.bytes + bytes };
+  };
+  const add = (text: string) => {
+    const last = open.parts.pop() ?? "";
+    // Parts are neither many nor long.
+    open.parts.push(...last.length < pieceBytesMax ? [last + text] : [last, text]);
+    open.length += text.length;
+  };
+  for await (const chunk of output) {
+    const [first = "", ...more] = decoder.decode(chunk, { stream: true }).split("\n");
+    add(first);
+    for (const part of more) {
+      await endLine();
+      add(part);
+    }
+    if (open.length > lineLengthMax) await endLine();
+    await flush();
+  }
+  add(decoder.decode());
+  if (open.length > 0) await endLine();
+  await flush();
+}
+
+/** One line as it is printed, in parts that hold whole characters. */
+function* lineOf(
+  { name, pid, format, isTerminal }: PrintedRun,
+  parts: readonly string[],
+): Generator<string, void, void> {
+  if (format === "text") {
+    yield `${printable(name)}[${pid}]: `;
+    for (const [index, part] of parts.entries()) {
+      yield isTerminal ? shown(index < parts.length - 1 ? part : part.replace(/\r$/, "")) : part;
+    }
+    return yield "\n";
+  }
+  const time = new Date().toISOString();
+  const object = JSON.stringify({ time, level: "info", event: "output", message: "", name, pid });
+  const at = object.indexOf('"message":"') + '"message":"'.length;
+  yield object.slice(0, at);
+  for (const part of parts) yield escaped(part);
+  yield `${object.slice(at)}\n`;
+}
+
+/** A terminal would obey control characters. */
+function shown(text: string): string {
+  return text.split("\t").map(printable).join("\t");
+}
+
+/** The text inside a JSON string. */
+function escaped(text: string): string {
+  return escapeControls(JSON.stringify(text).slice(1, -1));
+}
+
+/** Resolves when the output of a dead command has been read, or the reader of the log has taken nothing for `waitMs`: other jobs print, too. */
+export async function readRest(
+  sink: Pick<LogSink, "taken">,
+  reading: Promise<unknown>,
+  { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
+): Promise<void> {
+  const ended = reading.then(() => true);
+  for (let taken = -1; taken !== sink.taken;) {
+    taken = sink.taken;
+    if (await resultWithin(clock, waitMs, ended) === true) return;
+  }
+}
+
+/** A folder with a folder for each name, which has the files of each run: `2026-11-24T0300Z-1.log`, `2026-11-24T0300Z-1.2.log`. */
+export class OutputFolder {
+  readonly #folder: string;
+  readonly #filesMax: number;
+
+  /** Throws CANNOT_CREATE. `filesMax`: number of files of a name that are kept. */
+  constructor(folder: string, filesMax: number) {
+    this.#folder = folder;
+    this.#filesMax = filesMax;
+    try {
+      refuseLinksOfOthers(folder);
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+      accessSync(folder, constants.W_OK | constants.X_OK);
+    } catch (cause) {
+      throw new BatonError("CANNOT_CREATE", `Cannot write into --output-dir ${folder}: ${reasonOf(cause)}`, { cause });
+    }
+  }
+
+  /** Copies the output to the run's files. Reads it to its end in any case: a command must not wait for a full disk. Rejects with the first failure. */
+  async write({ name, tickMs, attempt }: OutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
+    const folder = join(this.#folder, encodeLockName(name));
+    const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;
+    let failure: unknown = null;
+    /** The output goes on beside an old file that cannot be removed. */
+    let removalFailure: unknown = null;
+    using files = new RunFiles(join(folder, run), () => removalFailure ??= this.#removeOld(folder));
+    const attemptTo = (work: () => void) => {
+      try {
+        if (failure === null) work();
+      } catch (thrown) {
+        failure = thrown;
+      }
+    };
+    attemptTo(() => files.open());
+    for await (const chunk of output) attemptTo(() => files.write(chunk));
+    if ((failure ?? removalFailure) !== null) throw failure ?? removalFailure;
+  }
+
+  /** Returns the first failure; null: there is none. */
+  #removeOld(folder: string): unknown {
+    const files = readdirSync(folder).flatMap((file) => {
+      const [, time, attempt, number = "1"] = /^(\S+Z)-(\d+)(?:\.(\d+))?\.log$/.exec(file) ?? [];
+      return time === undefined ? [] : [{ file, time, attempt: Number(attempt), number: Number(number) }];
+    });
+    files.sort((left, right) =>
+      Number(left.time > right.time) - Number(left.time < right.time) || left.attempt - right.attempt ||
+      left.number - right.number
+    );
+    let failure: unknown = null;
+    for (const { file } of files.slice(0, Math.max(0, files.length - this.#filesMax))) {
+      try {
+        unlinkSync(join(folder, file));
+      } catch (thrown) {
+        if (errnoOf(thrown) !== "ENOENT") failure ??= thrown; // another service of this host may have removed it
+      }
+    }
+    return failure;
+  }
+}
+
+/** The files of one run. */
+class RunFiles implements Disposable {
+  readonly #path: string;
+  readonly #onOpened: () => void;
+  #number = 0;
+  #fd: number | null = null;
+  #bytes = 0;
+
+  /** `path`: that of the files without its number and extension. */
+  constructor(path: string, onOpened: () => void) {
+    this.#path = path;
+    this.#onOpened = onOpened;
+  }
+
+  /** Opens the first file that is not full, in a folder that may have been removed since. */
+  open(): void {
+    mkdirSync(dirname(this.#path), { recursive: true, mode: 0o700 });
+    do {
+      this[Symbol.dispose]();
+      this.#number++;
+      this.#fd = openOutput(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "append", 0o600);
+      this.#bytes = fstatSync(this.#fd).size;
+    } while (this.#bytes >= fileBytesMax);
+    this.#onOpened();
+  }
+
+  write(chunk: Uint8Array): void {
+    if (this.#bytes >= fileBytesMax) this.open();
+    if (this.#fd !== null) writeWhole(this.#fd, chunk);
+    this.#bytes += chunk.length;
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#fd !== null) closeSync(this.#fd);
+    this.#fd = null;
+  }
+}

@@ -1,0 +1,82 @@
+/** A limit for the number of jobs that run on this host at the same time. */
+import { abortable } from "../../../src/base/support/abort.ts";
+
+export class JobSlots {
+  #free: number;
+  readonly #waiting: PromiseWithResolvers<void>[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  /** Waits for a slot, first come, first served. Rejects with the signal's reason. Dispose of the slot to free it. */
+  async take(signal: AbortSignal): Promise<JobSlot> {
+    await this.#take(signal, { isFirst: false });
+    return this.#slot(true);
+  }
+
+  /** Returns a slot as after `leave`: for a look that takes no tick, unless it is the first one to see that it may. */
+  untaken(): JobSlot {
+    return this.#slot(false);
+  }
+
+  #slot(isTaken: boolean): JobSlot {
+    const owner = { take: (signal: AbortSignal) => this.#take(signal, { isFirst: true }), free: () => this.#giveOn() };
+    return new JobSlot(owner, isTaken);
+  }
+
+  async #take(signal: AbortSignal, { isFirst }: { readonly isFirst: boolean }): Promise<void> {
+    if (this.#free > 0) this.#free--;
+    else {
+      const turn = Promise.withResolvers<void>();
+      if (isFirst) this.#waiting.unshift(turn);
+      else this.#waiting.push(turn);
+      try {
+        await abortable(turn.promise, signal);
+      } catch (thrown) {
+        const index = this.#waiting.indexOf(turn);
+        if (index === -1) this.#giveOn(); // it was given in the same moment
+        else this.#waiting.splice(index, 1);
+        throw thrown;
+      }
+    }
+  }
+
+  #giveOn(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free++;
+    else next.resolve();
+  }
+}
+
+interface SlotOwner {
+  readonly take: (signal: AbortSignal) => Promise<void>;
+  readonly free: () => void;
+}
+
+/** A slot that can be left while a job waits for its lock, which may take hours. */
+export class JobSlot implements Disposable {
+  readonly #of: SlotOwner;
+  #isTaken: boolean;
+
+  constructor(of: SlotOwner, isTaken: boolean) {
+    this.#of = of;
+    this.#isTaken = isTaken;
+  }
+
+  leave(): void {
+    if (this.#isTaken) this.#of.free();
+    this.#isTaken = false;
+  }
+
+  /** Takes a slot again if it was left, before all that have none yet. Rejects with the signal's reason. */
+  async return(signal: AbortSignal): Promise<void> {
+    if (this.#isTaken) return;
+    await this.#of.take(signal);
+    this.#isTaken = true;
+  }
+
+  [Symbol.dispose](): void {
+    this.leave();
+  }
+}

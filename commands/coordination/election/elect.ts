@@ -1,0 +1,304 @@
+/** `baton elect`: stands for election, runs the command while it leads, and stands again. */
+import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { loadLibc } from "../../../src/base/process/libc.ts";
+import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
+import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
+import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { campaign, type Leadership } from "../../../src/coordination/election/campaign.ts";
+import { leaderStatus } from "../../../src/coordination/election/leader_status.ts";
+import { abortable } from "../../../src/base/support/abort.ts";
+import { sleep } from "../../../src/base/support/deadline.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { announceCoordination } from "../connected.ts";
+import { CandidateSession } from "../../../src/coordination/connect/candidate_session.ts";
+import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import { electCommandSettings, type ElectOptions, electOptionsOf } from "./elect_options.ts";
+import { runTerm, type TermResult } from "./run_term.ts";
+import { decideNextStep } from "./next_step.ts";
+import type { ExitCode } from "../../exit_codes.ts";
+import { jobDependencies, jobEnvironment } from "../job/job.ts";
+import { LeaderFile } from "./leader_file.ts";
+import { outerHolderIds } from "../job/held_job.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import type { RecordedHold } from "../job/recorded_hold.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
+import { openSession, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
+import { reportOutages, showProgress } from "../job/wait_display.ts";
+import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
+import { commandAfterOneName, defineCommand } from "../../command.ts";
+
+/** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
+async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
+  const facts = new ReportFacts();
+  const about = { verb: "elect", names: [options.name], conflicts: [] };
+  return await runReported({ ...options, ...about, io, facts }, () => {
+    const place = announceCoordination(options, io, {
+      what: `election "${options.name}"`,
+      scope: options.values.scope,
+    });
+    return new ElectionRun(options, io, { facts, place }).run();
+  });
+}
+
+class ElectionRun {
+  readonly #options: ElectOptions;
+  readonly #io: Io;
+  readonly #deps = jobDependencies();
+  readonly #facts: ReportFacts;
+  readonly #place: Coordination;
+  readonly #candidate: CandidateSession;
+  #file: LeaderFile | null = null;
+  /** Leadership of the last term. */
+  #leadership: Leadership | null = null;
+
+  constructor(
+    options: ElectOptions,
+    io: Io,
+    { facts, place }: { readonly facts: ReportFacts; readonly place: Coordination },
+  ) {
+    this.#options = options;
+    this.#io = io;
+    this.#facts = facts;
+    this.#place = place;
+    const { clock, connect } = this.#deps;
+    const { quiet, name } = options;
+    this.#candidate = new CandidateSession({
+      connect: (to, isRetry) =>
+        isRetry
+          ? connect(to)
+          : openSession(connect, to, { isPatient: false, io, clock, quiet, what: `election "${name}"` }),
+      options: { ...place.connect, onSlow: (sentence) => this.#print(sentence) },
+      clock,
+      isPatient: options.values.restart !== "never",
+      onOpened: (zk, isFirst) => this.#onSessionOpened(zk, isFirst),
+      onUnreachable: (why) => this.#print(`${why}; retrying`),
+    });
+  }
+
+  /** Runs terms until one is the last. */
+  async run(): Promise<LockEnding> {
+    const { values } = this.#options;
+    const { clock, signals } = this.#deps;
+    if (values.leaderFile !== undefined) this.#file = this.#openFile(values.leaderFile);
+    let stop = new TermSignals(signals);
+    try {
+      for (let shortTerms = 0;;) {
+        const { term, ending } = await this.#lead(stop.signal);
+        const { outcome, isUnhealthy } = term;
+        const next = decideNextStep({
+          restart: values.restart,
+          outcome,
+          isUnhealthy,
+          signals: stop.receivedSignals,
+          shortTerms,
+        });
+        if (term.hasBreach) this.#candidate.abandon(); // a process that could not be killed may still run
+        if (next.do === "end") return ending;
+        shortTerms = next.shortTerms;
+        const listening = new TermSignals(signals); // before the old one is disposed, so that no signal is missed
+        stop[Symbol.dispose]();
+        stop = listening;
+        this.#facts.trace = this.#facts.trace?.next({ ...ending, exit_code: ending.exitCode }, [this.#options.name]);
+        await this.#giveUp(stop.signal);
+        const when = next.pauseMs === 0 ? "" : ` in ${formatDuration(next.pauseMs)}`;
+        this.#print(
+          `${ending.message ?? `The command ended with exit code ${ending.exitCode}`}; standing again${when}`,
+        );
+        await sleep(clock, next.pauseMs, stop.signal);
+      }
+    } finally {
+      this.#file?.close(this.#leadership?.holderId ?? null);
+      await this.#candidate.close(stop.signal);
+      stop[Symbol.dispose]();
+    }
+  }
+
+  /** Stands for election and runs one term. */
+  async #lead(stop: AbortSignal): Promise<{ readonly term: TermResult; readonly ending: LockEnding }> {
+    const { clock } = this.#deps;
+    const guard = startGuard(sayTo(this.#io));
+    let isGuardLeft = false;
+    try {
+      const { leadership, recorded } = await this.#campaign(stop, guard);
+      const grantedAtMs = clock.now();
+      this.#leadership = leadership;
+      this.#facts.granted([leadership], leadership.waitedMs);
+      if (this.#options.verbose) this.#print(describeLeadership(leadership));
+      using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
+      isGuardLeft = true; // until the command has certainly ended
+      const term = await runTerm(this.#options, leadership, {
+        deps: { ...this.#deps, io: this.#io, guard },
+        env: this.#environment(leadership, note),
+        grantedAtMs,
+        stop,
+      });
+      isGuardLeft = term.hasBreach;
+      const problem = term.hasBreach ? null : await recorded?.end(term.outcome) ?? null;
+      if (problem !== null) this.#print(problem);
+      this.#facts.outcome = term.outcome;
+      const what = JSON.stringify(this.#options.name);
+      const ending = lockEndingOf(term.outcome, {
+        what,
+        kind: "Leadership",
+        lost: term.lost,
+        outage: leadership.describeOutage?.(),
+        maxHoldMs: undefined,
+      });
+      if (ending === null) throw stop.reason;
+      return { term, ending };
+    } finally {
+      if (!isGuardLeft) guard.end();
+    }
+  }
+
+  /** Waits until it leads. If the session expires, another one waits at the end of the queue. */
+  async #campaign(
+    stop: AbortSignal,
+    guard: Guard,
+  ): Promise<{ readonly leadership: Leadership; readonly recorded: RecordedHold | null }> {
+    const { name, value, values, quiet } = this.#options;
+    const { clock } = this.#deps;
+    for (;;) {
+      const zk = await this.#candidate.openSession(stop);
+      guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
+      using _outage = reportOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
+      using progress = showProgress(name, this.#options, this.#io);
+      try {
+        await abortable(this.#refuseNested(zk), stop);
+        const { acl } = this.#place.connect;
+        const info = holderInfo(this.#options);
+        const recorder = values.history
+          ? new (await import("../job/recorded_hold.ts")).HoldRecorder(zk, {
+            kind: "election",
+            values,
+            info,
+            acl,
+            clock,
+          })
+          : null;
+        const leadership = await campaign(zk, name, {
+          value,
+          clock,
+          signal: stop,
+          priority: values.priority,
+          preempt: values.preempt,
+          root: values.root,
+          info,
+          ...progress.options,
+          ...(acl === undefined ? {} : { acl }),
+        });
+        return { leadership, recorded: recorder?.begin(leadership) ?? null };
+      } catch (thrown) {
+        if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+        this.#print(`the session that stood for "${name}" has expired; standing again at the end of the queue`);
+      }
+    }
+  }
+
+  /** Refuses an election that is led by the command around this call, which would wait for itself forever. */
+  async #refuseNested(zk: ZooKeeper): Promise<void> {
+    const cookies = outerHolderIds(this.#io.env);
+    if (cookies.length === 0) return;
+    const { name, values } = this.#options;
+    const { leader } = await leaderStatus(zk, name, { root: values.root });
+    if (leader === null || !cookies.includes(leader.id)) return;
+    throw new BatonError("USAGE", `"${name}" is already led by this command: it runs under baton elect ${name}`);
+  }
+
+  /** Releases the leadership, or else ends the session: its own node must not block the next try. */
+  async #giveUp(stop: AbortSignal): Promise<void> {
+    try {
+      await this.#leadership?.release();
+    } catch {
+      await this.#candidate.close(stop);
+    }
+  }
+
+  #onSessionOpened(zk: ZooKeeper, isFirst: boolean): void {
+    if (isFirst) warnOfTimeout(this.#options, this.#io, { place: this.#place, zk });
+    this.#file?.follow(zk);
+  }
+
+  #openFile(file: string): LeaderFile {
+    const { name, values } = this.#options;
+    const onProblem = (what: string) => this.#io.err(`baton: ${what}\n`);
+    return new LeaderFile({ file, name, root: values.root, clock: this.#deps.clock, onProblem });
+  }
+
+  #environment(leadership: Leadership, note: LeaseNote | null): Record<string, string | undefined> {
+    const { name, value, values: { passAuth } } = this.#options;
+    const job = { leases: [leadership], waitedMs: leadership.waitedMs, place: this.#place, note, passAuth };
+    const { trace } = this.#facts;
+    return jobEnvironment(this.#io, { ...job, trace, election: { name, value } });
+  }
+
+  #print(what: string): void {
+    if (!this.#options.quiet) this.#io.err(`baton: ${what}\n`);
+  }
+}
+
+function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTimeoutMs }: Leadership): string {
+  return `"${name}" is led after ${Math.round(waitedMs)} ms as ${holderId}, token ${fencingToken}, ` +
+    `session timeout ${sessionTimeoutMs} ms`;
+}
+
+/** Collects the signals that baton receives in one term. `signal` aborts with StoppedBySignal at the first one. */
+export class TermSignals implements Disposable {
+  readonly receivedSignals = new Set<string>();
+  readonly #controller = new AbortController();
+  readonly #stopListening: () => void;
+
+  constructor(signals: SignalSource) {
+    this.#stopListening = signals.listen(stopSignals, (name) => {
+      this.receivedSignals.add(name);
+      this.#controller.abort(new StoppedBySignal(name));
+    });
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopListening();
+  }
+}
+
+export const electCommand = defineCommand({
+  name: "elect",
+  summary: "run a command while leader",
+  usage: "NAME [options] COMMAND [ARGUMENT…]",
+  details: [
+    "Stands for election, runs the command while it leads, and stops it before another candidate can lead. When leadership " +
+    "is lost, or the leader steps down (baton resign, or --health fails), it stands again. A command that ends by itself " +
+    "ends baton with its exit code, unless --restart says otherwise. Signals are passed on to the command; after TERM, INT " +
+    "and QUIT baton does not stand again.",
+    "baton leader prints the leader's --value, baton forward connects to it, and --leader-file stores it. Without --value, it " +
+    "is the host name; two candidates on one machine then have the same value, and baton who --kind election shows their pids.",
+  ],
+  examples: [
+    ["baton elect cleanup -- ./cleanup.sh", "one of many runs; the others wait"],
+    ["baton elect echo --value $(hostname):9000 -- ./echo-server --port 9000", "clients find the leader by its value"],
+    [
+      "baton elect db --value db1:5432 --health 'pg_isready -q' -- ./primary.sh",
+      "step down when the check fails three times",
+    ],
+    ["baton elect vip --restart never -- ./hold-address.sh", "one term; exit 79 when it is lost"],
+    [
+      "baton elect echo --value a:1 --priority foreground --preempt -- ./serve.sh",
+      "ask a leader of worse priority to step down",
+    ],
+    [
+      "baton elect echo --value a:1 --leader-file /run/echo.leader -- ./serve.sh",
+      "store the value of the current leader in a file",
+    ],
+  ],
+  settings: electCommandSettings,
+  syntax: commandAfterOneName,
+  completes: "elections",
+  run: (call) => runElect(electOptionsOf(call), call.io),
+});

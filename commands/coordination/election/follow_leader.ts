@@ -1,0 +1,32 @@
+/** Follows an election over lost connections, expired sessions and unreachable servers. */
+import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { type LeaderChange, LeaderChanges } from "../../../src/coordination/election/election_history.ts";
+import { watchLeader } from "../../../src/coordination/election/leader_status.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
+import type { ConnectedCall } from "../connected.ts";
+import { followSessions } from "../follow_sessions.ts";
+
+export interface FollowedChange {
+  readonly change: LeaderChange;
+  /** Path of the election's node. */
+  readonly path: string;
+}
+
+/** Yields the current leader and every later change once. Rejects with the signal's reason. */
+export async function* followLeader(
+  call: ConnectedCall,
+  name: string,
+  { signal = new AbortController().signal, waitsForServer = false }: {
+    readonly signal?: AbortSignal;
+    /** True: wait for the servers until the signal aborts, also for the first session. */
+    readonly waitsForServer?: boolean;
+  } = {},
+): AsyncGenerator<FollowedChange, void, void> {
+  const { root } = call.values;
+  const path = electionPath(name, root).lock;
+  const changes = new LeaderChanges();
+  const options = { root, clock: systemClock(), changes, signal };
+  const what = `the leader of "${name}"`;
+  const following = followSessions(call, (zk) => watchLeader(zk, name, options), { what, signal, waitsForServer });
+  for await (const change of following) yield { change, path };
+}

@@ -1,0 +1,83 @@
+/** File with the value of the current leader. Each update is written to a new file and renamed, so that readers see all of it. */
+import { renameSync, rmSync, writeFileSync } from "node:fs";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf, reasonOf } from "../../../src/base/errors.ts";
+import { dirname } from "node:path";
+import { refuseLinksOfOthers } from "../../../src/base/support/open_output.ts";
+import { LeaderChanges } from "../../../src/coordination/election/election_history.ts";
+import { watchLeader } from "../../../src/coordination/election/leader_status.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+
+export interface LeaderFileOptions {
+  readonly file: string;
+  readonly name: string;
+  readonly root: string;
+  readonly clock: Clock;
+  /** Called once when the file cannot be written, until it can be written again. */
+  readonly onProblem: (what: string) => void;
+}
+
+export class LeaderFile {
+  readonly #options: LeaderFileOptions;
+  readonly #changes = new LeaderChanges();
+  readonly #over = new AbortController();
+  #hasComplained = false;
+  /** Id of the current leader, as far as known. */
+  #leader: string | null = null;
+
+  /** Writes an empty file, because the leader is not known yet. Throws CANNOT_CREATE. */
+  constructor(options: LeaderFileOptions) {
+    this.#options = options;
+    const failure = this.#write("");
+    if (failure !== null) throw new BatonError("CANNOT_CREATE", failure);
+  }
+
+  /** Follows the election by this session until the session ends. */
+  follow(zk: ZooKeeper): void {
+    void this.#follow(zk);
+  }
+
+  /** Stops updating the file. Empties it if it contains `own`, the id of this process's leadership, which has ended. */
+  close(own: string | null): void {
+    this.#over.abort();
+    const failure = own !== null && own === this.#leader ? this.#write("") : null;
+    if (failure !== null) this.#complain(failure);
+  }
+
+  async #follow(zk: ZooKeeper): Promise<void> {
+    const { name, root, clock } = this.#options;
+    const options = { root, clock, changes: this.#changes, signal: this.#over.signal };
+    try {
+      for await (const change of watchLeader(zk, name, options)) {
+        if (change.kind === "missed") continue;
+        this.#leader = change.kind === "elected" ? change.grant.id : null;
+        const failure = this.#write(change.kind === "vacant" ? "" : `${change.grant.value}\n`);
+        if (failure !== null) this.#complain(failure);
+        else this.#hasComplained = false;
+      }
+    } catch (thrown) {
+      // An expired session is replaced by another one; other failures are reported.
+      if (!zk.session.ended.aborted) this.#complain(`Cannot follow the leader for --leader-file: ${messageOf(thrown)}`);
+    }
+  }
+
+  #write(text: string): string | null {
+    const { file } = this.#options;
+    const draft = `${file}.${process.pid}.new`;
+    try {
+      refuseLinksOfOthers(dirname(file));
+      rmSync(draft, { force: true });
+      writeFileSync(draft, text, { flag: "wx" }); // never through a link that another user of the folder has made
+      renameSync(draft, file);
+      return null;
+    } catch (thrown) {
+      rmSync(draft, { force: true });
+      return `Cannot write --leader-file ${file}: ${reasonOf(thrown)}`;
+    }
+  }
+
+  #complain(what: string): void {
+    if (!this.#hasComplained) this.#options.onProblem(what);
+    this.#hasComplained = true;
+  }
+}

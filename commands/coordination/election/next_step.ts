@@ -1,0 +1,51 @@
+/** Decides what follows the end of a term: exit, or stand for election again after a pause. Pure. */
+import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
+import type { RestartMode } from "./elect_options.ts";
+
+export interface EndedTerm {
+  readonly restart: RestartMode;
+  readonly outcome: Pick<ChildOutcome, "kind" | "heldMs"> & { readonly isDead?: boolean };
+  /** Signals that baton received in this term. */
+  readonly signals: ReadonlySet<string>;
+  /** True if the --health check ended the term. */
+  readonly isUnhealthy: boolean;
+  /** Number of consecutive short terms before this one that the command ended. */
+  readonly shortTerms: number;
+}
+
+export type NextStep =
+  | { readonly do: "end" }
+  | { readonly do: "campaign"; readonly pauseMs: number; readonly shortTerms: number };
+
+/** Limits of the pause between two terms. Milliseconds. */
+export const pauseMsMin = 1000;
+export const pauseMsMax = 30_000;
+/** Minimum length of a term that is not short. Milliseconds. */
+export const longTermMs = 30_000;
+
+/** Signals that stop baton. Others concern only the command: many services read their configuration again at SIGHUP. */
+const askForEnd = ["SIGTERM", "SIGINT", "SIGQUIT"] as const;
+
+export function decideNextStep({ restart, outcome, signals, isUnhealthy, shortTerms }: EndedTerm): NextStep {
+  const { kind, heldMs } = outcome;
+  if (askForEnd.some((signal) => signals.has(signal)) || restart === "never") return { do: "end" };
+  const again = (pauseMs: number, short = 0): NextStep => ({ do: "campaign", pauseMs, shortTerms: short });
+  const short = heldMs < longTermMs ? shortTerms + 1 : 0;
+  // The pause doubles from one short term to the next; a long term resets it.
+  const backoffMs = Math.min(pauseMsMax, pauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
+  // The machine stood still, so that the processes ended too late; they are dead, as after any other loss.
+  switch (kind === "breach" && outcome.isDead ? "lost" : kind) {
+    case "lost":
+      // A term that was lost immediately may be lost again for the same reason.
+      return heldMs < pauseMsMin ? again(backoffMs, short) : again(0);
+    case "revoked":
+      // The pause lets another candidate lead: this one could be first in the queue again by its priority.
+      return isUnhealthy ? again(backoffMs, short) : again(pauseMsMin);
+    case "exited":
+    case "signaled":
+      return restart === "always" && !signals.has("SIGHUP") ? again(backoffMs, short) : { do: "end" };
+    default:
+      // Another term would not help if the command is missing or could not be stopped.
+      return { do: "end" };
+  }
+}

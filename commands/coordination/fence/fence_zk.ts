@@ -1,0 +1,193 @@
+/** `baton fence zk set|create|delete`: writes a ZooKeeper node while the locks of the job are held. */
+import { closeSync, openSync } from "node:fs";
+import { printJson } from "../../../src/base/terminal/io.ts";
+import { stdinWasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
+import { parseToken } from "../../../src/coordination/fence/token_slots.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { validatePath } from "../../../src/protocols/zookeeper/node_path_names.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf, reasonOf } from "../../../src/base/errors.ts";
+import {
+  type FencedOperation,
+  fencedWrite,
+  type HeldNode,
+  reservedFolderOf,
+  staleHolderError,
+} from "../../../src/coordination/fence/fenced_write.ts";
+import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
+import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
+import { readAtMost } from "../../../src/base/support/read_at_most.ts";
+import type { Call } from "../../command.ts";
+import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import type { fenceSettings } from "./fence_options.ts";
+import { demandHeldJob, type HeldJob } from "../job/held_job.ts";
+import type { FenceJson } from "../../json_shapes/job_shapes.ts";
+
+const verbs = ["set", "create", "delete"] as const;
+type Verb = (typeof verbs)[number];
+
+/** The maximum size of data: ZooKeeper's maximum request (jute.maxbuffer, 1 MiB) without the other fields. */
+const dataBytesMax = 1024 * 1024 - 4096;
+
+type FenceZkCall = Call<typeof fenceSettings>;
+
+export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  const [, verb = "", at, data, ...more] = [...call.names, ...call.command ?? []];
+  const operation = operationOf(call, { verb, path: at, data, more });
+  const job = demandHeldJob(io.env, "baton fence zk", "use");
+  refuseReservedPath(operation, job, values.root);
+  const tokens = tokensOf(call, job);
+  const place = coordinationOf(values, sources);
+  // No keeper is started, because a new one does not have the lock.
+  const { startServer: _starts, ...options } = place.connect;
+  await using zk = await connect(options);
+  const held = await heldNodes(zk, job, operation, tokens);
+  const { acl } = place.connect;
+  const written = await fencedWrite(zk, operation, { held, root: values.root, ...(acl === undefined ? {} : { acl }) });
+  if (values.json) {
+    const { path, nodeVersion: node_version } = written;
+    printJson<FenceJson>(io, { version: 1, action: operation.do, path, node_version });
+  } else if (operation.do === "create" && operation.sequential) io.out(`${written.path}\n`);
+  return exitCodes.SUCCESS;
+}
+
+interface FenceZkArgs {
+  readonly verb: string;
+  readonly path: string | undefined;
+  readonly data: string | undefined;
+  readonly more: readonly string[];
+}
+
+/** Throws USAGE for invalid arguments, IO for data that cannot be read, BAD_DATA for too much data. */
+function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZkArgs): FencedOperation {
+  const example = "as in: baton fence zk set /app/state running";
+  if (!isVerb(verb)) {
+    const given = verb === "" ? "but none was given" : `not "${verb}"${didYouMean(verb, verbs)}`;
+    throw new BatonError("USAGE", `baton fence zk takes set, create or delete, ${given}, ${example}`);
+  }
+  if (path === undefined) throw new BatonError("USAGE", `baton fence zk ${verb} needs the path of a node, ${example}`);
+  checkPath(path, values.sequential);
+  const extra = verb === "delete" ? [...(data === undefined ? [] : [data]), ...more] : more;
+  if (extra.length > 0) {
+    const takes = verb === "delete" ? "one path" : "a path and one argument with the data; use quotation marks";
+    throw new BatonError("USAGE", `unexpected argument "${extra.join(" ")}": baton fence zk ${verb} takes ${takes}`);
+  }
+  refuseFlags(verb, values);
+  const version = values.version ?? -1;
+  if (verb === "delete" && path === "/") throw new BatonError("USAGE", "The root node / cannot be deleted");
+  if (verb === "delete") return { do: "delete", path, version };
+  const bytes = dataOf(data, values.dataFile);
+  if (verb === "create") {
+    const { parents, sequential } = values;
+    return { do: "create", path, data: bytes ?? new Uint8Array(), parents, sequential };
+  }
+  if (bytes === null) {
+    throw new BatonError(
+      "USAGE",
+      `baton fence zk set needs data, ${example}; - reads standard input, "" makes the node empty`,
+    );
+  }
+  return { do: "set", path, data: bytes, version };
+}
+
+function checkPath(path: string, sequential: boolean): void {
+  try {
+    validatePath(path, sequential);
+  } catch (thrown) {
+    throw new BatonError("USAGE", messageOf(thrown), { cause: thrown });
+  }
+}
+
+function refuseFlags(verb: Verb, { version, dataFile, parents, sequential }: FenceZkCall["values"]): void {
+  const misplaced = [
+    [version !== undefined && verb === "create", "--version", "set and delete; a created node has version 0"],
+    [dataFile !== undefined && verb === "delete", "--data-file", "set and create"],
+    [parents && verb !== "create", "--parents", "create"],
+    [sequential && verb !== "create", "--sequential", "create"],
+  ] as const;
+  for (const [is, flag, where] of misplaced) if (is) throw new BatonError("USAGE", `${flag} is for ${where}`);
+}
+
+/** The data; null if none was given. An empty argument is data. */
+function dataOf(word: string | undefined, file: string | undefined): Uint8Array | null {
+  if (word !== undefined && file !== undefined) {
+    throw new BatonError("USAGE", `"${word}" and --data-file cannot be used together`);
+  }
+  const bytes = word === "-" || file !== undefined
+    ? readData(word ?? file ?? "-")
+    : word === undefined
+    ? null
+    : new TextEncoder().encode(word);
+  if (bytes !== null && bytes.length > dataBytesMax) {
+    throw new BatonError("BAD_DATA", `The data is longer than ${dataBytesMax} bytes, the maximum of a node`);
+  }
+  return bytes;
+}
+
+function readData(file: string): Uint8Array {
+  if (file === "-" && stdinWasClosed()) {
+    const why = 'it is closed; use "" for empty data';
+    throw new BatonError("IO", `Cannot read the data from standard input: ${why}`);
+  }
+  try {
+    const fd = file === "-" ? 0 : openSync(file, "r");
+    try {
+      return readAtMost(fd, dataBytesMax);
+    } finally {
+      if (fd !== 0) closeSync(fd);
+    }
+  } catch (thrown) {
+    const what = file === "-" ? "standard input" : `--data-file ${file}`;
+    throw new BatonError("IO", `Cannot read the data from ${what}: ${reasonOf(thrown)}`, { cause: thrown });
+  }
+}
+
+function refuseReservedPath({ path }: FencedOperation, { locks }: HeldJob, root: string): void {
+  const own = reservedFolderOf(path, root) ??
+    locks.find((lock) => path === lock.path || path.startsWith(`${lock.path}/`))?.path;
+  if (own === undefined) return;
+  throw new BatonError(
+    "USAGE",
+    `"${path}" is reserved for baton ("${own}"): use another node, such as /app/state`,
+  );
+}
+
+/** The token of each lock; null if it is unknown. */
+function tokensOf({ values, io }: FenceZkCall, { locks }: HeldJob): readonly (bigint | null)[] {
+  if (values.token !== undefined) {
+    if (locks.length === 1) return [parseToken(values.token, "--token")];
+    throw new BatonError("USAGE", `--token needs a job with one lock, but this job has ${locks.length}`);
+  }
+  const written = (io.env["BATON_FENCING_TOKEN"] ?? "").split("\n").filter(Boolean);
+  return locks.map((_, index) => {
+    const token = written[index];
+    return token === undefined ? null : parseToken(token, "BATON_FENCING_TOKEN");
+  });
+}
+
+/** Throws STALE_TOKEN if this job no longer holds one of the locks. */
+async function heldNodes(
+  zk: ZooKeeper,
+  { locks, ids }: HeldJob,
+  operation: FencedOperation,
+  tokens: readonly (bigint | null)[],
+): Promise<HeldNode[]> {
+  return await Promise.all(locks.map(async ({ name, path }, index) => {
+    const holder = await ownHolder(zk, path, ids);
+    if (holder === null) throw staleHolderError({ name, node: null }, operation);
+    const token = tokens[index] ?? null;
+    if (token !== null && holder.token !== null && token !== holder.token) {
+      throw new BatonError(
+        "STALE_TOKEN",
+        `"${operation.path}" was not changed: lock "${name}" is held with token ${holder.token}, but this job has ${token}`,
+      );
+    }
+    return { name, node: holder.node };
+  }));
+}
+
+function isVerb(word: string): word is Verb {
+  return verbs.some((verb) => verb === word);
+}

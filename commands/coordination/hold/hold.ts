@@ -1,0 +1,224 @@
+/** `baton hold`: a lock over several steps of a script. Starts the holder process (holder.ts) and prints the variables it sends. */
+import { constants, fstatSync, openSync, statSync } from "node:fs";
+import { constants as osConstants } from "node:os";
+import process from "node:process";
+import { wasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
+import { type HelperProcess, markAsEnding, startHelper } from "../../../src/base/process/spawn/helper_process.ts";
+import { holderVariable } from "../../../src/base/process/proc/process_table.ts";
+import { processSignals, StoppedBySignal, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { holderCommand, holderName } from "../../../src/coordination/hold/find_holds.ts";
+import {
+  confirmedLine,
+  type HolderMessage,
+  type HolderRequest,
+  stopLine,
+} from "../../../src/coordination/hold/holder_pipe.ts";
+import { failingLine, shellLines, shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { isTerminal } from "../../../src/base/terminal/output_writer.ts";
+import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { abortable } from "../../../src/base/support/abort.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
+import { isSameFile } from "../../../src/base/support/one_file.ts";
+import { type Call, defineCommand } from "../../command.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
+import { type HoldOptions, holdOptionsOf, holdSettings, type PackedLockOptions, packOptions } from "./hold_options.ts";
+import type { LockEnding } from "../job/lock_ending.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
+
+export const holdCommand = defineCommand({
+  name: "hold",
+  summary: "hold a lock over several steps of a shell script",
+  usage: "NAME… [options]",
+  details: [
+    "Waits for the lock and ends; the script then holds the lock. Prints export lines for eval: the variables that baton lock " +
+    "sets for its command. baton release releases the lock, and so does any end of the script's process; processes that it " +
+    "started under the lock and left running are stopped first.",
+    "Use it as in the examples. `held=$(…) || exit` ends the script when the lock was not acquired, with the exit code of baton " +
+    "lock. --pid names the process that holds the lock: $$ is the script, also in a subshell. Without --pid it is the shell that " +
+    "started baton hold.",
+    "When the lock is about to be lost (no server responds, or baton break revokes it), the script, its descendants, and all " +
+    "processes that it started under the lock are asked to stop, and killed before the lock can be granted again: also an " +
+    "interactive shell. When baton itself is killed, they are killed within a second.",
+  ],
+  examples: [
+    [
+      `held=$(baton hold nightly -w 10s --pid $$) || exit; eval "$held"; ./step1; ./step2; baton release nightly`,
+      "both steps under the lock",
+    ],
+    [
+      `eval "$(baton hold nightly)"`,
+      "at a prompt: this shell holds the lock until baton release nightly, or until it ends",
+    ],
+    [`held=$(baton hold -n nightly --pid $$) || exit 0; eval "$held"`, "another script holds the lock: nothing to do"],
+    [`held=$(baton hold -s data --pid $$) || exit; eval "$held"`, "a shared lock: together with other readers"],
+    [`baton check --at-least 5s || exit`, "between two steps: check that the lock is held for at least 5 s more"],
+  ],
+  settings: holdSettings,
+  completes: "locks",
+  around: runForEval,
+  run: hold,
+});
+
+/** How long a holder process that was told to stop may take to leave the queue, in milliseconds. */
+const leaveMsMax = 950;
+
+async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
+  if (isTerminal(1)) throw new BatonError("USAGE", promptMessage(call.names));
+  const options = holdOptionsOf(call);
+  if (wasClosed(1)) {
+    throw new BatonError(
+      "IO",
+      'Cannot print the variables of the lock: stdout was closed when baton was started. Use held=$(baton hold …), then eval "$held"',
+    );
+  }
+  const facts = new ReportFacts();
+  const about = {
+    verb: "hold",
+    conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
+    io: call.io,
+    facts,
+    sendsSpans: false,
+  } as const;
+  return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
+}
+
+/** The message for `baton hold NAME` at a prompt: the shell would not get the variables, and hold the lock until it ends. */
+function promptMessage(names: readonly string[]): string {
+  const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
+  const all = names.map(shellQuoteIfNeeded).join(" ");
+  return `stdout is a terminal, but the shell has to read what baton hold prints. Type: eval "$(${line})". The lock then ends with ` +
+    `this shell or with baton release ${all}, and this shell is stopped if the lock is lost. For a shell of its own under the lock, ` +
+    `type: baton lock ${all} bash`;
+}
+
+async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {
+  using stop = new StopRequest(processSignals());
+  const outcome = Promise.withResolvers<LockEnding>();
+  const helper = await startHolder(options, (message) => {
+    if (message.kind === "stderr") return io.err(message.text, message.form);
+    if (message.kind === "frame") return void io.frame("stderr", message.text);
+    if (message.kind === "failed") return outcome.reject(new BatonError(message.code, message.message));
+    if (message.kind === "ended") return outcome.resolve(message.ending);
+    facts.tokens = message.tokens;
+    facts.waitedMs = message.waitedMs;
+    printVariables(message.variables, io, helper).then(
+      () => outcome.resolve({ exitCode: 0, reason: "held", message: null }),
+      outcome.reject,
+    );
+  });
+  helper.ended.then(() => {
+    outcome.reject(
+      new BatonError("START_FAILED", "The holder process has ended without a result: the lock is not held"),
+    );
+  });
+  await helper.send(JSON.stringify(holderRequestOf(options, io)) + "\n");
+  try {
+    const ending = await abortable(outcome.promise, stop.signal);
+    if (facts.tokens === null) markAsEnding(helper.pid); // the ending is its last message
+    return ending;
+  } catch (thrown) {
+    await stopHolder(helper);
+    throw thrown;
+  }
+}
+
+async function startHolder(
+  options: HoldOptions,
+  onMessage: (message: HolderMessage<LockEnding>) => void,
+): Promise<HelperProcess> {
+  const { BATON_LOCK_COOKIE: _cookie, ...env } = process.env as Record<string, string>;
+  const stderr = holderStderr(options.script.pid);
+  try {
+    return await startHelper({
+      args: [holderCommand, ...options.names],
+      argv0: holderName,
+      env: { ...env, [holderVariable]: "1" },
+      ...(stderr === undefined ? {} : { stderr }),
+      isWaitedFor: true,
+    }, (line) => onMessage(JSON.parse(line) as HolderMessage<LockEnding>));
+  } catch (error) {
+    throw new BatonError("START_FAILED", `Cannot start the holder process: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLockOptions> {
+  return {
+    options: packOptions(options),
+    script: options.script,
+    env: { BATON_LOCK_COOKIE: io.env["BATON_LOCK_COOKIE"] ?? "" },
+    columns: WaitLine.canShow(io) ? io.columns : null,
+  };
+}
+
+/** The script may read the variables before the holder process receives the confirmation: that supervises since before. */
+async function printVariables(
+  variables: Readonly<Record<string, string | null>>,
+  io: Io,
+  helper: HelperProcess,
+): Promise<void> {
+  const entries = Object.entries(variables).map(([name, value]) => [name, value ?? undefined] as const);
+  io.out(shellLines(Object.fromEntries(entries), io.env));
+  await io.written("stdout");
+  await helper.send(confirmedLine);
+}
+
+async function stopHolder(helper: HelperProcess): Promise<void> {
+  await helper.send(stopLine);
+  let cancel = () => {};
+  const tooLate = new Promise<void>((resolve) => cancel = systemClock().startTimer(leaveMsMax, resolve));
+  await Promise.race([helper.ended, tooLate]);
+  cancel();
+}
+
+/**
+ * The descriptor to which the holder process reports the loss of the lock when `baton hold` has ended; undefined for none. It is
+ * stderr, unless that is a pipe other than the script's own: `$(baton hold … 2>&1)` reads a pipe up to its end, and would wait
+ * as long as the lock is held. Then it is the script's stderr.
+ */
+function holderStderr(scriptPid: number): number | undefined {
+  try {
+    const own = fstatSync(2);
+    if (!own.isFIFO() && !own.isSocket()) return 2;
+    for (const fd of [1, 2]) {
+      if (isSameFile(statSync(`/proc/${scriptPid}/fd/${fd}`), own)) return 2;
+    }
+  } catch {
+    // closed, or not readable for this user
+  }
+  try {
+    const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants;
+    return openSync(`/proc/${scriptPid}/fd/2`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
+  } catch {
+    return undefined; // closed, a socket, or another user's
+  }
+}
+
+/** `eval "$(…)"` ignores the exit code of the command, so on failure the output itself is a failing shell command. */
+async function runForEval(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode> {
+  let code: ExitCode;
+  try {
+    code = await run();
+  } catch (thrown) {
+    printFailure(codeOfThrown(thrown), io);
+    throw thrown;
+  }
+  if (code !== exitCodes.SUCCESS) printFailure(code, io);
+  return code;
+}
+
+/** The exit code as a shell reports it; for a signal, 128 plus its number. */
+function codeOfThrown(thrown: unknown): ExitCode {
+  if (thrown instanceof StoppedBySignal) return 128 + osConstants.signals[thrown.signal];
+  return thrown instanceof BatonError ? exitCodeOf(thrown.code) : exitCodes.INTERNAL;
+}
+
+function printFailure(code: ExitCode, io: Io): void {
+  if (isTerminal(1)) return; // no shell reads it
+  try {
+    io.out(failingLine(code));
+  } catch {
+    // stdout is closed
+  }
+}

@@ -1,0 +1,180 @@
+/**
+ * The command line of `baton hold` as data: the options of `baton lock`, for a process that already runs. And the same as JSON,
+ * which has neither maps nor functions, for the holder process.
+ */
+import process from "node:process";
+import {
+  hasProcessTable,
+  otherNamespaceReason,
+  processOfThread,
+  readProcess,
+} from "../../../src/base/process/proc/process_table.ts";
+import {
+  commandOf,
+  enclosingScript,
+  isShell,
+  type ScriptProcess,
+} from "../../../src/coordination/hold/script_process.ts";
+import { flag, type SettingTable } from "../../../src/base/config/setting.ts";
+import { integerType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import type { Call } from "../../command.ts";
+import { commonLockOptionsOf, type LockCommandOptions, lockCommandSettings } from "../lock/lock_options.ts";
+
+/** Options about the start or the end of a command have no meaning here. */
+const {
+  foreground: _foreground,
+  passAuth: _passAuth,
+  minHold: _minHold,
+  shellLine: _shellLine,
+  leaveRunning: _leaveRunning,
+  onBusyFor: _onBusyFor,
+  skip: _skip, // exit code 0 means that the lock is held
+  // A script that holds a lock is not started for a tick.
+  tick: _tick,
+  timezone: _timezone,
+  catchUp: _catchUp,
+  retry: _retry,
+  overlap: _overlap,
+  skew: _skew,
+  replaceSchedule: _replaceSchedule,
+  ...terms
+} = lockCommandSettings;
+
+export const holdSettings = {
+  pid: flag("--pid", integerType("pid", { min: 1, max: 0x7fffffff }), {
+    help: "release the lock when this process has ended (default: the parent of baton hold, if that is a shell)",
+  }),
+  ...terms,
+  maxHold: { ...terms.maxHold, help: "stop the script if it holds the lock longer than this" },
+  killAfter: {
+    ...terms.killAfter,
+    help: "time between the stop signal to the script and the processes that it started, and SIGKILL",
+  },
+  onDoubt: {
+    ...terms.onDoubt,
+    help:
+      "while no server responds and the lock is not lost yet: let the script and the processes that it started run (ignore), " +
+      "or suspend them (freeze)",
+  },
+  signal: { ...terms.signal, help: "the signal that asks the script and the processes that it started to stop" },
+} satisfies SettingTable;
+
+export interface HoldOptions extends LockCommandOptions {
+  readonly script: ScriptProcess;
+}
+
+/** Throws USAGE for options that exclude each other, CONFIG and REFUSED for a process that baton cannot stop. */
+export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
+  const example = 'as in: held=$(baton hold NAME --pid $$) || exit; eval "$held"';
+  if (call.command !== null) {
+    throw new BatonError(
+      "USAGE",
+      `baton hold runs no command: the lines of the script after it run under the lock, ${example}`,
+    );
+  }
+  const values = {
+    ...call.values,
+    foreground: false,
+    passAuth: true,
+    minHold: undefined,
+    shellLine: undefined,
+    leaveRunning: false,
+    onBusyFor: undefined,
+    skip: false,
+    ...{ tick: undefined, timezone: undefined, catchUp: undefined, retry: undefined, overlap: undefined },
+    ...{ skew: 0, replaceSchedule: false },
+  };
+  const script = scriptOf(call.values.pid);
+  return { ...commonLockOptionsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };
+}
+
+function scriptOf(pid: number | undefined): ScriptProcess {
+  if (!hasProcessTable()) {
+    const why = otherNamespaceReason() ?? "it finds the script's processes there, to stop them";
+    throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
+  }
+  const row = pid === undefined ? enclosingScript(process.ppid) : readProcess(pid);
+  if (pid === undefined && (row === null || !isShell(row.pid))) {
+    const parent = commandOf(process.ppid)[0];
+    throw new BatonError(
+      "USAGE",
+      `baton hold was started by "${parent}" (pid ${process.ppid}), which is not a shell like sh: name the process that holds ` +
+        "the lock with --pid, as in --pid $$" +
+        (parent === "fish" ? "; in fish: baton hold NAME --pid $fish_pid | source" : ""),
+    );
+  }
+  if (row === null || row.dead) throw new BatonError("USAGE", `--pid ${pid}: no such process`);
+  const owner = processOfThread(row.pid);
+  if (owner !== row.pid) {
+    throw new BatonError("USAGE", `--pid ${pid} is a thread of process ${owner}: use --pid ${owner}`);
+  }
+  if (row.isKernelThread) {
+    const why = "is a kernel thread, which cannot be stopped: use the script's process, as in --pid $$";
+    throw new BatonError("USAGE", `--pid ${pid} ${why}`);
+  }
+  if (row.pid === process.pid) {
+    throw new BatonError("USAGE", `--pid ${pid} is baton hold itself, which ends when it has the lock`);
+  }
+  if (row.pid === 1) {
+    throw new BatonError(
+      "CONFIG",
+      "The script is process 1, which cannot be killed from inside its container: run it under an init " +
+        "(docker run --init), or under baton lock",
+    );
+  }
+  if (!mayKill(row.pid)) {
+    throw new BatonError(
+      "REFUSED",
+      `Process ${row.pid} belongs to another user: baton could not stop it when the lock is lost`,
+    );
+  }
+  return { pid: row.pid, startTicks: row.startTicks };
+}
+
+/** kill(2) with signal 0 checks the permission. */
+function mayKill(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "EPERM";
+  }
+}
+
+export interface PackedLockOptions extends Omit<LockCommandOptions, "sources"> {
+  readonly flags: readonly (readonly [string, string])[];
+  readonly files: readonly PackedFile[];
+}
+
+interface PackedFile {
+  readonly path: string;
+  readonly values: readonly (readonly [key: string, value: string, line: number | null])[];
+}
+
+export function packOptions({ sources, ...options }: LockCommandOptions): PackedLockOptions {
+  return {
+    ...options,
+    flags: [...sources.flags],
+    files: sources.files.map(({ path, values, lineOf }) => ({
+      path,
+      values: [...values].map(([key, value]) => [key, value, lineOf(key)] as const),
+    })),
+  };
+}
+
+export function unpackOptions(
+  { flags, files, ...options }: PackedLockOptions,
+  env: Readonly<Record<string, string | undefined>>,
+): LockCommandOptions {
+  const sources = {
+    env,
+    flags: new Map(flags),
+    files: files.map(({ path, values }) => ({
+      path,
+      values: new Map(values.map(([key, value]) => [key, value])),
+      lineOf: (key: string) => values.find(([name]) => name === key)?.[2] ?? null,
+    })),
+  };
+  return { ...options, sources };
+}

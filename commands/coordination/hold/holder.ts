@@ -1,0 +1,166 @@
+/**
+ * The holder process, which `baton hold` starts and leaves behind. It does what `baton lock` does, for a script that already
+ * runs. It reports to `baton hold` until the script has received the variables, and after that to the script's stderr.
+ */
+import process from "node:process";
+import { closeInherited } from "../../../src/base/process/spawn/inherited_descriptors.ts";
+import { loadLibc } from "../../../src/base/process/libc.ts";
+import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
+import { startGuard } from "../../../src/base/process/guard/guard.ts";
+import { holderName } from "../../../src/coordination/hold/find_holds.ts";
+import { type HeldLocks, parseHolds, removeCookiesOf } from "../../../src/coordination/hold/hold_list.ts";
+import { HolderSignals } from "../../../src/coordination/hold/holder_signals.ts";
+import { HolderPipe, type HolderRequest } from "../../../src/coordination/hold/holder_pipe.ts";
+import { ReleaseClient } from "../../../src/coordination/hold/release_mailbox.ts";
+import { ScriptWatch } from "../../../src/coordination/hold/script_process.ts";
+import { superviseScript } from "../../../src/coordination/hold/supervise_script.ts";
+import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { abortable } from "../../../src/base/support/abort.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
+import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
+import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
+import type { LockEnding } from "../job/lock_ending.ts";
+import { ReportFacts } from "../job/reported.ts";
+import { lockAndRun, lockDependencies } from "../lock/lock.ts";
+
+type LockHolderPipe = HolderPipe<LockEnding>;
+
+/** No process waits for the exit code; it is for logs. */
+export async function runHolder(io: Io): Promise<ExitCode> {
+  const libc = await loadLibc();
+  libc?.setProcessName(holderName);
+  // A pipe that stays open here would keep its reader waiting.
+  if ("Deno" in globalThis && libc !== null) closeInherited(libc, io.inheritedFds);
+  const pipe: LockHolderPipe = new HolderPipe(io);
+  const stop = new AbortController();
+  pipe.abandoned.addEventListener("abort", () => stop.abort());
+  using signals = new HolderSignals(processSignals(), stop.signal);
+  const line = await abortable(pipe.request, pipe.abandoned).catch(() => null);
+  if (line === null) return exitCodes.SUCCESS;
+  const facts = new ReportFacts();
+  try {
+    const request = JSON.parse(line) as HolderRequest<PackedLockOptions>;
+    const ending = await acquireAndSupervise(request, io, { pipe, stop, signals, facts });
+    facts.trace?.end({ exit_code: ending.exitCode, message: ending.message });
+    if (!pipe.isConfirmed) pipe.send({ kind: "ended", ending });
+    else if (ending.message !== null) io.err(`baton: ${ending.message}\n`);
+    return ending.exitCode;
+  } catch (thrown) {
+    const { code, message } = failureOf(thrown);
+    facts.trace?.end({ exit_code: exitCodeOf(code), message });
+    if (!pipe.isConfirmed) pipe.send({ kind: "failed", code, message });
+    else io.err(`baton: ${message}\n`);
+    return exitCodes.INTERNAL;
+  } finally {
+    await facts.trace?.source.close();
+  }
+}
+
+async function acquireAndSupervise(
+  request: HolderRequest<PackedLockOptions>,
+  io: Io,
+  { pipe, stop, signals, facts }: {
+    readonly facts: ReportFacts;
+    readonly pipe: LockHolderPipe;
+    readonly stop: AbortController;
+    readonly signals: HolderSignals;
+  },
+): Promise<LockEnding> {
+  const { script } = request;
+  const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
+  const env = { ...process.env, BATON_LOCK_COOKIE: removeCookiesOf(ended, request.env["BATON_LOCK_COOKIE"]) };
+  const options = unpackOptions(request.options, env);
+  const ownIo = holderIo(io, env, { pipe, columns: request.columns });
+  if (wantsTraces(env, options.values)) {
+    const { openJobTrace } = await import("../job/job_trace.ts");
+    const { names, quiet } = options;
+    facts.trace = await openJobTrace({ io: ownIo, verb: "hold", names, quiet, values: { passAuth: true } });
+  }
+  // The end of the script ends the wait for the lock.
+  using watch = new ScriptWatch(script, systemClock());
+  const dependencies = lockDependencies(startGuard(sayTo(io)));
+  let isHeld = false;
+  watch.ended.then(() => isHeld || stop.abort());
+  return await lockAndRun(options, ownIo, {
+    facts,
+    deps: {
+      ...dependencies,
+      signals,
+      connect(how) {
+        process.chdir("/"); // all files with a relative path have been read; keeps no folder busy
+        return dependencies.connect(how);
+      },
+      supervise: (supervision) => {
+        const [first, ...others] = facts.leases;
+        if (first === undefined) throw new Error("a script is supervised that holds nothing");
+        return superviseScript(supervision, {
+          script,
+          names: options.names,
+          ids: [first.holderId, ...others.map((lease) => lease.holderId)],
+          otherHolds: held,
+          abandoned: pipe.abandoned,
+          // The script outlives the hold, whose span must not become the parent of what it does later.
+          onHeld({ TRACEPARENT: _parent, TRACESTATE: _state, ...variables }) {
+            isHeld = true;
+            watch[Symbol.dispose]();
+            pipe.send({
+              kind: "held",
+              variables: Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, value ?? null])),
+              tokens: [first, ...others].map((lease) => lease.fencingToken.toString()),
+              waitedMs: facts.waitedMs ?? 0,
+            });
+          },
+        });
+      },
+    },
+  });
+}
+
+/** The locks of BATON_HOLD that the script still holds, and those whose hold has ended. */
+function splitHolds(text: string | undefined): { ended: HeldLocks[]; held: HeldLocks[] } {
+  const [ended, held]: [HeldLocks[], HeldLocks[]] = [[], []];
+  for (const hold of parseHolds(text)) {
+    let client: ReleaseClient | null = null;
+    try {
+      client = ReleaseClient.open(hold.path, hold.ids[0]);
+      (client === null ? ended : held).push(hold);
+    } catch {
+      held.push(hold); // another user's: it may be alive
+    } finally {
+      client?.[Symbol.dispose]();
+    }
+  }
+  return { ended, held };
+}
+
+function holderIo(
+  io: Io,
+  env: Io["env"],
+  { pipe, columns }: { readonly pipe: LockHolderPipe; readonly columns: number | null },
+): Io {
+  return {
+    env,
+    stdinIsTerminal: false,
+    stdoutIsTerminal: false,
+    stderrIsTerminal: columns !== null,
+    inheritedFds: [],
+    columns: columns ?? 80,
+    out: () => {},
+    err: (text, form) => pipe.isConfirmed ? io.err(text, form) : pipe.send({ kind: "stderr", text, form }),
+    frame: (stream, text) => pipe.isConfirmed ? io.frame(stream, text) : pipe.sendFrame(text),
+    written: (stream, signal) => io.written(stream, signal),
+    drop: () => {},
+  };
+}
+
+function failureOf(thrown: unknown): Pick<BatonError, "code" | "message"> {
+  if (thrown instanceof BatonError) return thrown;
+  // No process reads this message: `baton hold` was stopped, or the holder process itself.
+  if (thrown instanceof StoppedBySignal) {
+    return { code: "NOT_HELD", message: "The script has ended: no longer waiting for the lock" };
+  }
+  const stack = thrown instanceof Error ? `\n${thrown.stack}` : "";
+  return { code: "INTERNAL", message: `internal error, please report it: ${messageOf(thrown)}${stack}` };
+}

@@ -1,0 +1,225 @@
+/** `baton release`: asks the holder process to release a lock, and waits until the server has confirmed it. */
+import process from "node:process";
+import {
+  hasProcessTable,
+  isAlive,
+  isNamespaceOf,
+  readProcess,
+  sendSignal,
+} from "../../../src/base/process/proc/process_table.ts";
+import { holdsOfAncestors } from "../../../src/coordination/hold/find_holds.ts";
+import { type HeldLocks, parseHolds } from "../../../src/coordination/hold/hold_list.ts";
+import { ReleaseClient, type ReleaseResponse } from "../../../src/coordination/hold/release_mailbox.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { durationType } from "../../../src/base/config/value_types.ts";
+import { BatonError, type ErrorCode } from "../../../src/base/errors.ts";
+import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
+import { sleep } from "../../../src/base/support/deadline.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { newGuid } from "../../../src/base/support/guid.ts";
+import { type Call, defineCommand } from "../../command.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
+import { quotedNames } from "../job/job.ts";
+
+const settings = {
+  stopProcesses: toggle("--stop-processes", {
+    help:
+      "first stop the processes that were started under the lock and still run; kill them after --kill-after of baton hold",
+  }),
+  wait: flag("-w, --wait", durationType({ minMs: 1 }), {
+    aliases: "--timeout",
+    help: "how long to wait for the release; then exit 76",
+    default: 60_000,
+  }),
+} satisfies SettingTable;
+
+export const releaseCommand = defineCommand({
+  name: "release",
+  summary: "release a lock that baton hold has acquired",
+  usage: "NAME… [options]",
+  details: [
+    "Use it in the script or shell that has evaluated the output of baton hold, or in a process below it; the variables are not " +
+    "needed. Exits with 0 when the server has confirmed the release: " +
+    "another process may hold the lock by then. Exits with 1 when the script does not hold the lock (any longer), with 79 when it " +
+    "was lost, and with 80 when it was revoked; in the last two cases the script is about to be stopped.",
+    "Processes that were started under the lock and still run are listed on stderr, and continue without the lock; " +
+    "--stop-processes stops them first. The script itself is never stopped. Its BATON_… variables stay as they are, and baton " +
+    "check exits with 79 from then on.",
+    "Locks that were acquired by one call are released by one call. Instead of a name, an id that baton who prints is enough.",
+  ],
+  examples: [
+    [
+      'held=$(baton hold nightly --pid $$) || exit; eval "$held"; ./step1; ./step2; baton release nightly',
+      "the rest of the script runs without the lock",
+    ],
+    [
+      "trap 'baton release -q nightly || :' EXIT",
+      "release it when the script ends, and leave its exit code as it is",
+    ],
+    ["baton release --stop-processes nightly", "no process that was started under the lock continues"],
+  ],
+  settings,
+  runsNothing: true,
+  run: release,
+});
+
+/** Milliseconds between reads of the response. */
+const pollIntervalMs = 5;
+
+async function release(call: Call<typeof settings>): Promise<ExitCode> {
+  const { values, io } = call;
+  const known = knownHolds(call.names, parseHolds(io.env["BATON_HOLD"]));
+  const names = call.names.map((name) => nameOf(name, known));
+  const holds = findHolds(names, known);
+  let exitCode: ExitCode = exitCodes.SUCCESS;
+  for (const { name, hold } of holds) {
+    const code = hold === null ? reportNotHeld(name, call) : await releaseOne(hold, call);
+    if (exitCode === exitCodes.SUCCESS) exitCode = code;
+  }
+  if (values.verbose && exitCode === exitCodes.SUCCESS) io.err(`baton: ${quotedNames(names)} released\n`);
+  return exitCode;
+}
+
+/** The holds of the environment; if a name is missing there, also those of the processes around this one. */
+function knownHolds(names: readonly string[], held: readonly HeldLocks[]): readonly HeldLocks[] {
+  const isMissing = names.some((name) => !held.some((one) => one.names.includes(name) && isHolderAlive(one)));
+  if (!isMissing || !hasProcessTable()) return held;
+  const found = holdsOfAncestors(process.pid).filter(({ path }) => !held.some((one) => one.path === path));
+  // A hold of the environment that has ended stays in the list, before the others: it tells how a lock was lost.
+  return [...held, ...found];
+}
+
+/** The name of the lock whose holder id begins with this text, as baton who prints it; other texts are names. */
+function nameOf(text: string, held: readonly HeldLocks[]): string {
+  if (!/^[0-9a-f]{6,}$/.test(text) || held.some(({ names }) => names.includes(text))) return text;
+  const [name, ...others] = held.flatMap(({ names, ids }) => names.filter((_, at) => ids[at]?.startsWith(text)));
+  return name === undefined || others.length > 0 ? text : name;
+}
+
+/** The latest hold of each name. Throws USAGE when only some of the locks that one call acquired are named. */
+function findHolds(names: readonly string[], held: readonly HeldLocks[]): { name: string; hold: HeldLocks | null }[] {
+  if (names.length === 0) {
+    throw new BatonError("USAGE", "baton release needs the name of a lock, as in: baton release NAME");
+  }
+  const found: { name: string; hold: HeldLocks | null }[] = [];
+  for (const name of new Set(names)) {
+    const hold = held.findLast((one) => one.names.includes(name)) ?? null;
+    const missing = hold?.names.filter((one) => !names.includes(one)) ?? [];
+    if (hold !== null && missing.length > 0 && isHolderAlive(hold)) {
+      const all = hold.names.join(" ");
+      throw new BatonError(
+        "USAGE",
+        `"${name}" was acquired together with ${quotedNames(missing)}: use baton release ${all}`,
+      );
+    }
+    if (hold === null || missing.length > 0) found.push({ name, hold: null });
+    else if (!found.some((other) => other.hold === hold)) found.push({ name, hold });
+  }
+  return found;
+}
+
+function isHolderAlive({ path, ids }: HeldLocks): boolean {
+  using client = ReleaseClient.open(path, ids[0]);
+  return client !== null;
+}
+
+/** Throws REFUSED where the holder may be alive. */
+function reportNoHolder({ names, ids }: HeldLocks, call: Call<typeof settings>): ExitCode {
+  if (!isNamespaceOf(ids[0])) return reportNotHeld(names.join(" "), call);
+  throw new BatonError(
+    "REFUSED",
+    `Cannot release ${
+      quotedNames(names)
+    }: its holder process is outside this PID namespace. Release it where the script runs`,
+  );
+}
+
+function reportNotHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {
+  const why = "it was released before, or never acquired by baton hold";
+  if (!values.quiet) io.err(`baton: "${name}" is not held by this script: ${why}\n`);
+  return exitCodeOf("NOT_HELD");
+}
+
+async function releaseOne(hold: HeldLocks, call: Call<typeof settings>): Promise<ExitCode> {
+  const { io, values } = call;
+  using client = ReleaseClient.open(hold.path, hold.ids[0]);
+  if (client === null) return reportNoHolder(hold, call);
+  const id = newGuid();
+  const startTicks = readProcess(process.pid)?.startTicks ?? 0;
+  client.send({ id, requester: { pid: process.pid, startTicks }, stopsProcesses: values.stopProcesses });
+  sendSignal(client.holderPid, "SIGCONT"); // makes it check the mailbox now, not within 100 ms
+  const response = await awaitResponse(client, id, { clock: systemClock(), waitMs: values.wait });
+  if (response === "late") {
+    throw new BatonError(
+      "OUTCOME_UNKNOWN",
+      `Cannot tell whether ${
+        quotedNames(hold.names)
+      } was released: the holder process (pid ${client.holderPid}) has not responded ` +
+        `within ${formatDuration(values.wait)}`,
+    );
+  }
+  return response === "gone"
+    ? throwError(
+      "LOCK_LOST",
+      `Lock ${quotedNames(hold.names)} is lost: its holder process (pid ${client.holderPid}) was killed`,
+    )
+    : reportResponse(response, hold, { io, quiet: values.quiet });
+}
+
+async function awaitResponse(
+  client: ReleaseClient,
+  id: string,
+  { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
+): Promise<ReleaseResponse | "gone" | "late"> {
+  const untilMs = clock.now() + waitMs;
+  for (;;) {
+    // Checked before the response is read: a holder that has responded and ended counts as one that has responded.
+    const isGone = !isAlive(client.holderPid);
+    const response = client.readResponse();
+    if (response !== null && (response.id === id || response.result === "released")) return response;
+    if (isGone) return "gone";
+    if (clock.now() >= untilMs) return "late";
+    await sleep(clock, pollIntervalMs);
+  }
+}
+
+function reportResponse(
+  response: ReleaseResponse,
+  { names }: HeldLocks,
+  { io, quiet }: { io: Io; quiet: boolean },
+): ExitCode {
+  const what = quotedNames(names);
+  const processes = describeProcesses(response);
+  switch (response.result) {
+    case "released":
+      if (processes !== "" && !quiet) {
+        io.err(
+          `baton: ${what} released; processes that were started under it still run: ${processes}. --stop-processes stops them first\n`,
+        );
+      }
+      return exitCodes.SUCCESS;
+    case "not_stopped":
+      return throwError("FENCE_BREACH", `Cannot release ${what}: these processes could not be stopped: ${processes}`);
+    case "unknown":
+      return throwError(
+        "OUTCOME_UNKNOWN",
+        `Cannot tell whether ${what} was released: no server has responded. If not, it is released when the session ends`,
+      );
+    case "lost":
+      return throwError("LOCK_LOST", `Lock ${what} was lost before it was released, and the script is being stopped`);
+    case "revoked":
+      return throwError("REVOKED", `Lock ${what} was revoked before it was released, and the script is being stopped`);
+    case "time_limit":
+      return throwError("TIME_LIMIT", `Lock ${what} was held longer than --max-hold, and the script is being stopped`);
+  }
+}
+
+function throwError(code: ErrorCode, message: string): never {
+  throw new BatonError(code, message);
+}
+
+function describeProcesses({ running, more }: ReleaseResponse): string {
+  const list = running.map(({ pid, command }) => `${pid} (${command})`).join(", ");
+  return more > 0 ? `${list} and ${more} more` : list;
+}

@@ -1,0 +1,98 @@
+/** `baton check`: tells a command whether its lock is still held, and for how long at least. */
+import { readLeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { loadLibc } from "../../../src/base/process/libc.ts";
+import { isNamespaceOf } from "../../../src/base/process/proc/process_table.ts";
+import { printJson } from "../../../src/base/terminal/io.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { durationType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { type Call, defineCommand } from "../../command.ts";
+import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { demandHeldJob, type HeldJob } from "./held_job.ts";
+import type { CheckJson } from "../../json_shapes/job_shapes.ts";
+
+const settings = {
+  atLeast: flag("--at-least", durationType(), {
+    help: "exit 79 also if the lock is held for certain only this long or less",
+    default: 0,
+  }),
+  json: toggle("--json", { help: "print one JSON object" }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const checkCommand = defineCommand({
+  name: "check",
+  summary: "inside a command under a lock: check that the lock is still held, and for how long",
+  usage: "[options]",
+  details: [
+    "Prints the milliseconds for which no other process can get the lock, whatever happens to the network, and exits with 0; " +
+    "exits with 79 if the lock is lost. It asks the baton around the command, not a server. If that is not possible, as on " +
+    "macOS and from another PID namespace (a container), it asks the server and prints nothing; 0 then means that the lock " +
+    "was held at that moment.",
+    "The time is extended while the servers respond. With --at-least 1s, a step that takes less than a second and must not " +
+    "be done twice is safe; later writes need a fencing token (baton fence).",
+  ],
+  examples: [
+    ["baton check || exit 1", "in a script under baton lock"],
+    ["baton check --at-least 2s -q && mv new current", "only if the lock is held for two more seconds"],
+  ],
+  settings,
+  runsNothing: true,
+  run: check,
+});
+
+async function check(call: Call<typeof settings>): Promise<ExitCode> {
+  const { values, io } = call;
+  if (call.names.length > 0) {
+    throw new BatonError(
+      "USAGE",
+      `baton check takes no names, not "${call.names.join(" ")}": it checks the lock of the command that runs it`,
+    );
+  }
+  const job = demandHeldJob(io.env, "baton check", "check");
+  const names = job.locks.map(({ name }) => name);
+  const remainingMs = await remainingLeaseMs(io.env["BATON_LEASE"], job.ids.at(-1) ?? "");
+  const isHeld = remainingMs === "unknown"
+    ? values.atLeast === 0 && await isOnServer(call, job)
+    : remainingMs > values.atLeast;
+  const known = remainingMs === "unknown" ? null : Math.max(0, Math.floor(remainingMs));
+  if (values.json) {
+    printJson<CheckJson>(io, { version: 1, names, held: isHeld, remaining_ms: known });
+  } else if (isHeld && known !== null && !values.quiet) io.out(`${known}\n`);
+  if (isHeld) return exitCodes.SUCCESS;
+  if (!values.quiet && !values.json) {
+    const left = known === null || known === 0
+      ? "is probably no longer held"
+      : `is held for certain for ${formatDuration(known)}, less than the ${
+        formatDuration(values.atLeast)
+      } of --at-least`;
+    io.err(`baton: "${names.join('", "')}" ${left}\n`);
+  }
+  return exitCodes.LOST;
+}
+
+/** Returns milliseconds; 0 or less when the lock is lost. */
+async function remainingLeaseMs(note: string | undefined, holderId: string): Promise<number | "unknown"> {
+  const libc = await loadLibc();
+  if (note === undefined || note === "" || libc === null) return "unknown";
+  try {
+    const endMs = readLeaseNote(note, holderId);
+    if (endMs === null) return isNamespaceOf(holderId) ? "unknown" : 0;
+    return endMs - libc.bootTimeMs();
+  } catch {
+    return "unknown"; // the file of another user
+  }
+}
+
+/** True if the server has a holder's node of this command for each of its locks. */
+async function isOnServer({ values, sources }: Call<typeof settings>, { locks, ids }: HeldJob): Promise<boolean> {
+  const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
+  await using zk = await connect(options);
+  const held = await Promise.all(locks.map(({ path }) => ownHolder(zk, path, ids)));
+  return held.length > 0 && held.every((holder) => holder !== null);
+}

@@ -1,0 +1,151 @@
+/** Common parts of the verbs that run a command under a lease: supervision, environment, status. */
+import { processSignals, type SignalSource } from "../../../src/base/process/supervise/signal_source.ts";
+import type { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import type { SuperviseOptions } from "../../../src/base/process/supervise/supervise_child.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import type { SettingValues } from "../../../src/base/config/setting.ts";
+import type { ChildEnvironment } from "../../../src/base/config/child_variables.ts";
+import { type lockSettings, secretVariables } from "../../../src/coordination/settings/coordination_settings.ts";
+import type { BarrierMembership } from "../../../src/coordination/barrier/barrier_membership.ts";
+import type { Lease } from "../../../src/base/process/lease.ts";
+import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
+import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import type { JobTrace } from "./job_trace.ts";
+import { leftoversMessage, unstoppableMessage } from "./leftovers.ts";
+
+export interface JobOptions {
+  readonly command: readonly [string, ...string[]];
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  /** The script that runs already, in place of the command. */
+  readonly script?: { readonly pid: number };
+  /** The item of a pool that the command processes. */
+  readonly item?: string | undefined;
+  readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
+    readonly foreground: boolean;
+    readonly maxHold?: number | undefined;
+    readonly minHold?: number | undefined;
+  };
+}
+
+export function superviseOptions(
+  { command, quiet, verbose, script, item, values }: JobOptions,
+  io: Io,
+  { clock, signals }: { readonly clock: Clock; readonly signals: SignalSource },
+) {
+  const noun = script !== undefined
+    ? "script"
+    : item !== undefined
+    ? `command of item ${quotedNames([item])}`
+    : "command";
+  return {
+    command,
+    clock,
+    signals,
+    descriptors: io.inheritedFds,
+    killAfterMs: values.killAfter,
+    stopSignal: values.signal,
+    onDoubt: values.onDoubt,
+    maxHoldMs: values.maxHold ?? null,
+    minHoldMs: values.minHold ?? null,
+    foreground: values.foreground || "auto",
+    onEvent: (event) => {
+      if (event.kind === "unstoppable") return io.err(`baton: ${unstoppableMessage(event.what, noun)}\n`);
+      const leftovers = leftoversMessage(event, noun);
+      if (leftovers !== null) {
+        if (!quiet) io.err(`baton: ${leftovers}\n`);
+      } else if (verbose) io.err(`baton: ${event.kind}${"reason" in event ? ` (${event.reason})` : ""}\n`);
+    },
+  } as const satisfies Partial<SuperviseOptions>;
+}
+
+export interface JobFacts {
+  /** Leases in the order of their names; at least one. */
+  readonly leases: readonly Lease[];
+  readonly waitedMs: number;
+  readonly place: Coordination;
+  /** Null on systems without lease notes. */
+  readonly note: LeaseNote | null;
+  /** True: the command inherits the credentials of baton's environment. */
+  readonly passAuth: boolean;
+  /** Election that the command leads, if any. */
+  readonly election?: { readonly name: string; readonly value: string };
+  /** Started barrier of which the command is a member, if any. */
+  readonly barrier?: Pick<BarrierMembership, "name" | "rank" | "size" | "generation">;
+  readonly pool?: { readonly name: string; readonly item: string } | undefined;
+  /** Tick of a schedule that the command runs for, if any. */
+  readonly tick?: { readonly tickMs: number; readonly attempt: number } | undefined;
+  readonly trace?: Pick<JobTrace, "startCommand"> | undefined;
+}
+
+/**
+ * Returns a value for every variable; undefined removes the value of an outer call. Supervision appends its own holder id to
+ * BATON_LOCK_COOKIE.
+ */
+export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, string | undefined> {
+  const { leases, place, election, barrier, pool, tick } = facts;
+  const [first] = leases;
+  const each = (value: (lease: Lease) => string) => leases.map(value).join("\n");
+  const mode = first?.mode ?? "exclusive";
+  const cookies = [env["BATON_LOCK_COOKIE"], ...leases.slice(1).map((lease) => lease.holderId)];
+  const variables: ChildEnvironment = {
+    BATON_LOCK_NAME: each((lease) => lease.name),
+    BATON_LOCK_PATH: each((lease) => lease.path),
+    BATON_LOCK_MODE: mode,
+    BATON_LOCK_SLOT: mode === "permit" ? each((lease) => String(lease.slot)) : undefined,
+    BATON_LOCK_LIMIT: mode === "shared" ? "" : mode === "permit" ? each((lease) => String(lease.limit)) : "1",
+    BATON_LOCK_SCOPE: place.scope,
+    BATON_LOCK_COOKIE: cookies.filter(Boolean).join(":"),
+    BATON_LOCK_ACQUIRED_AT: new Date().toISOString(),
+    BATON_LOCK_WAITED_MS: String(Math.round(facts.waitedMs)),
+    BATON_ELECTION_NAME: election?.name,
+    BATON_ELECTION_VALUE: election?.value,
+    BATON_BARRIER_NAME: barrier?.name,
+    BATON_BARRIER_GENERATION: barrier?.generation.toString(),
+    BATON_RANK: barrier?.rank.toString(),
+    BATON_SIZE: barrier?.size.toString(),
+    BATON_POOL_NAME: pool?.name,
+    BATON_ITEM: pool?.item,
+    BATON_TICK: tick === undefined ? undefined : new Date(tick.tickMs).toISOString().replace(".000Z", "Z"),
+    BATON_TICK_UNIX: tick === undefined ? undefined : String(Math.floor(tick.tickMs / 1000)),
+    BATON_TICK_ATTEMPT: tick?.attempt.toString(),
+    BATON_HOLD: undefined,
+    BATON_FENCING_TOKEN: each((lease) => lease.fencingToken.toString()),
+    BATON_SESSION_ID: first?.sessionId.toString() ?? "",
+    BATON_SESSION_TIMEOUT_MS: String(first?.sessionTimeoutMs ?? ""),
+    BATON_SERVERS: place.servers,
+    BATON_ROOT: place.root,
+    BATON_LEASE: facts.note?.path ?? "",
+  };
+  // A command inside a barrier or a pool keeps its rank or item when it takes another lock, and a script may release its locks.
+  const outer = [
+    "BATON_HOLD",
+    ...(barrier === undefined ? ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] : []),
+    ...(pool === undefined ? ["BATON_POOL_NAME", "BATON_ITEM"] : []),
+    ...(tick === undefined ? ["BATON_TICK", "BATON_TICK_UNIX", "BATON_TICK_ATTEMPT"] : []),
+  ];
+  return {
+    ...Object.fromEntries((facts.passAuth ? [] : secretVariables()).map((name) => [name, undefined])),
+    ...variables,
+    ...Object.fromEntries(outer.map((name) => [name, env[name]])),
+    ...facts.trace?.startCommand(facts),
+  };
+}
+
+/** Returns `"a", "b"`, with control characters escaped. */
+export function quotedNames(names: readonly string[]): string {
+  return names.map((name) => JSON.stringify(name)).join(", ");
+}
+
+export interface JobDependencies {
+  readonly clock: Clock;
+  readonly signals: SignalSource;
+  connect(options: ConnectOptions): Promise<ZooKeeper>;
+}
+
+export function jobDependencies(): JobDependencies {
+  const clock = systemClock();
+  return { clock, signals: processSignals(), connect: (options) => connect({ ...options, clock }) };
+}

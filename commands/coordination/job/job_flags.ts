@@ -1,0 +1,36 @@
+/** Flags of the verbs that run the user's command under a lease. */
+import { flag, inGroup, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { lockSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { integerType, textType } from "../../../src/base/config/value_types.ts";
+
+export const statusFlags = inGroup("output", {
+  statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
+    help: "write a status report to this open descriptor, as one JSON line",
+  }),
+  statusFile: flag("--status-file", textType("file"), { help: "write the status report to this file" }),
+}) satisfies SettingTable;
+
+export const jobFlags = {
+  ...inGroup("command", {
+    foreground: toggle("--foreground", {
+      help:
+        "keep the command in the terminal's process group, so that it can read from the terminal; default if stdin is one",
+    }),
+    passAuth: toggle("--pass-auth", {
+      help: "keep the variables with credentials in the command's environment",
+    }),
+  }),
+  ...statusFlags,
+} satisfies SettingTable;
+
+/** Replacement for the exit code 75 of a lock that was not acquired in time. */
+export const conflictExitCode = flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
+  group: "waiting",
+  basic: true,
+  help: "the exit code instead of 75",
+});
+
+const { scope, killAfter, onDoubt, signal, publishCommand } = lockSettings;
+
+/** Settings of a lock that do not concern its queue. */
+export const jobSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;

@@ -1,0 +1,79 @@
+/** Writes the status report of a verb that runs a command. Loaded only with --status-fd or --status-file. */
+import type { ChildEnding, ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
+import { type StatusReport, StatusWriter } from "../../../src/base/terminal/status_report.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+
+/** How a call has ended. */
+export type ReportedEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;
+
+interface ReportedJob {
+  readonly io: Io;
+  readonly verb: string;
+  readonly names: readonly string[];
+  readonly values: { readonly statusFd?: number | undefined; readonly statusFile?: string | undefined };
+  readonly facts: {
+    readonly outcome: ChildOutcome | null;
+    readonly tokens: readonly string[] | null;
+    readonly waitedMs: number | null;
+    readonly items: StatusReport["items"] | null;
+  };
+}
+
+export class JobStatus implements Disposable {
+  readonly #job: ReportedJob;
+  readonly #writer: StatusWriter;
+  /** A target could not be written. */
+  isIncomplete = false;
+
+  /** Throws as StatusWriter does. */
+  constructor(job: ReportedJob) {
+    const { values: { statusFd: fd, statusFile: file }, io: { inheritedFds } } = job;
+    this.#job = job;
+    this.#writer = new StatusWriter({ fd, file, inheritedFds });
+  }
+
+  write(end: ReportedEnd): void {
+    for (const problem of this.#writer.write(statusReportOf(this.#job, end))) {
+      this.#job.io.err(`baton: ${problem}\n`);
+      this.isIncomplete = true;
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#writer[Symbol.dispose]();
+  }
+}
+
+function statusReportOf(
+  { verb: command, names, facts: { outcome, tokens, waitedMs, items } }: ReportedJob,
+  end: ReportedEnd,
+): StatusReport {
+  return {
+    version: 1,
+    command,
+    names,
+    ...end,
+    command_status: outcome === null ? null : commandStatusOf(outcome),
+    fencing_tokens: tokens,
+    waited_ms: waitedMs === null ? null : Math.round(waitedMs),
+    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
+    ...(items ? { items } : {}),
+  };
+}
+
+/** Returns the exit status of the command. */
+function commandStatusOf(outcome: ChildEnding): StatusReport["command_status"] {
+  switch (outcome.kind) {
+    case "exited":
+      return { code: outcome.code, signal: null };
+    case "signaled":
+      return { code: null, signal: outcome.signal };
+    case "lost":
+    case "revoked":
+    case "time_limit":
+    case "breach":
+      return outcome.child === null ? null : commandStatusOf(outcome.child);
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * The session of a dead baton whose processes its guard cannot stop: keeps it alive, so that its locks do not move, and shows why in the
+ * holders' records. Stops when the session has ended, or when an operator has taken the locks (`baton break --force`).
+ */
+import type { GuardSessions, KeptJob, KeptSession } from "../../../src/base/process/guard/guard_main.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import { endSession, parseSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import { isResumable } from "../../../src/protocols/zookeeper/handshake.ts";
+import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { formatNodeInfo, parseNodeInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import { nullIfNoNode } from "../../../src/coordination/nodes/node_requests.ts";
+
+/** Milliseconds between two looks at the records. */
+const showEveryMs = 1000;
+
+/** The time limit for ending a session that no server has resumed, in milliseconds. */
+const endMsMax = 5000;
+
+type KeepOptions = Pick<ConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
+
+/** `handle` as in `GuardSessions`. */
+export function keepSession(
+  handle: Parameters<GuardSessions["keep"]>[0],
+  options: KeepOptions,
+): KeptSession {
+  return new ResumedSession(handle, options);
+}
+
+class ResumedSession implements KeptSession {
+  readonly #handle: string;
+  readonly #options: KeepOptions;
+  #zk: ZooKeeper | null = null;
+  readonly #stop = new AbortController();
+  #isGone = false;
+  #isTaken = false;
+  #isShowing = false;
+  #shownAtMs = -Infinity;
+
+  constructor(handle: string, options: KeepOptions) {
+    this.#handle = handle;
+    this.#options = options;
+    this.#open().catch(() => this.#isGone = true);
+  }
+
+  async #open(): Promise<void> {
+    const { timeoutMs: sessionTimeoutMs, tls, ...session } = await parseSessionHandle(this.#handle);
+    if (!isResumable(session.identity)) throw new Error("these servers cannot resume a session");
+    const zk = await connect({
+      ...this.#options,
+      ...session,
+      ...(tls === undefined ? {} : { tls }),
+      sessionTimeoutMs,
+      connectTimeoutMs: Number.MAX_SAFE_INTEGER,
+      signal: this.#stop.signal,
+    });
+    this.#zk = zk;
+    if (this.#isGone) zk.leave?.();
+  }
+
+  get isLost(): boolean {
+    return this.#isGone || this.#isTaken || this.#zk?.session.ended.aborted === true;
+  }
+
+  show(jobs: readonly KeptJob[]): void {
+    const nowMs = this.#options.clock.now();
+    if (this.#zk === null || this.#isShowing || nowMs < this.#shownAtMs + showEveryMs) return;
+    this.#shownAtMs = nowMs;
+    this.#isShowing = true;
+    // A failure is met by the session, too.
+    void this.#show(this.#zk, jobs).catch(() => {}).finally(() => this.#isShowing = false);
+  }
+
+  async #show(zk: ZooKeeper, jobs: readonly KeptJob[]): Promise<void> {
+    const alive = jobs.filter(({ nodes, what }) => nodes.length > 0 && what !== "");
+    const found = await Promise.all(
+      alive.flatMap(({ nodes, what }) => nodes.map((node) => this.#showIn(zk, node, what))),
+    );
+    this.#isTaken = found.length > 0 && !found.includes(true);
+  }
+
+  /** False if the node is gone. */
+  async #showIn(zk: ZooKeeper, node: string, warning: string): Promise<boolean> {
+    const found = await nullIfNoNode(zk.getData(node));
+    if (found === null || found.stat.ephemeralOwner !== zk.session.id) return false;
+    const info = parseNodeInfo(found.data);
+    if (info.sessionTimeoutMs === 0 || info.warning === warning) return true; // 0: another library's format
+    await zk.setData(node, formatNodeInfo({ ...info, warning }), found.stat.version);
+    return true;
+  }
+
+  leave(): void {
+    this.#isGone = true;
+    this.#stop.abort();
+    this.#zk?.leave?.();
+  }
+
+  end(): Promise<unknown> {
+    return this.#zk?.close() ?? endSession(this.#handle, { ...this.#options, limitMs: endMsMax });
+  }
+}

@@ -1,0 +1,26 @@
+/** The messages about processes of a command that have not ended with it. Pure. */
+import type { ChildEvent } from "../../../src/base/process/supervise/child_run.ts";
+import { countWithNoun, printable } from "../../../src/base/support/text.ts";
+
+/** The number of processes that the message lists. */
+const listedProcessesMax = 5;
+
+/** Returns null for other events. `noun` is what has left the processes: `command`. */
+export function leftoversMessage(event: ChildEvent, noun: string): string | null {
+  if (event.kind !== "leftovers_stopped" && event.kind !== "leftovers_left") return null;
+  const { kind, processes } = event;
+  const listed = processes.slice(0, listedProcessesMax).map(({ pid, name }) =>
+    name === "" ? `${pid}` : `${pid}, ${printable(name)}`
+  );
+  const more = processes.length - listed.length;
+  const list = `(${listed.join("; ")}${more > 0 ? ` and ${more} more` : ""})`;
+  const count = countWithNoun(processes.length, "process", "processes");
+  if (kind === "leftovers_stopped") return `stopped ${count} that the ${noun} left running ${list}`;
+  const verb = processes.length === 1 ? "continues" : "continue";
+  return `the lock ends with the ${noun}; ${count} that it left running ${verb} without the lock ${list}`;
+}
+
+/** The message about processes that SIGKILL does not end; `what` says which. */
+export function unstoppableMessage(what: string, noun: string): string {
+  return `the ${noun} ${printable(what)}; the lock is kept until that has ended; baton break --force gives it away`;
+}

@@ -1,0 +1,131 @@
+/** Converts the outcome of a supervised command to an exit code, a reason for the status report, and a message. Pure. */
+import type { ChildEnd, ChildEnding, ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { type ErrorCode, messageOf } from "../../../src/base/errors.ts";
+import { type ExitCode, exitCodeOf } from "../../exit_codes.ts";
+
+export interface LockEnding {
+  readonly exitCode: ExitCode;
+  /** Reason in the status report: command_exited, command_signaled, or an error code in lower case. */
+  readonly reason: string;
+  /** Message for stderr; null if the command ended by itself. */
+  readonly message: string | null;
+  /** The signal by which baton ends, in place of the exit code. */
+  readonly signal?: NodeJS.Signals | null;
+}
+
+/**
+ * The signals with which users and supervisors end a program. When one of them has ended the command, baton ends by it, too, as if the
+ * command had been started without baton: only then a shell ends its loop after Ctrl-C, and systemd takes the end for a clean one.
+ * After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would look like a defect of baton.
+ */
+export const passedOn: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
+
+/** The signal by which baton has to end, because it has ended the command; null if baton exits with a code. */
+export function signalToEndBy(end: ChildEnding): NodeJS.Signals | null {
+  return end.kind === "signaled" && passedOn.includes(end.signal) ? end.signal as NodeJS.Signals : null;
+}
+
+export interface EndingFacts {
+  /** Name of the lock in messages. */
+  readonly what: string;
+  /** Kind of the lock in messages; "Lock" when left out. */
+  readonly kind?: string | undefined;
+  /** Aborts with the reason of the loss. */
+  readonly lost: AbortSignal;
+  /** Why no server responds, in parentheses; empty, or left out: they do. */
+  readonly outage?: string | undefined;
+  readonly maxHoldMs: number | undefined;
+  /** Added to the message for a command that could not be started. */
+  readonly startHint?: string;
+  /** True for a script that baton did not start, so that its exit status is unknown. */
+  readonly isScript?: boolean;
+}
+
+/** Error codes for commands that could not be started. */
+export const startFailureCodes = {
+  not_found: "COMMAND_NOT_FOUND",
+  not_executable: "NOT_EXECUTABLE",
+  start_failed: "START_FAILED",
+} as const satisfies Record<string, ErrorCode>;
+
+/** Returns null when a request to stop came before the command was started. */
+export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
+  const { what, kind = "Lock" } = facts;
+  switch (outcome.kind) {
+    case "exited":
+      return { exitCode: outcome.code, reason: "command_exited", message: null };
+    case "signaled":
+      return {
+        exitCode: 128 + outcome.signalNumber,
+        reason: "command_signaled",
+        message: null,
+        signal: signalToEndBy(outcome),
+      };
+    case "unreadable":
+      return failureEnding(
+        "INTERNAL",
+        `The command under ${what} has ended with an unknown exit status: ${outcome.why}`,
+      );
+    case "lost":
+      return failureEnding(
+        "LOCK_LOST",
+        `${lossReason(facts) ?? `${kind} ${what} is lost: no server responded in time${facts.outage ?? ""}`}; ${
+          childStatus(outcome.child, facts)
+        }`,
+      );
+    case "revoked":
+      return failureEnding(
+        "REVOKED",
+        `${lossReason(facts) ?? `${kind} ${what} was revoked`}; ${childStatus(outcome.child, facts)}`,
+      );
+    case "time_limit": {
+      const limit = formatDuration(facts.maxHoldMs ?? 0);
+      return failureEnding(
+        "TIME_LIMIT",
+        `The ${jobNoun(facts)} under ${what} ran longer than ${limit} (--max-hold) and was stopped`,
+      );
+    }
+    case "breach": {
+      const late = "was stopped after the end of its lease, because the machine or baton stood still";
+      if (outcome.isDead) {
+        return failureEnding(
+          "FENCE_BREACH",
+          `The ${jobNoun(facts)} under ${what} ${late}; another process may have got the lock while it ran`,
+        );
+      }
+      const pids = outcome.survivors.length === 0 ? "" : ` (pids ${outcome.survivors.join(", ")})`;
+      const danger = "another process may get the lock while it runs, unless its guard still reaches a server";
+      return failureEnding(
+        "FENCE_BREACH",
+        `The ${jobNoun(facts)} under ${what} may still be running${pids}: baton could not stop it in time; ${danger}`,
+      );
+    }
+    case "not_found":
+    case "not_executable":
+    case "start_failed":
+      return failureEnding(startFailureCodes[outcome.kind], outcome.message + (facts.startHint ?? ""));
+    case "cancelled":
+      return null;
+  }
+}
+
+function failureEnding(code: ErrorCode, message: string): LockEnding {
+  return { exitCode: exitCodeOf(code), reason: code.toLowerCase(), message };
+}
+
+function lossReason({ lost }: EndingFacts): string | null {
+  return lost.aborted ? messageOf(lost.reason) : null;
+}
+
+function jobNoun({ isScript = false }: EndingFacts): string {
+  return isScript ? "script" : "command";
+}
+
+function childStatus(child: ChildEnd | null, { isScript = false }: EndingFacts): string {
+  if (isScript) return child === null ? "the script was not notified of the lock" : "the script was stopped";
+  if (child === null) return "the command did not run";
+  if (child.kind === "unreadable") return `the command was stopped with an unknown exit status (${child.why})`;
+  const how = child.kind === "exited" ? `and exited with ${child.code}` : `by ${child.signal}`;
+  return `the command was stopped ${how}`;
+}

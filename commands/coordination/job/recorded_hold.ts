@@ -1,0 +1,110 @@
+/** Records holds of a command under a lock or a leadership: loaded only with --history or --tick. */
+import type { ChildEnding } from "../../../src/base/process/spawn/child_outcome.ts";
+import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import type { HistoryKind, HistoryLimits } from "../../../src/coordination/history/history_log.ts";
+import type { RecordedEnd } from "../../../src/coordination/history/history_record.ts";
+import { type HistoryOptions, HoldHistory } from "../../../src/coordination/history/hold_history.ts";
+import { recordRun, type RunEnd } from "../../../src/coordination/history/run_history.ts";
+import { countRefusal } from "../../../src/coordination/history/refusals.ts";
+import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
+import type { historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import type { SettingValues } from "../../../src/base/config/setting.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import type { Acl, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+
+export interface RecordedHold {
+  /** Records how the command ended, and releases the lock. Returns a message if there is no record; then the lock may still be held. */
+  end(ending: ChildEnding): Promise<string | null>;
+}
+
+type HistoryValues = SettingValues<typeof historySettings>;
+
+export function historyLimitsOf(
+  { historyKeep: keep, historyMaxAge: maxAgeMs }: Omit<HistoryValues, "history">,
+): HistoryLimits {
+  return { keep, maxAgeMs };
+}
+
+export interface RecordingOptions {
+  readonly kind: HistoryKind;
+  readonly values: HistoryValues & { readonly root: string };
+  readonly info: HolderInfo;
+  readonly acl: Acl[] | undefined;
+  readonly clock: Clock;
+}
+
+export class HoldRecorder {
+  readonly #zk: ZooKeeper;
+  readonly #options: HistoryOptions;
+
+  constructor(zk: ZooKeeper, { kind, values, info, acl = zk.acl, clock }: RecordingOptions) {
+    this.#zk = zk;
+    this.#options = {
+      ...{ kind, info, acl, clock, root: values.root, limits: historyLimitsOf(values), random: Math.random },
+    };
+  }
+
+  /** Begins the record of a hold. */
+  begin(lease: ZooKeeperLease): RecordedHold {
+    const history = new HoldHistory(this.#zk, lease, this.#options);
+    return {
+      async end(ending) {
+        const end = recordedEndOf(ending);
+        const problem = end === null ? null : await history.end(end);
+        return problem === null ? null : `the hold of "${lease.name}" is not in its history: ${problem}`;
+      },
+    };
+  }
+
+  /** Waits for a lock; counts the call if it does not get it. */
+  async countIfRefused<T>(name: string, acquiring: Promise<T>): Promise<T> {
+    try {
+      return await acquiring;
+    } catch (thrown) {
+      const isBusy = thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
+      if (isBusy) await countRefusal(this.#zk, name, this.#options);
+      throw thrown;
+    }
+  }
+}
+
+/** Records a run of a pool. Returns a message if there is no record. */
+export async function recordPoolRun(
+  zk: ZooKeeper,
+  run: RunEnd,
+  { kind, values, info, acl = zk.acl, clock }: RecordingOptions,
+): Promise<string | null> {
+  const limits = historyLimitsOf(values);
+  const problem = await recordRun(zk, run, { kind, info, acl, clock, root: values.root, limits, random: Math.random });
+  return problem === null ? null : `the run of pool "${run.name}" is not in its history: ${problem}`;
+}
+
+/** Returns null if the command may still run. */
+export function recordedEndOf(ending: ChildEnding): RecordedEnd | null {
+  const nothing = { exitCode: null, signal: null };
+  switch (ending.kind) {
+    case "exited":
+      return ending.code === 0
+        ? { result: "done", exitCode: 0, signal: null, why: "" }
+        : { result: "failed", exitCode: ending.code, signal: null, why: `exit code ${ending.code}` };
+    case "signaled":
+      return { result: "failed", exitCode: null, signal: ending.signal, why: `ended by ${ending.signal}` };
+    case "time_limit":
+      return { result: "failed", ...nothing, why: "stopped: it ran longer than --max-hold" };
+    case "revoked":
+      return { result: "stopped", ...nothing, why: "stopped: the lock was asked back" };
+    case "cancelled":
+      return { result: "stopped", ...nothing, why: "a signal came before the command was started" };
+    case "not_found":
+    case "not_executable":
+    case "start_failed":
+      return { result: "failed", ...nothing, why: ending.message };
+    case "unreadable":
+      return { result: "failed", ...nothing, why: ending.why };
+    case "lost":
+      return { result: "lost", ...nothing, why: "the lock was lost, and the command was stopped" };
+    case "breach":
+      return null;
+  }
+}

@@ -1,0 +1,98 @@
+/** Ends a verb that runs a command: prints the message, writes the status report, and returns the exit code. */
+import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
+import type { Lease } from "../../../src/base/process/lease.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import type { StatusReport } from "../../../src/base/terminal/status_report.ts";
+import { StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
+import { BatonError, type ErrorCode } from "../../../src/base/errors.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
+import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
+import type { JobTrace } from "./job_trace.ts";
+import type { ReportedEnd } from "./job_status.ts";
+import type { LockEnding } from "./lock_ending.ts";
+
+/** Facts for the status report, as far as known. */
+export class ReportFacts {
+  outcome: ChildOutcome | null = null;
+  leases: readonly Lease[] = [];
+  /** Fencing tokens in the order of the names. */
+  tokens: readonly string[] | null = null;
+  waitedMs: number | null = null;
+  trace: JobTrace | undefined;
+  /** Item counts of a pool. */
+  items: StatusReport["items"] | null = null;
+
+  /** The locks were granted, and no command has run under them yet. */
+  granted(leases: readonly Lease[], waitedMs: number): void {
+    this.outcome = null;
+    this.leases = leases;
+    this.tokens = leases.map((lease) => lease.fencingToken.toString());
+    this.waitedMs = waitedMs;
+  }
+}
+
+export interface ReportedOptions {
+  readonly io: Io;
+  readonly verb: string;
+  readonly names: readonly string[];
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: {
+    readonly statusFd?: number | undefined;
+    readonly statusFile?: string | undefined;
+    readonly conflictExitCode?: number | undefined;
+    readonly traceOtlp?: boolean;
+    readonly passAuth?: boolean;
+  };
+  /** Expected failures: they use --conflict-exit-code, and --quiet suppresses their message. */
+  readonly conflicts: readonly ErrorCode[];
+  /** True: an expected failure is a success, and its message is printed only with --verbose. */
+  readonly skips?: boolean;
+  /** False: another process sends the spans of this call. */
+  readonly sendsSpans?: boolean;
+  /** True: --quiet also suppresses the message of an ending. */
+  readonly hasQuietEndings?: boolean;
+  readonly facts: ReportFacts;
+}
+
+/**
+ * Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal that ended the wait or the
+ * command, when all is closed and reported.
+ */
+export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
+  const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
+    options;
+  const isWritten = values.statusFd !== undefined || values.statusFile !== undefined;
+  using status = isWritten ? new (await import("./job_status.ts")).JobStatus(options) : null;
+  const report = async (end: ReportedEnd) => {
+    status?.write(end);
+    await facts.trace?.sendEnd(end);
+  };
+  const codeOf = (code: ExitCode) => status?.isIncomplete && code === exitCodes.SUCCESS ? exitCodes.IO : code;
+  if (sendsSpans && wantsTraces(io.env, values)) {
+    facts.trace = await (await import("./job_trace.ts")).openJobTrace(options);
+  }
+  let ending: LockEnding;
+  try {
+    ending = await run();
+  } catch (thrown) {
+    if (thrown instanceof StoppedBySignal) {
+      await report({ reason: "stopped_by_signal", exit_code: null, signal: thrown.signal, message: null });
+      throw thrown;
+    }
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const { code, message } = thrown;
+    const isConflict = conflicts.includes(code);
+    const conflictExitCode = skips ? exitCodes.SUCCESS : values.conflictExitCode ?? exitCodeOf(code);
+    const exitCode = isConflict ? conflictExitCode : exitCodeOf(code);
+    await report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
+    if (!isConflict) throw thrown;
+    if (skips ? verbose : !quiet) io.err(`baton: ${message}\n`);
+    return codeOf(exitCode);
+  }
+  const { exitCode, reason, message, signal = null } = ending;
+  if (message !== null && !(quiet && hasQuietEndings)) io.err(`baton: ${message}\n`);
+  await report({ reason, exit_code: signal === null ? exitCode : null, signal, message });
+  if (signal !== null) throw new StoppedBySignal(signal);
+  return codeOf(exitCode);
+}

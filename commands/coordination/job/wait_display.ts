@@ -1,0 +1,70 @@
+/** Display of a wait: a line that is updated on a terminal, a message otherwise, and a message for each outage. */
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import type { AcquireOptions, WaitingStatus } from "../../../src/coordination/lock/acquire_lock.ts";
+import { describeHolders } from "../../../src/coordination/lock/lock_status.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+
+export interface DisplayOptions {
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+}
+
+/** Reports once per outage that no server responds, so that the wait does not look like a busy lock. */
+export function reportOutages(
+  zk: ZooKeeper,
+  what: string,
+  { io, clock, quiet }: { readonly io: Io; readonly clock: Clock; readonly quiet: boolean },
+): Disposable {
+  const { session } = zk;
+  let cancel = () => {};
+  const off = session.subscribe((change) => {
+    if (change !== "state" || quiet) return;
+    cancel();
+    if (session.state !== "connecting") return;
+    cancel = clock.startTimer(session.timeoutMs, () => {
+      const reason = session.describeOutage();
+      io.err(
+        `baton: no server has responded for ${formatDuration(session.timeoutMs)}${reason}; still waiting for ${what}\n`,
+      );
+    });
+  });
+  return {
+    [Symbol.dispose]() {
+      cancel();
+      off();
+    },
+  };
+}
+
+/** Interval of the updates of the line on a terminal, in milliseconds. */
+const progressMs = 1000;
+
+/** Shows a line on a terminal; otherwise, with --verbose, one message at the start of the wait. */
+export function showProgress(
+  name: string,
+  { quiet, verbose }: DisplayOptions,
+  io: Io,
+): Disposable & { readonly options: Pick<AcquireOptions, "onWaiting" | "progressMs"> } {
+  if (quiet || (!WaitLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
+  if (WaitLine.canShow(io)) {
+    const line = new WaitLine(io);
+    const onWaiting = (waiting: WaitingStatus) => line.show(`baton: ${describeWait(name, waiting)}`);
+    return { options: { onWaiting, progressMs }, [Symbol.dispose]: () => line[Symbol.dispose]() };
+  }
+  let isReported = false;
+  const onWaiting = (waiting: WaitingStatus) => {
+    if (!isReported) io.err(`baton: ${describeWait(name, waiting)}\n`);
+    isReported = true;
+  };
+  return { options: { onWaiting }, [Symbol.dispose]: () => {} };
+}
+
+function describeWait(name: string, { place, waitedMs, status }: WaitingStatus): string {
+  const holders = describeHolders(status, Date.now());
+  return `waiting for "${name}" for ${
+    formatDuration(waitedMs)
+  }, place ${place} of ${status.waiters.length}: ${holders}`;
+}

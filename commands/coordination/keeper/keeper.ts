@@ -1,0 +1,297 @@
+/** `baton keeper`: runs the single-node coordination server in the foreground. Other commands start one automatically. */
+import { join, resolve } from "node:path";
+import { processSignals } from "../../../src/base/process/supervise/signal_source.ts";
+import { processLog } from "../../../src/base/terminal/process_log.ts";
+import type { Log } from "../../../src/base/support/log.ts";
+import type { HttpService } from "../../../src/base/http/serve_http.ts";
+import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/resolve_settings.ts";
+import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import { keeperSettings, logSettings } from "../../../src/coordination/settings/command_settings.ts";
+import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { textType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
+import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
+import {
+  createFolders,
+  type KeeperLocation,
+  machineSocketPath,
+} from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import { checkFolder, foldersAbove } from "../../../src/coordination/keeper/lifecycle/safe_folder.ts";
+import { type Address, formatAddress } from "../../../src/base/sockets/connection.ts";
+import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
+import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
+import { defineCommand, givenFlag } from "../../command.ts";
+import { ownKeeperLocation } from "../../../src/coordination/connect/coordination_servers.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { checkListenAddress, parseListenFlag } from "../../../src/base/config/listen_address.ts";
+import { parseLimits } from "./limits_flag.ts";
+import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";
+import { type Io, printJson } from "../../../src/base/terminal/io.ts";
+import type { WorkProgress } from "../../../src/base/support/work_progress.ts";
+import { describeReach } from "../../../src/base/sockets/socket_reach.ts";
+
+const settings = {
+  dataDir: flag("--data-dir", textType("folder"), {
+    help: "folder of the data; only one keeper at a time can use it",
+    unset: "`keeper.dir`, or the folder of this user's keeper",
+  }),
+  listen: keeperSettings.keeperListen,
+  tlsCert: keeperSettings.keeperTlsCert,
+  tlsKey: keeperSettings.keeperTlsKey,
+  tlsCa: keeperSettings.keeperTlsCa,
+  tickTime: keeperSettings.keeperTickTime,
+  sessionTimeoutMin: keeperSettings.keeperSessionTimeoutMin,
+  sessionTimeoutMax: keeperSettings.keeperSessionTimeoutMax,
+  containerCheck: keeperSettings.keeperContainerCheck,
+  limit: keeperSettings.keeperLimits,
+  idleExit: keeperSettings.keeperIdleExit,
+  metricsListen: keeperSettings.keeperMetricsListen,
+  ...logSettings,
+  onDemand: toggle("--on-demand", {
+    help: "run as a keeper that a command has started: log little, exit if another keeper serves",
+  }),
+  json: toggle("--json", { help: "verify: print one JSON object" }),
+  ...progressSettings,
+  keeperDir: connectionSettings.keeperDir,
+} satisfies SettingTable;
+
+/** Settings that `verify` and `backup` do not take. */
+const { dataDir: _dataDir, json: _json, keeperDir: _keeperDir, progress: _progress, ...flagsOfServing } = settings;
+
+export const keeperCommand = defineCommand({
+  name: "keeper",
+  summary: "serve ZooKeeper's protocol from this machine alone",
+  usage: "[verify|backup FILE] [options]",
+  details: [
+    "Commands without --servers start this user's keeper automatically; it ends after some minutes without sessions. " +
+    "Start it yourself to serve other users or other machines. Acknowledged changes are on the disk and survive kill -9. " +
+    "It is one process on one machine; use a ZooKeeper ensemble if that is not enough.",
+    "verify reads all data and checks it for damage (exit 74). backup writes a snapshot to " +
+    "a new file; to restore it, put it into an empty data folder as keeper.sqlite. Both work while a keeper runs.",
+  ],
+  examples: [
+    [
+      "baton keeper --data-dir /var/lib/baton --listen unix:/run/baton/keeper.sock",
+      "as root, for all users of the machine",
+    ],
+    ["baton keeper --data-dir ./data --listen 127.0.0.1:2181", "for ZooKeeper clients on this machine"],
+    [
+      "baton keeper --data-dir ./data --metrics-listen :9182 --log json",
+      "with /healthz and /metrics for this machine's monitoring, and a log for programs",
+    ],
+    ["baton keeper verify --data-dir ./data", "check the data for damage; exit 74 if there is any"],
+    ["baton keeper backup ./keeper.sqlite.copy", "a snapshot of this user's keeper, also while it runs"],
+  ],
+  settings,
+  completes: ["verify", "backup"],
+  forms: { verify: { refuses: flagsOfServing }, backup: { refuses: { ...flagsOfServing, json: settings.json } } },
+  runsNothing: true,
+  isService: true,
+  run: ({ values, names, sources, io }) => {
+    const location = values.dataDir === undefined
+      ? ownKeeperLocation(values, sources)
+      : locationOf(resolve(values.dataDir));
+    if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is only for baton keeper verify");
+    if (names.length > 0) return runDataCommand(names, location, { io, values, given: sources.flags });
+    const log = keeperLog(io, { format: values.log, isOnDemand: values.onDemand });
+    return serve({ ...values, ...serveOptionsOf(values, sources, log) }, location, log);
+  },
+});
+
+type KeeperValues = SettingValues<typeof settings>;
+
+/** The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong value. */
+function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log): CheckedServeOptions {
+  const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListenFlag));
+  const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
+  const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
+  // TLS settings in a file are for keepers that listen on TCP; TLS flags are for this keeper.
+  const tls = isTcp || typed !== undefined ? tlsOf(values, sources, log) : undefined;
+  if (tls !== undefined && !isTcp) {
+    throw new BatonError("USAGE", "--tls-cert is for TCP, but --listen has no host:port; unix sockets do not use TLS");
+  }
+  // Only a keeper that was started by hand has a status page; commands may start several keepers.
+  const metricsListen = values.onDemand ? undefined : values.metricsListen;
+  checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
+  checkTimes(values, sources);
+  const limits = addOriginToErrors("limit", settings.limit, sources, () => parseLimits(values.limit));
+  return { listen, tls, limits, metricsListen };
+}
+
+function checkTimes(
+  { sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs }: KeeperValues,
+  { flags }: ConfigSources,
+): void {
+  if (minMs <= maxMs) return;
+  const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
+  throw new BatonError(
+    flags.has("sessionTimeoutMin") || flags.has("sessionTimeoutMax") ? "USAGE" : "CONFIG",
+    `--session-timeout-min (${min}) is greater than --session-timeout-max (${max})`,
+  );
+}
+
+interface CheckedServeOptions {
+  readonly listen: readonly Address[] | undefined;
+  readonly tls: TlsFiles | undefined;
+  readonly limits: Partial<KeeperLimits>;
+  readonly metricsListen: string | undefined;
+}
+
+type ServeOptions = Omit<KeeperValues, keyof CheckedServeOptions> & CheckedServeOptions & { readonly quiet: boolean };
+
+/** Serves until a signal arrives or the keeper was idle for long enough. Both are success. */
+async function serve(
+  options: ServeOptions,
+  location: KeeperLocation,
+  log: Log,
+): Promise<ExitCode> {
+  process.umask(0o077);
+  const dataDir = dataDirOf(location);
+  if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });
+  else {
+    checkFolder({ path: dataDir, rule: "home" });
+    warnOfFoldersAbove(dataDir, log);
+  }
+  await using keeper = await startKeeper({
+    dataDir,
+    listen: options.listen ?? [{ kind: "unix", path: location.socketPath }],
+    tickTimeMs: options.tickTime,
+    sessionTimeoutMinMs: options.sessionTimeoutMin,
+    sessionTimeoutMaxMs: options.sessionTimeoutMax,
+    containerCheckMs: options.containerCheck,
+    limits: options.limits,
+    openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
+    log: (sentence) => log("warning", "problem", sentence),
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
+    ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
+  });
+  const unlisten = processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
+  await using page = options.metricsListen === undefined
+    ? null
+    : await openStatusPage(options.metricsListen, keeper, dataDir);
+  if (!options.quiet) logAddresses(log, keeper, page);
+  try {
+    await keeper.ended;
+  } finally {
+    unlisten();
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** Loads the status page only if it is used: keepers that commands start must be ready soon. */
+async function openStatusPage(listen: string, keeper: Keeper, dataDir: string): Promise<HttpService> {
+  const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
+    import("../../../src/base/terminal/status_page.ts"),
+    import("./keeper_metrics.ts"),
+  ]);
+  return serveStatusPage(listen, keeperStatus(keeper, dataDir));
+}
+
+function logAddresses(log: Log, keeper: Keeper, page: HttpService | null): void {
+  const listen = keeper.addresses.map(formatAddress).join(", ");
+  const { pid } = process;
+  log("info", "serving", `process ${pid} serves ${describeReach(keeper.addresses, formatAddress)}`, { pid, listen });
+  if (page === null) return;
+  const metrics = formatAddress(page.address);
+  const where = describeReach([page.address], formatAddress);
+  log("info", "metrics", `/healthz and /metrics are at ${where}`, { metrics });
+}
+
+interface DataCall extends ProgressCall {
+  readonly values: ProgressCall["values"] & { readonly json: boolean };
+  readonly given: ReadonlyMap<string, string>;
+}
+
+async function runDataCommand(
+  names: readonly string[],
+  location: KeeperLocation,
+  { io, values, given }: DataCall,
+): Promise<ExitCode> {
+  const [action, file, ...more] = names;
+  if (action === "backup" && (file === undefined || file === "-")) {
+    const what = file === undefined ? "missing file" : "a backup needs a file, and not stdout";
+    throw new BatonError("USAGE", `${what}; example: baton keeper backup ./keeper.copy`);
+  }
+  const isKnown = action === "verify" || action === "backup";
+  if (!isKnown || (action === "verify" ? file !== undefined : more.length > 0)) {
+    const forms = "baton keeper, baton keeper verify, or baton keeper backup FILE";
+    const hint = isKnown ? "" : didYouMean(action ?? "", ["verify", "backup"]);
+    throw new BatonError("USAGE", `unexpected arguments; use ${forms}, not "${names.join(" ")}"${hint}`);
+  }
+  const flag = givenFlag(flagsOfServing, given);
+  if (flag !== null) throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
+  const dataDir = dataDirOf(location);
+  const { backUpData, verifyData } = await import("../../../src/coordination/keeper/storage/data_check.ts");
+  const { ThreadProgress } = await import("../../../src/base/terminal/progress_thread.ts");
+  const withProgress = <T>(work: (progress: WorkProgress) => T): T => {
+    using progress = new ThreadProgress({ io, values });
+    return work(progress);
+  };
+  if (file !== undefined) {
+    withProgress((progress) => backUpData(dataDir, file, progress));
+    return exitCodes.SUCCESS;
+  }
+  const { nodes, sessions, zxid, bytes } = withProgress((progress) => verifyData(dataDir, progress));
+  if (values.json) {
+    const facts = { folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
+    printJson<KeeperVerifyJson>(io, { version: 1, ...facts });
+  } else {
+    io.out(
+      `${dataDir} has no damage: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}\n`,
+    );
+  }
+  return exitCodes.SUCCESS;
+}
+
+function dataDirOf({ dir, socketPath }: KeeperLocation): string {
+  if (dir !== null) return dir;
+  throw new BatonError("CONFIG", `${socketPath} is the machine's keeper; give its data folder with --data-dir`);
+}
+
+/** A volume of a container often belongs to all its users: only the folder itself is refused. */
+function warnOfFoldersAbove(dataDir: string, log: Log): void {
+  for (const folder of foldersAbove(dataDir)) {
+    try {
+      checkFolder(folder);
+    } catch (error) {
+      if (!(error instanceof BatonError)) throw error;
+      log("warning", "folder_of_others", error.message);
+    }
+  }
+}
+
+/** The location of a folder that the user named. */
+function locationOf(dir: string): KeeperLocation {
+  return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
+}
+
+function tlsOf({ tlsCa: ca, tlsCert: cert, tlsKey: key }: KeeperValues, sources: ConfigSources, log: Log) {
+  const settingOf = { ca: "tlsCa", cert: "tlsCert", key: "tlsKey" } as const;
+  const tls = new TlsFiles({ ca, cert, key }, {
+    at: (name, read) => addOriginToErrors(settingOf[name], settings[settingOf[name]], sources, read),
+    warn: (text) => log("warning", "tls", text),
+  });
+  if (ca !== undefined && cert === undefined) {
+    return addOriginToErrors("tlsCa", settings.tlsCa, sources, () => {
+      throw new BatonError("USAGE", "a CA for client certificates needs TLS: add --tls-cert and --tls-key");
+    });
+  }
+  return cert === undefined ? undefined : tls;
+}
+
+const onDemandSentencesMax = 10_000;
+
+/** The keeper's log. `isOnDemand`: no user watches it, and it must not fill the disk. */
+function keeperLog(io: Io, { format, isOnDemand }: {
+  readonly format: "text" | "json";
+  readonly isOnDemand: boolean;
+}): Log {
+  const log = processLog(io, { who: "baton keeper", format });
+  let said = 0;
+  return (...entry) => {
+    if (!isOnDemand || ++said <= onDemandSentencesMax) log(...entry);
+  };
+}

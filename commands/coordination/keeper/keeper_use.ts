@@ -1,0 +1,76 @@
+/**
+ * The use of a keeper for its own /metrics: the numbers of `baton metrics`, read from the nodes in memory, without a session. They are
+ * those that a client without credentials can read.
+ */
+import { setImmediate } from "node:timers/promises";
+import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
+import { OperationError } from "../../../src/coordination/keeper/state/operation_error.ts";
+import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
+import type { Metric } from "../../../src/base/terminal/metrics_text.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
+import { CountedNames } from "../../operator/counted_names.ts";
+import { readUse } from "../../operator/read_use.ts";
+import { metricsOfUse, type UseReading } from "../../operator/use_metrics.ts";
+
+const namesMax = 200;
+/** A reading is used again for this time: a page that is asked often must not keep the keeper from its clients. Milliseconds. */
+const readingMs = 5000;
+/** Number of reads after which the requests of clients have a turn. */
+const readsAtOnce = 100;
+
+type NodeReader = Pick<Keeper, "readNode">;
+
+/** Returns a function that reads the metrics of everything below /baton. */
+export function keeperUse(keeper: NodeReader, clock: Clock = systemClock()): () => Promise<Metric[]> {
+  let latest: { readonly reading: Promise<UseReading>; readonly atMs: number } | null = null;
+  const counted = new CountedNames(namesMax);
+  return async () => {
+    if (latest === null || clock.now() - latest.atMs > readingMs) {
+      latest = { reading: readUse(readerOf(keeper), { root: "/baton", clock }), atMs: clock.now() };
+    }
+    const metrics = metricsOfUse(await latest.reading, { namesMax, counted, release: "", commit: null });
+    return metrics.filter(({ name }) => name !== "baton_up" && name !== "baton_build_info");
+  };
+}
+
+/** The interface of a client that can only read. */
+function readerOf(keeper: NodeReader): ZooKeeper {
+  let reads = 0;
+  const read = async (path: string) => {
+    if (++reads % readsAtOnce === 0) await setImmediate();
+    try {
+      return keeper.readNode(path);
+    } catch (thrown) {
+      if (!(thrown instanceof OperationError)) throw thrown;
+      throw new ZooKeeperError(thrown.reason, `${path}: ${thrown.reason}`, { path });
+    }
+  };
+  const refuse = () => Promise.reject(new ZooKeeperError("NOAUTH", "The metrics of a keeper only read"));
+  return {
+    session: {
+      ...{ id: 0n, password: new Uint8Array(), timeoutMs: 0, state: "connected", connections: 1 },
+      ...{ leaseEndMs: () => 0, guard: () => () => {}, describeOutage: () => "" },
+      ...{ ended: new AbortController().signal, subscribe: () => () => {} },
+    },
+    acl: [],
+    async exists(path) {
+      return (await read(path).catch((thrown: ZooKeeperError) => {
+        if (thrown.reason === "NONODE") return null;
+        throw thrown;
+      }))?.stat ?? null;
+    },
+    async getData(path) {
+      const { data, stat } = await read(path);
+      return { data: data ?? new Uint8Array(), stat };
+    },
+    async getChildren(path) {
+      const { children, stat } = await read(path);
+      return { children: [...children], stat };
+    },
+    ...{ create: refuse, delete: refuse, setData: refuse, getAcl: refuse, setAcl: refuse, multi: refuse },
+    sync: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}

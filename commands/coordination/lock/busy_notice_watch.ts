@@ -1,0 +1,156 @@
+/** `baton lock --on-busy-for`: runs a line of shell when the lock has been held for a long time. Loaded only with that option. */
+import type { Io } from "../../../src/base/terminal/io.ts";
+import {
+  claimNotice,
+  type Hold,
+  type NoticeOptions,
+  oldestHold,
+  serversTime,
+} from "../../../src/coordination/history/busy_notice.ts";
+import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
+import { isTransient } from "../../../src/coordination/nodes/node_requests.ts";
+import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { shellHealthCheck } from "../../../src/base/process/supervise/health_watch.ts";
+import { deadlineAfter, sleep } from "../../../src/base/support/deadline.ts";
+import { formatDuration, parseDuration } from "../../../src/base/support/duration.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import type { Acl, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+
+export interface BusyNoticeText {
+  readonly afterMs: number;
+  /** A line of shell. */
+  readonly line: string;
+}
+
+/** Maximum time of the line of shell, in milliseconds. */
+const lineMsMax = 30_000;
+/** Time until the next look, in milliseconds, after one that no server answered. */
+const retryMs = 1000;
+/** Added to a wait, in milliseconds: the servers' clock is known to about this. */
+const marginMs = 20;
+
+/** Parses `1h ./tell.sh`. Throws USAGE. */
+export function parseBusyNotice(text: string): BusyNoticeText {
+  const [, duration, line] = /^\s*(\S+)\s+(.*\S)\s*$/s.exec(text) ?? [];
+  if (duration === undefined || line === undefined) {
+    throw new BatonError(
+      "USAGE",
+      `--on-busy-for needs a duration and a command in one argument, as in --on-busy-for '1h ./tell.sh', and got ${
+        JSON.stringify(text)
+      }`,
+    );
+  }
+  return { afterMs: parseDuration(duration), line };
+}
+
+/** Throws as parseBusyNotice does. */
+export function openNotice(zk: ZooKeeper, name: string, { line, root, context }: {
+  readonly line: string;
+  readonly root: string;
+  readonly context: { readonly io: Io; readonly clock: Clock; readonly acl: Acl[] | undefined };
+}): BusyNoticeWatch {
+  const { io, clock, acl = zk.acl } = context;
+  return new BusyNoticeWatch(zk, name, { notice: parseBusyNotice(line), io, clock, acl, root, random: Math.random });
+}
+
+export class BusyNoticeWatch {
+  readonly #zk: ZooKeeper;
+  readonly #name: string;
+  readonly #notice: BusyNoticeText;
+  readonly #options: NoticeOptions;
+  readonly #io: Io;
+  readonly #stop = new AbortController();
+  readonly #kill = new AbortController();
+  #watching: Promise<void> | null = null;
+  /** The servers' time, and the own time at which it was known. */
+  #time: { readonly ms: number; readonly atMs: number } | null = null;
+
+  constructor(
+    zk: ZooKeeper,
+    name: string,
+    { notice, io, ...options }: NoticeOptions & { readonly notice: BusyNoticeText; readonly io: Io },
+  ) {
+    this.#zk = zk;
+    this.#name = name;
+    this.#notice = notice;
+    this.#io = io;
+    this.#options = options;
+  }
+
+  /** Watches the holders while the call waits. */
+  start(): void {
+    this.#watching ??= this.#watch().catch((thrown) => {
+      if (!this.#stop.signal.aborted) this.#tell(messageOf(thrown)); // else the session may be closed
+    });
+  }
+
+  /** Looks once more, for a call that did not get the lock. Never rejects. */
+  async checkOnce(): Promise<void> {
+    await this.end();
+    await this.#check().catch((thrown) => this.#tell(messageOf(thrown)));
+  }
+
+  /** Ends the watch; a line of shell that runs goes on. */
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  /** Ends the watch, and kills its line of shell. */
+  async kill(): Promise<void> {
+    this.#kill.abort();
+    await this.end();
+  }
+
+  /** Ends the watch. Resolves when its line of shell, if it runs, has ended: within 30 s. */
+  async end(): Promise<void> {
+    this.stop();
+    await this.#watching;
+  }
+
+  async #watch(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      const waitMs = await this.#check().catch((thrown) => {
+        if (!isTransient(thrown) || this.#zk.session.ended.aborted) throw thrown;
+        return retryMs;
+      });
+      await sleep(this.#options.clock, waitMs + marginMs, signal).catch(() => {});
+    }
+  }
+
+  /** Runs the line if a hold is too long, and this call is the first to see it. Returns the time until another may be, in milliseconds. */
+  async #check(): Promise<number> {
+    const { root } = this.#options;
+    const hold = await oldestHold(this.#zk, lockPath(this.#name, root));
+    if (hold === null) return this.#notice.afterMs;
+    const nowMs = await this.#nowMs();
+    const leftMs = this.#notice.afterMs - (nowMs - hold.sinceMs);
+    if (leftMs > 0) return leftMs;
+    if (await claimNotice(this.#zk, hold, { ...this.#options, nowMs })) await this.#run(hold, nowMs);
+    return this.#notice.afterMs;
+  }
+
+  async #nowMs(): Promise<number> {
+    const { clock } = this.#options;
+    this.#time ??= { ms: await serversTime(this.#zk, this.#options), atMs: clock.now() };
+    return Math.round(this.#time.ms + clock.now() - this.#time.atMs);
+  }
+
+  async #run({ info, sinceMs }: Hold, nowMs: number): Promise<void> {
+    const { clock } = this.#options;
+    const env = {
+      ...this.#io.env,
+      ...{ BATON_BUSY_NAME: this.#name, BATON_BUSY_HOLDER: nameOfHolder(info), BATON_BUSY_MS: String(nowMs - sinceMs) },
+    };
+    using limit = deadlineAfter(clock, lineMsMax, { signal: this.#kill.signal, reason: () => new Error("late") });
+    const failure = await shellHealthCheck({ line: this.#notice.line, env, clock })(limit.signal);
+    if (this.#kill.signal.aborted) return;
+    const late = limit.signal.aborted ? `did not end within ${formatDuration(lineMsMax)}` : null;
+    if (late !== null || failure !== null) this.#tell(late ?? failure ?? "");
+  }
+
+  #tell(what: string): void {
+    this.#io.err(`baton: --on-busy-for ${what}\n`);
+  }
+}

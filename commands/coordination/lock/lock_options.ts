@@ -1,0 +1,241 @@
+/** Options of `baton lock`. Pure. */
+import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
+import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import {
+  connectionSettings,
+  historySettings,
+  lockSettings,
+  traceSettings,
+} from "../../../src/coordination/settings/coordination_settings.ts";
+import { choiceType, durationType, integerType, textType, waitType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { interopPath, interopRecipes } from "../../../src/coordination/interop/interop_node_names.ts";
+import type { LockMode } from "../../../src/base/process/lease.ts";
+import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
+import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
+import { type Call, commandAfterOneName, shellLineSettings } from "../../command.ts";
+import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
+
+/** Settings of this command only. */
+const flags = {
+  try: toggle("-n, --try", {
+    aliases: "--nonblock, --nb",
+    group: "waiting",
+    basic: true,
+    help: "do not wait: exit 75 if the lock is busy, 69 if no server responds within --connect-timeout",
+  }),
+  wait: flag("-w, --wait", waitType(), {
+    aliases: "--timeout",
+    group: "waiting",
+    basic: true,
+    help: "maximum time to wait for the lock, connecting included; then exit 75, or 69 if no server responds",
+    unset: "no limit, or lock.foreground.wait or lock.background.wait, which `forever` overrides",
+  }),
+  conflictExitCode,
+  skip: toggle("--skip", {
+    group: "waiting",
+    basic: true,
+    help: "if the lock is busy, exit 0 and print nothing; does not wait without -w. For cron jobs that may be left out",
+  }),
+  exclusive: toggle("-x, --exclusive", {
+    aliases: "-e",
+    help: "exclusive lock: no other process may hold it; this is the default",
+  }),
+  shared: toggle("-s, --shared", {
+    basic: true,
+    help: "shared lock: other readers may hold it too",
+  }),
+  limit: flag("-N, --limit", integerType("count", { min: 1, max: 1_000_000 }), {
+    basic: true,
+    help: "semaphore: at most N processes hold it at the same time",
+  }),
+  limitPolicy: flag("--limit-policy", choiceType(["fail", "adopt", "set"]), {
+    help: "if the lock is stored with another limit: exit 78, use the stored limit, or store the new one",
+    default: "fail",
+  }),
+  recipe: flag("--recipe", choiceType(interopRecipes), {
+    help: "take a lock that Curator or kazoo programs use too; NAME is the path of its node",
+  }),
+  reason: flag("--reason", textType("text"), {
+    basic: true,
+    help: "purpose of the lock; others read it with baton who",
+  }),
+  maxHold: flag("--max-hold", durationType({ minMs: 1 }), {
+    group: "command",
+    basic: true,
+    help: "stop the command if it runs longer than this (exit 124)",
+  }),
+  minHold: flag("--min-hold", durationType(), {
+    group: "command",
+    help: "keep the lock at least this long, even if the command ends earlier",
+  }),
+  onBusyFor: flag("--on-busy-for", textType("duration command"), {
+    group: "waiting",
+    help:
+      "if the lock has been held this long, run the command once for this hold over all hosts, as in '1h ./tell.sh'; it may take 30s",
+  }),
+  leaveRunning: toggle("--leave-running", {
+    aliases: "-o, --close",
+    group: "command",
+    help: "do not stop processes that the command leaves in the background: they continue without the lock",
+  }),
+  ...jobFlags,
+} satisfies SettingTable;
+
+/** Settings for a lock that is taken with a tick of a schedule. */
+export const tickSettings = inGroup("ticks", {
+  tick: flag("--tick", textType("schedule"), {
+    help:
+      "run at most once for each time of this schedule, on whichever host calls first: five fields as in crontab(5), or a " +
+      "macro such as @daily; exit 81 if another host has the tick, or none is due",
+  }),
+  timezone: flag("--timezone", textType("zone"), {
+    help: "time zone of the schedule, such as Europe/Berlin; the same on all hosts",
+    unset: "CRON_TZ, TZ, or the host's",
+  }),
+  catchUp: flag("--catch-up", durationType({ maxMs: 30 * 24 * 3_600_000 }), {
+    help: "how long after its time a tick may begin, if no host called in time; at most 30d",
+    unset: "a minute more than --skew",
+  }),
+  retry: flag("--retry", integerType("count", { min: 1, max: 100 }), {
+    help: "try a tick again, up to N more times within --catch-up, if its command failed or its host died",
+  }),
+  overlap: flag("--overlap", choiceType(["skip", "wait"]), {
+    help: "if the lock is busy when a tick is due: leave the tick out, or wait and run the newest tick then",
+    unset: "skip, or wait with -w",
+  }),
+  skew: flag("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
+    help:
+      "maximum difference between the clocks of this host and of the servers; beyond it exit 78. A call may be this early",
+    default: 30_000,
+  }),
+  replaceSchedule: toggle("--replace-schedule", {
+    help:
+      "take over a schedule that other hosts use with another time zone, or that is settled up to a time in the future",
+  }),
+}) satisfies SettingTable;
+
+export const lockCommandSettings = {
+  ...flags,
+  ...tickSettings,
+  ...shellLineSettings,
+  ...lockSettings,
+  ...historySettings,
+  ...traceSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+/** One name and a command, or several names, `--` and a command. */
+export const lockSyntax: CommandSyntax = {
+  ...commandAfterOneName,
+  flagHints: {
+    "-u, --unlock": "a lock ends with its command; baton release NAME ends what baton hold has acquired",
+    "-F, --no-fork": "baton has to run beside the command, to stop it when the lock is lost; leave the option out",
+    "--fcntl": "baton locks no file: NAME is the name of a lock on the servers; leave the option out",
+  },
+};
+
+type LockValues = SettingValues<typeof lockCommandSettings>;
+
+export interface LockCommandOptions {
+  /** Sorted and unique, so that two calls with the same names cannot wait for each other. */
+  readonly names: readonly string[];
+  readonly command: readonly [string, ...string[]];
+  readonly mode: LockMode;
+  /** Number of permits, for a semaphore only. */
+  readonly limit: number | undefined;
+  /** Maximum wait in milliseconds; 0: do not wait, undefined: no limit. */
+  readonly waitMs: number | undefined;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: LockValues;
+  readonly sources: ConfigSources;
+  /** Process of the script that holds the lock; this process when left out. */
+  readonly script?: { readonly pid: number };
+}
+
+/** Call of a verb with the settings of `baton lock`. */
+export type LockCall = Pick<Call<typeof lockCommandSettings>, "values" | "names" | "sources">;
+
+/** Default priority. */
+const foregroundPriority = 100;
+/** Priorities from this one on are background calls, which have their own default wait. */
+const backgroundPriority = 200;
+
+/** Throws USAGE for missing or contradictory arguments. */
+export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockCommandOptions {
+  const example = "as in: baton lock NAME COMMAND";
+  const terms = commonLockOptionsOf(call, "lock", example);
+  // Twice -- after several names: see program_names.ts.
+  const isTwice = call.names.length > 1 && call.command?.[0] === "--";
+  const [program, ...args] = call.command?.slice(isTwice ? 1 : 0) ?? [];
+  if (program === undefined) {
+    throw new BatonError(
+      "USAGE",
+      `baton lock needs a command, ${example}; baton hold holds a lock over several steps of a script`,
+    );
+  }
+  return { ...terms, command: [program, ...args] };
+}
+
+/** Returns the locks, their mode and the wait. Throws USAGE for missing or contradictory arguments. */
+export function commonLockOptionsOf(
+  call: LockCall,
+  command: string,
+  example: string,
+): Omit<LockCommandOptions, "command"> {
+  const { values, names, sources } = call;
+  if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
+  // Both throw for an invalid name.
+  names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : interopPath(name));
+  refusePairs(values, sources.flags);
+  return {
+    names: [...new Set(names)].sort(),
+    mode: values.shared ? "shared" : values.limit === undefined ? "exclusive" : "permit",
+    limit: values.limit,
+    waitMs: waitMsOf(values),
+    quiet: values.quiet,
+    verbose: values.verbose,
+    values,
+    sources,
+  };
+}
+
+function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
+  const pairs = [
+    [values.try, "-n", values.wait !== undefined, "-w"],
+    [values.skip, "--skip", values.conflictExitCode !== undefined, "-E"],
+    [values.shared, "-s", values.limit !== undefined, "-N"],
+    [values.exclusive, "-x", values.shared, "-s"],
+    [values.exclusive, "-x", values.limit !== undefined, "-N"],
+    [values.limitPolicy !== "fail", "--limit-policy", values.limit === undefined, "no -N"],
+    [values.recipe !== undefined, "--recipe", values.limit !== undefined, "-N"],
+    [values.recipe !== undefined, "--recipe", values.priority !== foregroundPriority, "--priority"],
+    // A root from a file or a variable applies to baton's own locks only.
+    [values.recipe !== undefined, "--recipe", flags.has("root"), "--root (such a lock is named by its whole path)"],
+    [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
+    [values.recipe !== undefined, "--recipe", flags.has("history"), "--history"],
+    [values.recipe !== undefined, "--recipe", values.onBusyFor !== undefined, "--on-busy-for"],
+    [values.tick !== undefined, "--tick", values.shared, "-s"],
+    [values.tick !== undefined, "--tick", values.limit !== undefined, "-N"],
+    [values.tick !== undefined, "--tick", values.recipe !== undefined, "--recipe"],
+    [values.tick !== undefined, "--tick", values.onBusyFor !== undefined, "--on-busy-for"],
+    ...Object.entries<SettingTable[string]>(tickSettings).map(([name, { flag }]) =>
+      [flags.has(name) && values.tick === undefined, flag ?? "", true, "no --tick"] as const
+    ),
+  ] as const;
+  for (const [one, oneFlag, other, otherFlag] of pairs) {
+    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} do not go together`);
+  }
+  const { minHold, maxHold } = values;
+  if (minHold !== undefined && maxHold !== undefined && minHold > maxHold) {
+    throw new BatonError("USAGE", `--min-hold (${minHold} ms) is longer than --max-hold (${maxHold} ms)`);
+  }
+}
+
+function waitMsOf(values: LockValues): number | undefined {
+  const skips = values.skip || (values.tick !== undefined && values.overlap !== "wait");
+  if (values.try || (skips && values.wait === undefined)) return 0;
+  if (values.wait !== undefined) return values.wait === Infinity ? undefined : values.wait;
+  return values.priority >= backgroundPriority ? values.backgroundWait : values.foregroundWait;
+}

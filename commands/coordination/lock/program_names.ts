@@ -1,0 +1,33 @@
+/**
+ * `baton lock deploy kubectl exec pod -- rm -rf cache` has two readings: the command of the lock "deploy", or `rm -rf cache` under four
+ * locks. The second one would run a part of the command here. So a program among several names is refused.
+ */
+import { BatonError } from "../../../src/base/errors.ts";
+import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
+import type { ParsedArgs } from "../../../src/base/terminal/parse_args.ts";
+
+/** PATH and the usual folders: the PATH of cron is shorter than that of a terminal, and the same line must not run something else. */
+function standardPath(path: string | undefined): string {
+  const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+  return [...path === undefined ? [] : [path], ...usual].join(":");
+}
+
+/** Throws USAGE if a name after the first is a program, unless -- is written twice: `a sort -- -- ./run.sh`. */
+export function refuseProgramNames(
+  { names, command }: Pick<ParsedArgs, "names" | "command">,
+  path: string | undefined,
+): void {
+  if (command === null || command[0] === "--") return;
+  const searched = standardPath(path);
+  const [lock = "", ...others] = names;
+  const program = others.find((name) => resolveCommand(name, searched).kind === "found");
+  if (program === undefined) return;
+  const line = (...words: readonly string[]) => ["baton lock …", ...words.map(shellQuoteIfNeeded)].join(" ");
+  throw new BatonError(
+    "USAGE",
+    `Several words before -- are names of locks, but "${program}" is a program. If it is a part of the command, write -- ` +
+      `before the command: ${line(lock, "--", ...others, "--", ...command)}. If it is a lock, write -- twice: ` +
+      line(...names, "--", "--", ...command),
+  );
+}

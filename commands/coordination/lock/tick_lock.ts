@@ -1,0 +1,93 @@
+/** `baton lock --tick`: the tick of a schedule that the lock is taken with. Loaded only with that option. */
+import type { ChildEnding } from "../../../src/base/process/spawn/child_outcome.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
+import type { TickEnd } from "../../../src/coordination/tick/tick_claim.ts";
+import type { TickAttempt } from "../../../src/coordination/tick/tick_decision.ts";
+import type { AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
+import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
+import { localZone } from "../../../src/base/schedule/civil_time.ts";
+import { zoneOfSetVariable } from "../../../src/base/schedule/local_zone.ts";
+import { Schedule } from "../../../src/base/schedule/schedule.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { historyLimitsOf, recordedEndOf, type RecordedHold } from "../job/recorded_hold.ts";
+import type { LockCommandOptions } from "./lock_options.ts";
+
+export interface HeldTick extends RecordedHold {
+  readonly run: TickAttempt;
+}
+
+/** A tick without --catch-up begins at most this long after its time and --skew, in milliseconds. */
+export const lateMsDefault = 60_000;
+
+/** Returns the schedule of the call. Throws USAGE for an invalid schedule or time zone. */
+export function scheduleOf(
+  { tick, timezone }: Pick<LockCommandOptions["values"], "tick" | "timezone">,
+  env: Readonly<Record<string, string | undefined>>,
+): Schedule {
+  return new Schedule(tick ?? "", scheduleZone(timezone, env));
+}
+
+/** Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for the environment's. */
+export function scheduleZone(given: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
+  return given ?? zoneOfSetVariable("CRON_TZ", env) ?? zoneOfSetVariable("TZ", env) ?? localZone();
+}
+
+/** Rejects as acquireTick does. */
+export async function takeTick(
+  zk: ZooKeeper,
+  name: string,
+  { options, env, common }: {
+    readonly options: LockCommandOptions;
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly common: Omit<AcquireOptions, "claim" | "mode" | "limit"> & { readonly info: HolderInfo };
+  },
+): Promise<{ readonly lease: ZooKeeperLease; readonly tick: HeldTick }> {
+  const { skew: skewMs, catchUp, retry: retriesMax = 0, replaceSchedule: replaces } = options.values;
+  const clock = common.clock ?? systemClock();
+  const { lease, run, end, unrecorded } = await acquireTick(zk, name, {
+    ...common,
+    tick: {
+      schedule: scheduleOf(options.values, env),
+      lateMsMax: catchUp ?? skewMs + lateMsDefault,
+      waits: options.waitMs !== 0,
+      ...{ skewMs, retriesMax, replaces, clock, info: common.info, root: common.root, acl: common.acl ?? zk.acl },
+      ...{ limits: historyLimitsOf(options.values), wallMs: Date.now, random: Math.random },
+    },
+  });
+  return {
+    lease,
+    tick: {
+      run,
+      async end(ending) {
+        const facts = tickEndOf(ending);
+        const problem = facts === null ? null : await end(facts).catch(messageOf);
+        if (problem !== null) return `the end of the tick is not recorded: ${problem}`;
+        return unrecorded() === null ? null : `the tick is not in its history: ${unrecorded()}`;
+      },
+    },
+  };
+}
+
+/** Null: the lock is lost, and the next call records that. */
+export function tickEndOf(ending: ChildEnding): TickEnd | null {
+  const end = recordedEndOf(ending);
+  return end === null || end.result === "lost" ? null : { ...end, result: end.result };
+}
+
+/** Throws USAGE for options that --tick excludes or needs, and for an invalid schedule. */
+export function checkTick(
+  { names, values }: Pick<LockCommandOptions, "names" | "values">,
+  env: Readonly<Record<string, string | undefined>>,
+): void {
+  const refuse = (what: string) => new BatonError("USAGE", what);
+  if (names.length > 1) throw refuse("--tick takes one lock: its ticks are stored under the name of that lock");
+  if (values.retry !== undefined && values.catchUp === undefined) {
+    throw refuse("--retry needs --catch-up, which limits how long after its time a tick may be tried again");
+  }
+  if (values.overlap === "skip" && values.wait !== undefined) throw refuse("--overlap skip and -w do not go together");
+  if (values.overlap === "wait" && values.try) throw refuse("--overlap wait and -n do not go together");
+  scheduleOf(values, env);
+}

@@ -1,0 +1,151 @@
+/** `baton break`: asks a holder to release its lock, or takes the lock by force. */
+import { type Io, printJson } from "../../../src/base/terminal/io.ts";
+import { parseHolds } from "../../../src/coordination/hold/hold_list.ts";
+import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { choiceType, durationType, textType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { breakInteropLock } from "../../../src/coordination/interop/interop_status.ts";
+import { interopPath, interopRecipes } from "../../../src/coordination/interop/interop_node_names.ts";
+import { breakLock } from "../../../src/coordination/lock/break_lock.ts";
+import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
+import { readUseStatus, type UseHolder, type UseStatusOptions } from "../../../src/coordination/admin/use_status.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { printable } from "../../../src/base/support/text.ts";
+import { userName } from "../../../src/base/support/user_name.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { defineCommand } from "../../command.ts";
+import { runConnected } from "../connected.ts";
+import { exitCodes } from "../../exit_codes.ts";
+import { outerHolderIds } from "../job/held_job.ts";
+import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
+import { describeOtherUses, onlyName } from "../name_arguments.ts";
+import { shortIds } from "./short_ids.ts";
+
+const settings = {
+  holder: flag("--holder", textType("id"), {
+    once: true,
+    help: "id of the holder, as baton who shows it, or at least 4 of its first characters",
+    unset: "the only holder",
+  }),
+  wait: flag("-w, --wait", durationType(), {
+    aliases: "--timeout",
+    help: "maximum time to wait for the release; 0s: do not wait",
+    default: 10_000,
+  }),
+  force: toggle("--force", {
+    help: "take the lock if the holder has not released it within its session timeout; its command may still run",
+  }),
+  recipe: flag("--recipe", choiceType(interopRecipes), {
+    help: "a lock of Curator or kazoo programs; NAME is the path of its node",
+  }),
+  reason: flag("--reason", textType("text"), { help: "reason, which the holder's baton prints" }),
+  json: toggle("--json", { help: "print one JSON object" }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+const idCharactersMin = 4;
+
+export const breakCommand = defineCommand({
+  name: "break",
+  summary: "ask a holder to release its lock, or take it by force",
+  usage: "NAME [options]",
+  details: [
+    "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. If there are several " +
+    "holders, it prints them and asks none (64); --holder chooses one. With --holder, no other holder is affected, also if the " +
+    "lock was granted again meanwhile. Exits with 75 if the lock was not released within --wait, with 1 if there is no such holder. " +
+    "Without --holder it refuses to stop the script or command that it runs in (64).",
+    "With --recipe, a baton is asked in the same way. A Curator program is asked as Curator's Revoker does, and reacts if it " +
+    "made its lock revocable. A kazoo program cannot be asked (78), only forced. The session timeout of another program is " +
+    "unknown: --force then waits for the --session-timeout of this call.",
+  ],
+  examples: [
+    ["baton break nightly", "ask the holder, and wait for the release"],
+    ["baton break gpu --holder 3f2a", "ask the one of several holders whose id starts with 3f2a"],
+    ["baton break nightly --force", "take the lock if the holder does not react"],
+    ["baton break --recipe curator /app/locks/nightly", "a lock that Curator programs use too"],
+  ],
+  settings,
+  completes: "locks",
+  runsNothing: true,
+  async run(call) {
+    const { values, io } = call;
+    const name = onlyName("break", call.names);
+    const { root, recipe, reason = "" } = values;
+    const revocation = { by: userName(), reason };
+    if (recipe !== undefined) interopPath(name); // throws for an invalid path
+    const options = { force: values.force, waitMs: values.wait, revocation };
+    if (values.holder !== undefined) refuseShortId(values.holder);
+    const { holder, outcome } = await runConnected(call, async (zk) => {
+      const holderId = values.holder ?? await onlyHolderId(zk, { kind: "lock", name, root, recipe });
+      if (values.holder === undefined) refuseOwnLock(name, holderId, io.env);
+      return recipe === undefined
+        ? await breakLock(zk, name, holderId, { ...options, root })
+        : await breakInteropLock(zk, name, holderId, { ...options, recipe });
+    });
+    if (values.json) {
+      const { holderId: id, host, pid, user } = holder;
+      printJson<BreakJson>(io, { version: 1, name, outcome, holder: { id, host, pid, user } });
+    }
+    const who = nameOfHolder(holder);
+    switch (outcome) {
+      case "released":
+        if (!values.quiet) io.err(`baton: ${who} has released "${name}"\n`);
+        return exitCodes.SUCCESS;
+      case "deleted":
+        io.err(`baton: "${name}" was taken from ${who}, which did not release it; its command may still run\n`);
+        return exitCodes.SUCCESS;
+      case "asked":
+        if (values.wait === 0) return exitCodes.SUCCESS;
+        throw new BatonError(
+          "LOCK_TIMEOUT",
+          `${who} was asked to release "${name}" and has not done so within ${
+            formatDuration(values.wait)
+          }; it may still be ` +
+            "stopping its command. Use --force to take the lock anyway",
+        );
+    }
+  },
+});
+
+/** Throws USAGE for so few characters that the id of a later holder might begin with them, too. */
+function refuseShortId(id: string): void {
+  if (id.length >= idCharactersMin) return;
+  throw new BatonError(
+    "USAGE",
+    `--holder ${id}: at least ${idCharactersMin} characters of the id are needed, as baton who shows it`,
+  );
+}
+
+/** The id of the only holder. Throws NOT_FOUND if there is none, USAGE if there are several. */
+async function onlyHolderId(zk: ZooKeeper, lock: UseStatusOptions & { readonly root: string }): Promise<string> {
+  const { name, recipe } = lock;
+  const { holders } = await readUseStatus(zk, lock);
+  const [holder] = holders;
+  if (holder === undefined) {
+    const other = recipe === undefined ? await describeOtherUses(zk, lock) : "";
+    throw new BatonError("NOT_FOUND", `Cannot break lock "${name}": no process holds it${other}`);
+  }
+  if (holders.length === 1 && holder.id !== null) return holder.id;
+  const ids = shortIds(holders.flatMap(({ id }) => id ?? []));
+  const choices = holders.map((one) => `\n  --holder ${ids.get(one.id ?? "")}  ${describeChoice(one, Date.now())}`)
+    .join("");
+  const what = `Lock "${name}" has ${holders.length} holders`;
+  throw new BatonError("USAGE", `${what}; run the same command with one of these options:${choices}`);
+}
+
+/** `baton break` at a prompt that holds the lock would stop the shell. Throws USAGE. */
+function refuseOwnLock(name: string, id: string, env: Io["env"]): void {
+  if (!outerHolderIds(env).includes(id)) return;
+  const isHold = parseHolds(env["BATON_HOLD"]).some(({ ids }) => ids.includes(id));
+  const ending = isHold
+    ? `this script or shell, which would be stopped; release it with: baton release ${shellQuoteIfNeeded(name)}`
+    : "the command that runs this one, which would be stopped; end that command instead";
+  throw new BatonError("USAGE", `"${name}" is held by ${ending}; or break it with --holder ${id.slice(0, 8)}`);
+}
+
+function describeChoice(holder: UseHolder, nowMs: number): string {
+  const since = holder.sinceMs === 0 ? "" : `, for ${formatDuration(Math.max(0, nowMs - holder.sinceMs))}`;
+  return `${nameOfHolder(holder)}${since}${holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`}`;
+}

@@ -1,0 +1,91 @@
+/** `baton explain`: prints a time line of a lock, and why it waits. */
+import { printJson } from "../../../src/base/terminal/io.ts";
+import { type SettingTable, toggle } from "../../../src/base/config/setting.ts";
+import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { holdStartMs } from "../../../src/coordination/history/busy_notice.ts";
+import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
+import { parseContender, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
+import { lockPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
+import { childNames, readNodes } from "../../../src/coordination/nodes/node_requests.ts";
+import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { defineCommand } from "../../command.ts";
+import { runConnected } from "../connected.ts";
+import { exitCodes } from "../../exit_codes.ts";
+import type { ExplainJson } from "../../json_shapes/lock_shapes.ts";
+import { type ExplainFacts, explainLock } from "./explain_lock.ts";
+import { isoOf, secondOf } from "./history_view.ts";
+import { onlyName } from "../name_arguments.ts";
+import { printable } from "../../../src/base/support/text.ts";
+
+const settings = {
+  json: toggle("--json", { help: "print one JSON object" }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const explainCommand = defineCommand({
+  name: "explain",
+  summary: "print why a lock waits or was stopped",
+  usage: "NAME [options]",
+  details: [
+    "Prints a time line of the lock: the last holds that were recorded (baton lock --history or --tick), the holders and the waiting " +
+    "calls, the last call that found it busy, and the next ticks. Then one paragraph says why it waits, and lines say what cannot be " +
+    "known. Times are UTC, by the servers' clock. Exits with 1 if nothing is known of the lock.",
+  ],
+  examples: [
+    ["baton explain backup", "why does backup not run?"],
+    ["baton explain backup --json", "the same, for programs"],
+  ],
+  settings,
+  completes: "locks",
+  runsNothing: true,
+  async run(call) {
+    const { values, io } = call;
+    const name = onlyName("explain", call.names);
+    const facts = await runConnected(call, (zk) => readFacts(zk, name, values.root));
+    const { state, events, sentence, unknown } = explainLock(facts);
+    const isKnown = events.length > 0;
+    if (values.json) {
+      printJson<ExplainJson>(io, {
+        ...{ version: 1, name, state },
+        events: events.map(({ atMs, what, text }) => ({ at: isoOf(atMs), what, event: text })),
+        ...{ explanation: sentence, unknown: [...unknown] },
+      });
+    } else {
+      for (const { atMs, text } of events) io.out(`${secondOf(isoOf(atMs))}  ${printable(text)}\n`);
+      io.out(`${printable(sentence)}\n`);
+      for (const what of unknown) io.out(`  not known: ${printable(what)}\n`);
+    }
+    return isKnown ? exitCodes.SUCCESS : exitCodes.FALSE;
+  },
+});
+
+async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<ExplainFacts> {
+  const status = await lockStatus(zk, name, { root });
+  const sinceMs = await readTimes(zk, name, root);
+  const [history, schedules] = await Promise.all([
+    readHistoryReport(zk, name, { kind: "lock", root }),
+    readSchedules(zk, name, root),
+  ]);
+  return {
+    ...{ name, nowMs: Date.now(), limit: status.limit, history, schedules },
+    holders: status.holders.map((one) => ({ ...one, sinceMs: sinceMs.get(`h ${one.holderId}`) ?? null })),
+    waiters: status.waiters.map((one) => ({ ...one, sinceMs: sinceMs.get(`q ${one.holderId}`) ?? null })),
+  };
+}
+
+/** Returns the start of each hold and of each wait on the servers' clock, by `h` or `q` and the id. */
+async function readTimes(zk: ZooKeeper, name: string, root: string): Promise<ReadonlyMap<string, number>> {
+  const path = lockPath(name, root);
+  const holders = (await childNames(zk, path.holders)).map(parseHolder).filter((node) => node !== null);
+  const contenders = (await childNames(zk, path.queue)).map(parseContender).filter((node) => node !== null);
+  const [held, queued] = await Promise.all([
+    readNodes(zk, path.holders, holders),
+    readNodes(zk, path.queue, contenders),
+  ]);
+  return new Map([
+    ...held.map((read): [string, number] => [`h ${read.node.guid}`, holdStartMs(read)]),
+    ...queued.map(({ node, stat }): [string, number] => [`q ${node.guid}`, Number(stat.ctime)]),
+  ]);
+}

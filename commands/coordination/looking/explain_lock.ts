@@ -1,0 +1,202 @@
+/** Explains the state of a lock: what happened, in one sentence why it waits, and what cannot be known from the servers. Pure. */
+import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
+import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
+import type { Revocation } from "../../../src/coordination/nodes/holder_info.ts";
+import { overdueAfterMs, type ScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { printable } from "../../../src/base/support/text.ts";
+import { minuteOf, secondOf } from "./history_view.ts";
+
+export interface ExplainedHolder {
+  readonly host: string;
+  readonly pid: number;
+  /** Purpose, as given by its user. */
+  readonly reason: string;
+  /** Start of the hold on the servers' clock; null if its node is gone. */
+  readonly sinceMs: number | null;
+  readonly sessionTimeoutMs: number;
+  readonly revoke: Revocation | null;
+}
+
+export interface ExplainedWaiter {
+  readonly host: string;
+  readonly pid: number;
+  /** 1 is the next. */
+  readonly place: number;
+  readonly sinceMs: number | null;
+}
+
+export interface ExplainFacts {
+  readonly name: string;
+  /** Wall clock of this host: the servers tell their time only to writers. */
+  readonly nowMs: number;
+  /** Number of permits; null for a lock that is no semaphore. */
+  readonly limit: number | null;
+  readonly holders: readonly ExplainedHolder[];
+  readonly waiters: readonly ExplainedWaiter[];
+  readonly history: Pick<HistoryReport, "records" | "refusals">;
+  readonly schedules: readonly ScheduleReport[];
+}
+
+export interface ExplainedEvent {
+  /** Time on the servers' clock. */
+  readonly atMs: number;
+  readonly what: "ended" | "left out" | "held" | "waits" | "refused" | "next";
+  /** A line for people, without the time. */
+  readonly text: string;
+}
+
+export interface Explanation {
+  readonly state: "free" | "held" | "contended";
+  /** Oldest first. */
+  readonly events: readonly ExplainedEvent[];
+  readonly sentence: string;
+  readonly unknown: readonly string[];
+}
+
+/** Number of records in the time line. */
+const recordsShownMax = 8;
+/** Number of records from which on their usual time is told. */
+const usualMin = 3;
+
+export function explainLock(facts: ExplainFacts): Explanation {
+  const { holders, waiters } = facts;
+  return {
+    state: holders.length > 0 ? "held" : waiters.length > 0 ? "contended" : "free",
+    events: eventsOf(facts).sort((left, right) => left.atMs - right.atMs),
+    sentence: [stateOf(facts), ...tickSentences(facts)].join(" "),
+    unknown: unknownOf(facts),
+  };
+}
+
+function eventsOf({ holders, waiters, history: { records, refusals }, schedules }: ExplainFacts): ExplainedEvent[] {
+  const named = (one: { readonly host: string; readonly pid: number }) => nameOf(one);
+  return [
+    ...records.slice(-recordsShownMax).map(eventOf),
+    ...holders.flatMap((holder): ExplainedEvent[] => {
+      if (holder.sinceMs === null) return [];
+      const why = holder.reason === "" ? "" : `, reason "${printable(holder.reason)}"`;
+      return [{ atMs: holder.sinceMs, what: "held", text: `${named(holder)} began to hold it${why}` }];
+    }),
+    ...waiters.flatMap((waiter): ExplainedEvent[] =>
+      waiter.sinceMs === null ? [] : [{
+        atMs: waiter.sinceMs,
+        what: "waits",
+        text: `${named(waiter)} began to wait, now at place ${waiter.place}`,
+      }]
+    ),
+    ...(refusals === null ? [] : [{
+      ...{ atMs: refusals.lastMs, what: "refused" as const },
+      text: `${named(refusals)} found it busy, as ${refusals.count === 1 ? "the first" : `number ${refusals.count}`}`,
+    }]),
+    ...schedules.flatMap(({ nextMs, schedule }): ExplainedEvent[] =>
+      nextMs === null ? [] : [{ atMs: nextMs, what: "next", text: `next tick of ${schedule}` }]
+    ),
+  ];
+}
+
+function eventOf(record: HistoryRecord): ExplainedEvent {
+  const { result, tickMs, untilMs, beganMs, endedMs, count, why } = record;
+  const tick = tickMs === null ? "" : `, tick ${minuteOf(tickMs)}`;
+  const because = why === "" ? "" : `: ${printable(why)}`;
+  if (result === "missed" || result === "skipped") {
+    const what = count === 1 ? "a tick was" : `${count} ticks were`;
+    return { atMs: untilMs ?? 0, what: "left out", text: `${what} ${result}${because}` };
+  }
+  const took = beganMs === null || endedMs === null ? "" : ` after ${formatDuration(Math.max(0, endedMs - beganMs))}`;
+  const text = result === "lost"
+    ? `the hold of ${nameOf(record)}${tick} began, and is lost${because}`
+    : `the hold of ${nameOf(record)}${tick} ended${took}, ${result}${because}`;
+  return { atMs: endedMs ?? beganMs ?? untilMs ?? 0, what: "ended", text };
+}
+
+/** Returns the sentence about the present state. */
+function stateOf(facts: ExplainFacts): string {
+  const { name, holders, waiters, nowMs, limit, history: { records } } = facts;
+  const [oldest] = holders.toSorted((left, right) => (left.sinceMs ?? 0) - (right.sinceMs ?? 0));
+  if (oldest === undefined) {
+    if (waiters.length > 0) {
+      return `"${name}" has no holder: the first of ${callers(waiters.length)} is about to get it.`;
+    }
+    const last = records.findLast(({ beganMs }) => beganMs !== null);
+    if (last === undefined) return `"${name}" is free.`;
+    const event = eventOf(last);
+    return `"${name}" is free: ${event.text}, ${secondOf(new Date(event.atMs).toISOString())}.`;
+  }
+  const usually = usualMs(records);
+  const usual = usually === null ? "" : `; usually ${formatDuration(usually)}`;
+  const heldMs = oldest.sinceMs === null ? null : Math.max(0, nowMs - oldest.sinceMs);
+  const since = oldest.sinceMs === null || heldMs === null
+    ? ""
+    : `, since ${secondOf(new Date(oldest.sinceMs).toISOString())}, ${formatDuration(heldMs)}${usual}`;
+  const who = `${nameOf(oldest)}${since}`;
+  const others = holders.length === 1 ? "" : ` and ${holders.length - 1} more`;
+  const permits = limit === null || limit === 1 ? "" : `, with ${holders.length} of ${limit} permits`;
+  const first = waiters.length === 0
+    ? `"${name}" is held by ${who}${others}${permits}; no call waits.`
+    : `"${name}" waits for ${who}${others}${permits}. ${callers(waiters.length)} ${
+      waiters.length === 1 ? "waits" : "wait"
+    }.`;
+  return `${first} ${livenessOf(oldest)}`;
+}
+
+function livenessOf({ revoke, sessionTimeoutMs }: ExplainedHolder): string {
+  const alive =
+    `The session of the holder is alive: the servers end it ${formatDuration(sessionTimeoutMs)} after they no ` +
+    "longer hear from it.";
+  if (revoke === null) return alive;
+  const by = revoke.by === "" ? "" : ` by ${printable(revoke.by)}`;
+  const why = revoke.reason === "" ? "" : ` (${printable(revoke.reason)})`;
+  return `It was asked to stop${by}${why}, and its command has not ended. ${alive}`;
+}
+
+function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
+  return schedules.map(({ schedule, nextMs, open, zone, isZoneKnown }) => {
+    if (open !== null && !open.isHeld) {
+      return `The tick ${minuteOf(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
+    }
+    if (!isZoneKnown) {
+      return `The next tick of ${schedule} is not known: this machine does not know the time zone "${
+        printable(zone)
+      }".`;
+    }
+    if (nextMs === null) return `${schedule} has no next tick.`;
+    if (nextMs > nowMs) {
+      const skipped = holders.length > 0 ? ", and is skipped if the lock is held then and the call does not wait" : "";
+      return `The next tick of ${schedule} is ${minuteOf(nextMs)}${skipped}.`;
+    }
+    const lateMs = formatDuration(nowMs - nextMs);
+    const isLeft = nowMs - nextMs > overdueAfterMs && holders.length === 0;
+    const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
+    return `The tick ${minuteOf(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
+  });
+}
+
+/** Returns the median time of the holds that ended by themselves; null if there are too few. */
+function usualMs(records: readonly HistoryRecord[]): number | null {
+  const times = records.flatMap(({ result, beganMs, endedMs }) =>
+    (result === "done" || result === "failed") && beganMs !== null && endedMs !== null ? [endedMs - beganMs] : []
+  ).sort((left, right) => left - right);
+  return times.length < usualMin ? null : Math.max(0, times[times.length >> 1] ?? 0);
+}
+
+function unknownOf({ holders, history: { records, refusals }, waiters }: ExplainFacts): string[] {
+  return [
+    ...(holders.length === 0 ? [] : ["whether the command of the holder makes progress: only its session is seen"]),
+    ...(holders.every(({ revoke }) => revoke === null) ? [] : ["when the holder was asked to stop"]),
+    ...(records.length > 0 ? [] : ["earlier holds: no call has recorded one (--history, or --tick)"]),
+    ...(refusals !== null || records.length > 0 ? ["calls without --history"] : []),
+    ...(records.some(({ result }) => result === "lost")
+      ? ["why a lost holder is gone: killed, host down, and network cut look the same"]
+      : []),
+    ...(holders.length + waiters.length === 0
+      ? []
+      : ["the servers' time now: durations until now are by the clock of this host"]),
+  ];
+}
+
+const callers = (count: number): string => (count === 1 ? "1 call" : `${count} calls`);
+
+function nameOf({ host, pid }: { readonly host: string; readonly pid: number }): string {
+  return host === "" ? "an unknown host" : printable(`${host} (pid ${pid})`);
+}

@@ -1,0 +1,143 @@
+/** The lines and the JSON of `baton history`. Pure. */
+import { type Cell, headCells } from "../../../src/base/terminal/table.ts";
+import { bucketBoundsMs, type Durations } from "../../../src/coordination/history/history_counters.ts";
+import type { HistoryKind } from "../../../src/coordination/history/history_log.ts";
+import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
+import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
+import type { ScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
+
+export interface ShownHistory extends HistoryReport {
+  readonly name: string;
+  readonly kind: HistoryKind;
+  readonly schedules: readonly ScheduleReport[];
+}
+
+/** Returns the table of the records; with columns for ticks if there are any. */
+export function historyRows(records: readonly HistoryRecord[]): Cell[][] {
+  if (records.length === 0) return [];
+  const hasTicks = records.some(({ tickMs }) => tickMs !== null);
+  const heads = hasTicks
+    ? ["TICK", "RESULT", "TRY", "HOST", "BEGAN", "TOOK", "LATE", "WHY"]
+    : ["BEGAN", "RESULT", "HOST", "PID", "WAITED", "TOOK", "WHY"];
+  return [headCells(heads), ...records.map(hasTicks ? tickRow : holdRow)];
+}
+
+function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, why }: HistoryRecord): Cell[] {
+  const first = tickMs === null ? "-" : minuteOf(tickMs);
+  const time = beganMs === null ? "-" : isoOf(beganMs);
+  return [
+    ...[count > 1 && untilMs !== null ? `${first} … ${minuteOf(untilMs)} (${count})` : first, result],
+    ...[attempt === 0 ? "-" : String(attempt), host || "-"],
+    ...[tickMs === null ? secondOf(time) : time === "-" ? "-" : time.slice(11, 19), tookOf({ beganMs, endedMs })],
+    ...[beganMs === null || tickMs === null ? "-" : formatDuration(Math.max(0, beganMs - tickMs)), why || "-"],
+  ];
+}
+
+function holdRow({ result, host, pid, waitedMs, beganMs, endedMs, why }: HistoryRecord): Cell[] {
+  return [
+    ...[beganMs === null ? "-" : secondOf(isoOf(beganMs)), result, host || "-", pid === 0 ? "-" : String(pid)],
+    ...[formatDuration(waitedMs), tookOf({ beganMs, endedMs }), why || "-"],
+  ];
+}
+
+function tookOf({ beganMs, endedMs }: Pick<HistoryRecord, "beganMs" | "endedMs">): string {
+  return beganMs === null || endedMs === null ? "-" : formatDuration(Math.max(0, endedMs - beganMs));
+}
+
+/** Returns the lines after the table: holds that go on, calls that were refused, and the schedules. */
+export function historyLines({ running, refusals, schedules, name }: ShownHistory, nowMs: number): string[] {
+  const lines = running.map(({ host, pid, beganMs }) =>
+    `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${secondOf(isoOf(beganMs ?? 0))}`
+  );
+  if (refusals !== null) {
+    const { count, lastMs, host } = refusals;
+    const times = count === 1 ? "1 call found" : `${count} calls found`;
+    lines.push(`${times} it busy, the last one ${secondOf(isoOf(lastMs))} on ${host || "an unknown host"}`);
+  }
+  return [...lines, ...schedules.flatMap((schedule) => scheduleLines(schedule, nowMs))];
+}
+
+/** Null: this machine knows the zone. */
+export function zoneSentence({ schedule, zone, isZoneKnown }: ScheduleReport): string | null {
+  if (isZoneKnown) return null;
+  return `this machine does not know the time zone ${
+    JSON.stringify(zone)
+  } of ${schedule}, and so not its next tick: its tz database ` +
+    "is older than that of the host which wrote it";
+}
+
+function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: ScheduleReport, nowMs: number): string[] {
+  const when = !isZoneKnown
+    ? "next tick not known: this machine does not know the time zone"
+    : nextMs === null
+    ? "no next tick"
+    : nextMs > nowMs
+    ? `next ${minuteOf(nextMs)} (in ${formatDuration(nextMs - nowMs)})`
+    : `overdue since ${minuteOf(nextMs)} (${formatDuration(nowMs - nextMs)})`;
+  const line = `${schedule} (${zone}): ${when}`;
+  if (open === null) return [line];
+  const state = open.isHeld ? "runs" : "is lost, which the next call records: it ran";
+  return [line, `  tick ${minuteOf(open.tickMs)} ${state} on ${open.host || "an unknown host"} (pid ${open.pid})`];
+}
+
+/** `2026-11-24T02:00Z` */
+export const minuteOf = (ms: number): string => isoOf(ms).replace(/:\d\d\.\d{3}Z$/, "Z");
+/** `2026-11-24T02:00:00Z` */
+export const secondOf = (iso: string): string => iso.replace(/\.\d{3}Z$/, "Z");
+export const isoOf = (ms: number): string => new Date(ms).toISOString();
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoOf(ms));
+
+export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
+  const { name, kind, schedules, records, running, refusals, counters, sinceMs } = shown;
+  return {
+    ...{ version: 1, name, kind },
+    schedules: schedules.map((schedule) => scheduleJson(schedule, nowMs)),
+    running: running.map(({ host, pid, user, token, beganMs }) => ({
+      ...{ host, pid, user, token: token || null, began: isoOf(beganMs ?? 0) },
+    })),
+    refused: refusals === null
+      ? { count: 0, last: null }
+      : { count: refusals.count, last: { at: isoOf(refusals.lastMs), host: refusals.host, pid: refusals.pid } },
+    counters: {
+      since: isoOrNull(sinceMs),
+      results: counters.results,
+      ...{ waited: durationsJson(counters.waited), held: durationsJson(counters.held) },
+      ...{ late: durationsJson(counters.late), last_done: isoOrNull(counters.lastDoneMs) },
+    },
+    records: records.map(recordJson),
+  };
+}
+
+function durationsJson({ sumMs, buckets }: Durations): HistoryJson["counters"]["waited"] {
+  const count = buckets.reduce((sum, one) => sum + one, 0);
+  const upTo = (end: number) => buckets.slice(0, end).reduce((sum, one) => sum + one, 0);
+  return { count, sum_ms: sumMs, up_to_ms: bucketBoundsMs.map((ms, index) => ({ ms, times: upTo(index + 1) })) };
+}
+
+function scheduleJson(
+  { id, schedule, zone, uptoMs, nextMs, open }: ScheduleReport,
+  nowMs: number,
+): HistoryJson["schedules"][number] {
+  return {
+    ...{ schedule_id: id, schedule, time_zone: zone, settled_until: isoOf(uptoMs), next: isoOrNull(nextMs) },
+    overdue: nextMs !== null && nextMs <= nowMs,
+    running: open === null ? null : {
+      ...{ tick: isoOf(open.tickMs), attempt: open.attempt, host: open.host, pid: open.pid },
+      ...{ began: isoOf(open.beganMs), lost: !open.isHeld },
+    },
+  };
+}
+
+export function recordJson(one: HistoryRecord): HistoryJson["records"][number] {
+  const { tickMs, beganMs } = one;
+  return {
+    ...{ result: one.result, schedule_id: one.schedule || null, tick: isoOrNull(tickMs) },
+    ...{ until: isoOrNull(one.untilMs), count: one.count, attempt: one.attempt },
+    ...{ host: one.host, pid: one.pid, user: one.user, token: one.token || null },
+    ...{ waited_ms: one.waitedMs, began: isoOrNull(beganMs), ended: isoOrNull(one.endedMs) },
+    late_ms: beganMs === null || tickMs === null ? null : Math.max(0, beganMs - tickMs),
+    ...{ exit_code: one.exitCode, signal: one.signal, why: one.why || null },
+  };
+}

@@ -1,0 +1,41 @@
+/** Reads the name arguments of the operator commands. */
+import { BatonError } from "../../src/base/errors.ts";
+import { interopPath, type InteropRecipe } from "../../src/coordination/interop/interop_node_names.ts";
+import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { findOtherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
+
+/** Returns the only name. Throws USAGE for none, for several, and for an invalid name. `kind` is the kind of object named. */
+export function onlyName(command: string, names: readonly string[], kind = "lock"): string {
+  const [name, ...more] = names;
+  if (name !== undefined && more.length === 0) {
+    encodeLockName(name, `${/^[aeiou]/.test(kind) ? "an" : "a"} ${kind}`); // before anything is asked or started
+    return name;
+  }
+  const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
+  throw new BatonError(
+    "USAGE",
+    `baton ${command} needs the name of one ${kind}, and ${given}, as in: baton ${command} NAME`,
+  );
+}
+
+/** Returns the only path of a command that reads many locks of Curator or kazoo. Throws USAGE for none, several, or no path. */
+export function onlyInteropPath(command: string, [path, ...more]: readonly string[], recipe: InteropRecipe): string {
+  if (path === undefined || more.length > 0) {
+    const example = `as in: baton ${command} --recipe ${recipe} /app/locks`;
+    throw new BatonError("USAGE", `baton ${command} --recipe needs one path: the parent node of the locks, ${example}`);
+  }
+  if (path !== "/") interopPath(path);
+  return path;
+}
+
+/** Returns the end of a message that names another object of the same name; empty if there is none. */
+export async function describeOtherUses(
+  zk: ZooKeeper,
+  { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root: string },
+): Promise<string> {
+  const [other] = await findOtherUses(zk, { kind, name, root });
+  if (other === undefined) return "";
+  const article = other === "election" ? "an" : "a";
+  return `; there is ${article} ${other} of this name: baton who ${other === "lock" ? "" : `--kind ${other} `}${name}`;
+}

@@ -1,0 +1,94 @@
+/**
+ * The job log of `baton pool --joblog`: a tab-separated line for each item that was run, in the format of GNU parallel, whose
+ * --retry-failed reads it. A line is written when the last try of an item has ended.
+ */
+import { closeSync, fstatSync } from "node:fs";
+import { hostname } from "node:os";
+import { BatonError, messageOf, reasonOf } from "../../../src/base/errors.ts";
+import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
+import { openOutput } from "../../../src/base/support/open_output.ts";
+import { Output } from "../../../src/base/terminal/io.ts";
+
+const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
+
+/** One try of an item. */
+export interface LoggedTry {
+  /** The start by the wall clock, in Unix milliseconds. */
+  readonly startedMs: number;
+  readonly tookMs: number;
+  /** The exit code as a shell reports it: 128 + N for signal N. */
+  readonly exitCode: number;
+  /** 0 without a signal. */
+  readonly signal: number;
+  readonly command: readonly string[];
+}
+
+export class JobLog implements Disposable {
+  readonly #file: string;
+  readonly #fd: number;
+  readonly #output: Output;
+  readonly #host = hostname();
+  /** The numbers of the items that run, in the order of their starts, and their last tries. */
+  readonly #running = new Map<string, { readonly sequence: number; last: LoggedTry | null }>();
+  #started = 0;
+
+  /** `named` is the file, or `+` and the file to append to it. Throws CANNOT_CREATE. */
+  constructor(named: string) {
+    const appends = named.startsWith("+");
+    this.#file = appends ? named.slice(1) : named;
+    try {
+      this.#fd = openOutput(this.#file, appends ? "append" : "replace");
+      this.#output = new Output(this.#fd);
+      if (!appends || fstatSync(this.#fd).size === 0) this.#output.write(`${columns.join("\t")}\n`);
+    } catch (cause) {
+      throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${reasonOf(cause)}`, { cause });
+    }
+  }
+
+  /** Resolves when no line waits for the reader of a pipe, with the reason why a line could not be written; null if all were. */
+  async end(): Promise<string | null> {
+    await this.#output.written();
+    if (this.#output.failure === null) return null;
+    return `Cannot write --joblog ${this.#file}: ${
+      messageOf(this.#output.failure)
+    }; the results of some items are missing`;
+  }
+
+  /** An item starts, or starts again. */
+  start(item: string): void {
+    if (!this.#running.has(item)) this.#running.set(item, { sequence: ++this.#started, last: null });
+  }
+
+  /** A try of an item has ended. */
+  endTry(item: string, last: LoggedTry): void {
+    const running = this.#running.get(item);
+    if (running !== undefined) running.last = last;
+  }
+
+  /** Writes the last try of an item. */
+  write(item: string): void {
+    const { sequence = 0, last = null } = this.#running.get(item) ?? {};
+    this.#running.delete(item);
+    if (last === null || this.#output.failure !== null) return;
+    try {
+      this.#output.write(jobLogLine(sequence, this.#host, last));
+    } catch {
+      // `end` reports it
+    }
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.#fd);
+  }
+}
+
+/** Pure. Send and Receive are 0: they count bytes that parallel copies to other machines. */
+export function jobLogLine(sequence: number, host: string, last: LoggedTry): string {
+  const { startedMs, tookMs, exitCode, signal, command } = last;
+  const seconds = (ms: number) => (ms / 1000).toFixed(3);
+  // parallel writes a NUL for a line feed, and reads it back so.
+  const written = command.map(shellQuoteIfNeeded).join(" ").replaceAll("\n", "\0");
+  return `${
+    [sequence, host, seconds(startedMs), seconds(tookMs).padStart(10), 0, 0, exitCode, signal, written].join("\t")
+  }\n`;
+}

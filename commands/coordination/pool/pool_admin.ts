@@ -1,0 +1,189 @@
+/** `baton pool status` and `baton pool clear`: print the items of a pool, or clear their results. They run no items. */
+import process from "node:process";
+import { spawnChild } from "../../../src/base/process/spawn/spawn_child.ts";
+import { sendSignal } from "../../../src/base/process/proc/process_table.ts";
+import { processSignals, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { type Io, printJson } from "../../../src/base/terminal/io.ts";
+import { headCells, printTable } from "../../../src/base/terminal/table.ts";
+import { nameOfHolder } from "../../../src/coordination/nodes/holder_info.ts";
+import type { HolderStatus } from "../../../src/coordination/lock/lock_status.ts";
+import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
+import {
+  type PoolItemStatus,
+  type PoolStatus,
+  readPoolStatus,
+} from "../../../src/coordination/pool/read_pool_status.ts";
+import type { PoolPath, PoolTemplates } from "../../../src/coordination/pool/pool_path.ts";
+import { describePathDifferences } from "../../../src/coordination/pool/shared_pool_settings.ts";
+import { abortable } from "../../../src/base/support/abort.ts";
+import { systemClock } from "../../../src/base/support/clock.ts";
+
+import { deadlineAfter } from "../../../src/base/support/deadline.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { countWithNoun, printable } from "../../../src/base/support/text.ts";
+import type { Call } from "../../command.ts";
+import { runConnected } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
+import { queryFailure, queryTimeoutMessage, readItems, readText } from "./pool_source.ts";
+
+export async function showPoolStatus(
+  options: PoolStatusOptions,
+  call: Call<typeof poolCommandSettings>,
+): Promise<ExitCode> {
+  const { values, io } = call;
+  const { component, path } = options;
+  const named = await namedItems(options, { path, queryTimeoutMs: values.queryTimeout });
+  const status = await runConnected(call, (zk) => readPoolStatus(zk, component, { path, named }));
+  if (values.json) printJson(io, toJson(status));
+  else printStatus(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });
+  return exitCodes.SUCCESS;
+}
+
+/** Clears the results of the given items, or of all items. */
+export async function clearPool(
+  options: PoolStatusOptions,
+  call: Call<typeof poolCommandSettings>,
+): Promise<ExitCode> {
+  const { values, io } = call;
+  const { component, path } = options;
+  const named = await namedItems(options, { path: null, queryTimeoutMs: values.queryTimeout });
+  const count = await runConnected(call, (zk) => clearPoolResults(zk, { path, named, clock: systemClock() }));
+  const message = count === 0
+    ? `pool "${component}" has no results ${named === null ? "" : "of these items "}to clear`
+    : `cleared ${countWithNoun(count, "result")} of pool "${component}"`;
+  if (!values.quiet) io.err(`baton: ${message}\n`);
+  return exitCodes.SUCCESS;
+}
+
+/** The items of the call; null for all items. With `path: null` the lock paths are not checked. Rejects like `readItems`. */
+async function namedItems(
+  { component, items }: PoolStatusOptions,
+  { path, queryTimeoutMs }: { readonly path: PoolPath | null; readonly queryTimeoutMs: number },
+): Promise<readonly string[] | null> {
+  if (items === null) return null;
+  return await readItems(items, {
+    component,
+    path,
+    signal: new AbortController().signal, // a signal ends the process while it reads a file or stdin
+    query: (line) => runQuery(line, queryTimeoutMs),
+  });
+}
+
+/** Runs a query without a lock. Rejects IO if it fails or runs longer than `timeoutMs`, BAD_DATA for invalid output. */
+async function runQuery(line: string, timeoutMs: number): Promise<string> {
+  using stop = new StopRequest(processSignals());
+  const env = process.env as Record<string, string>;
+  const options = { env, ownGroup: true, descriptors: [], hangUpIgnored: false, readsNothing: true, isRead: true };
+  const child = await spawnChild(["/bin/sh", "-c", line], options);
+  if (child.kind !== "started" || child.output === null) {
+    throw queryFailure(line, "message" in child ? child.message : "it could not be started");
+  }
+  const { pid, output } = child;
+  using deadline = deadlineAfter(systemClock(), timeoutMs, {
+    signal: stop.signal,
+    reason: () => queryFailure(line, queryTimeoutMessage(timeoutMs)),
+  });
+  try {
+    const text = await abortable(readText(output, "the output of --query"), deadline.signal);
+    const end = await abortable(child.ended, deadline.signal);
+    if (end.kind === "exited" && end.code === 0) return text;
+    const how = end.kind === "exited"
+      ? `it exited with ${end.code}`
+      : end.kind === "signaled"
+      ? `it was ended by ${end.signal}`
+      : end.why;
+    throw queryFailure(line, how);
+  } catch (thrown) {
+    sendSignal(-pid, "SIGKILL"); // the whole process group
+    throw thrown;
+  }
+}
+
+/** Prints the table on stdout, everything else on stderr. `nowMs` is the wall clock. */
+function printStatus(
+  { component, componentHolder, items, conflictingRun }: PoolStatus,
+  { io, quiet, nowMs, templates }: {
+    readonly io: Io;
+    readonly quiet: boolean;
+    readonly nowMs: number;
+    readonly templates: PoolTemplates;
+  },
+): void {
+  if (conflictingRun !== null && !quiet) {
+    const difference = printable(
+      describePathDifferences(templates, conflictingRun.templates).join(", ") || "its root differs",
+    );
+    const who = nameOfHolder(conflictingRun.info);
+    io.err(`baton: ${who} runs pool "${component}" with other lock paths, so its items are not shown: ${difference}\n`);
+  }
+  if (componentHolder !== null && !quiet) {
+    const { sinceMs } = componentHolder;
+    const since = sinceMs === 0 ? "" : ` (for ${formatDuration(Math.max(0, nowMs - sinceMs))})`;
+    // The holder may also be another program: the stored data does not tell them apart.
+    io.err(
+      `baton: ${
+        nameOfHolder(componentHolder)
+      } holds the lock of pool "${component}"${since} and may be choosing items\n`,
+    );
+  }
+  if (items.length > 0) {
+    printTable(io, [
+      headCells(["ITEM", "STATE", "SINCE", "BY", "DETAIL"]),
+      ...items.map((item) => itemRowOf(item, nowMs)),
+    ]);
+  } else if (!quiet) {
+    io.err(`baton: no item of pool "${component}" is running, and no results are stored\n`);
+  }
+}
+
+function itemRowOf({ item, state, holder, lastResult }: PoolItemStatus, nowMs: number): string[] {
+  const since = holder?.sinceMs ?? lastResult?.atMs ?? 0;
+  const age = since === 0 ? "-" : formatDuration(Math.max(0, nowMs - since));
+  if (holder !== null) return [item, state, age, nameOfHolder(holder), `token ${holder.fencingToken}`];
+  return [item, state, age, lastResult?.by ?? "-", lastResult?.what ?? ""];
+}
+
+/** Version 1 of the JSON object. 64-bit numbers are decimal texts. */
+function toJson({ component, componentHolder, items, conflictingRun }: PoolStatus) {
+  const counts = { free: 0, running: 0, done: 0, failed: 0 };
+  for (const { state } of items) counts[state]++;
+  return {
+    version: 1,
+    component,
+    component_holder: componentHolder === null ? null : holderFields(componentHolder),
+    conflicting_run: conflictingRun === null ? null : {
+      host: conflictingRun.info.host,
+      pid: conflictingRun.info.pid,
+      user: conflictingRun.info.user,
+      command: conflictingRun.info.argv0,
+      item_path: conflictingRun.templates.item,
+      component_path: conflictingRun.templates.component,
+    },
+    counts,
+    items: items.map(({ item, state, holder, lastResult }) => ({
+      item,
+      state,
+      holder: holder === null ? null : holderFields(holder),
+      last_result: lastResult === null ? null : {
+        result: lastResult.result,
+        what: lastResult.what,
+        by: lastResult.by,
+        at: new Date(lastResult.atMs).toISOString(),
+        until: new Date(lastResult.untilMs).toISOString(),
+      },
+    })),
+  };
+}
+
+function holderFields(holder: HolderStatus) {
+  return {
+    id: holder.holderId,
+    host: holder.host,
+    pid: holder.pid,
+    user: holder.user,
+    command: holder.argv0,
+    since: holder.sinceMs === 0 ? null : new Date(holder.sinceMs).toISOString(),
+    fencing_token: holder.fencingToken.toString(),
+  };
+}

@@ -1,0 +1,266 @@
+/** Runs the command of an item, and the query, each under a lease. Several can run at the same time. */
+import { setImmediate } from "node:timers";
+import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
+import type { JobTable } from "../../../src/base/process/proc/job_table.ts";
+import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { loadLibc } from "../../../src/base/process/libc.ts";
+import type { PreparedChild, SuperviseOptions } from "../../../src/base/process/supervise/supervise_child.ts";
+import type { Guard } from "../../../src/base/process/guard/guard.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import type { Lease } from "../../../src/base/process/lease.ts";
+import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../../src/coordination/pool/pool_run_options.ts";
+import { abortable } from "../../../src/base/support/abort.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { jobEnvironment, superviseOptions } from "../job/job.ts";
+import type { ItemTrace, JobTrace } from "../job/job_trace.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
+import type { PoolReport } from "./pool_report.ts";
+import type { PoolSignals } from "./pool_signals.ts";
+import { queryFailure, queryTimeoutMessage, readText } from "./pool_source.ts";
+
+export interface PoolJobContext {
+  readonly report: Pick<PoolReport, "io" | "jobLog">;
+  readonly clock: Clock;
+  readonly signals: PoolSignals;
+  readonly guard: Guard;
+  readonly beside: JobTable;
+  readonly place: Coordination;
+  readonly trace?: JobTrace | undefined;
+  prepare(options: SuperviseOptions): Pick<PreparedChild, "run" | "drop">;
+}
+
+/** Exit codes that are more specific than "an item failed"; the most severe first. */
+const severeCodes: readonly ExitCode[] = [
+  exitCodes.FENCE_BREACH,
+  exitCodes.LOST,
+  exitCodes.REVOKED,
+  exitCodes.INTERNAL,
+  exitCodes.START_FAILED,
+  exitCodes.NOT_EXECUTABLE,
+  exitCodes.COMMAND_NOT_FOUND,
+];
+
+/** A command to run under a lease: that of an item, or the query. */
+interface LeasedCommand {
+  readonly lease: Lease;
+  readonly itemLease: Lease;
+  readonly command: readonly [string, ...string[]];
+  readonly pool?: { readonly name: string; readonly item: string };
+  readonly maxHoldMs: number | undefined;
+  readonly trace?: ItemTrace | undefined;
+  /** The name of the lease in messages. */
+  readonly what: string;
+  readonly kind?: string;
+  readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
+}
+
+interface PreparedCommand {
+  readonly child: Pick<PreparedChild, "run" | "drop">;
+  readonly note: LeaseNote | null;
+}
+
+interface SupervisedEnd {
+  readonly outcome: ChildOutcome;
+  readonly ending: LockEnding | null;
+}
+
+export class PoolJobs {
+  readonly #options: PoolCommandOptions;
+  readonly #context: PoolJobContext;
+  /** Exit codes of baton among the ends of jobs. */
+  readonly #severe = new Set<ExitCode>();
+  #hasBreach = false;
+
+  constructor(options: PoolCommandOptions, context: PoolJobContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  /** A process could not be killed: the guard process and the session must stay. */
+  get hasBreach(): boolean {
+    return this.#hasBreach;
+  }
+
+  /** The exit code of a run with failed jobs. */
+  exitCode(): ExitCode {
+    return severeCodes.find((code) => this.#severe.has(code)) ?? exitCodes.ITEM_FAILED;
+  }
+
+  run(job: PoolJob): Promise<PoolJobEnd> {
+    return this.prepare(job).run();
+  }
+
+  /** Prepares an item before it can start. */
+  prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
+    const { component, isLine, values, verbose } = this.#options;
+    const { io, jobLog } = this.#context.report;
+    const { clock } = this.#context;
+    const command = commandFor(this.#options.command, item, isLine);
+    const what = JSON.stringify(item);
+    const token = itemLease.fencingToken.toString();
+    const trace = this.#context.trace?.startItem({
+      "baton.item": item,
+      "baton.attempt": attempt,
+      "baton.token": token,
+    });
+    const { run, drop } = this.#prepare({
+      lease,
+      itemLease,
+      command,
+      pool: { name: component, item },
+      maxHoldMs: values.maxHold,
+      what,
+      trace,
+      more: {},
+    });
+    return {
+      drop,
+      run: async () => {
+        const started = { atMs: clock.now(), wallMs: Date.now() };
+        trace?.start();
+        const running = run(); // start it before printing
+        jobLog?.start(item);
+        if (verbose) {
+          io.err(
+            `baton: item ${what} starts${attempt > 1 ? `, try ${attempt}` : ""}, token ${itemLease.fencingToken}\n`,
+          );
+        }
+        const { outcome, ending } = await running;
+        trace?.end(ending);
+        if (ending !== null) {
+          const { exitCode } = ending;
+          const signal = outcome.kind === "signaled" ? outcome.signalNumber : 0;
+          const tookMs = clock.now() - started.atMs;
+          jobLog?.endTry(item, { startedMs: started.wallMs, tookMs, exitCode, signal, command });
+        }
+        return this.#toJobEnd(what, outcome, { ending, attempt });
+      },
+    };
+  }
+
+  /** Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, LOCK_LOST and REVOKED for the component's lock. */
+  async runQuery(line: string, component: Lease): Promise<string> {
+    const { values, component: componentName } = this.#options;
+    const name = "the output of --query";
+    let reading: Promise<string> = Promise.resolve("");
+    const { outcome, ending } = await this.#prepare({
+      lease: component,
+      itemLease: component,
+      command: ["/bin/sh", "-c", line],
+      maxHoldMs: values.queryTimeout,
+      what: JSON.stringify(componentName),
+      kind: "Component",
+      more: {
+        signals: this.#context.signals.forClaiming(),
+        isRead: true,
+        onStarted({ output }) {
+          reading = output === null ? reading : readText(output, name);
+          reading.catch(() => {}); // looked at below
+        },
+      },
+    }).run();
+    const { stop } = this.#context.signals;
+    const isWell = ending?.exitCode === exitCodes.SUCCESS;
+    if (outcome.kind === "breach") throw new BatonError("FENCE_BREACH", ending?.message ?? "");
+    if (stop.aborted && !isWell) throw stop.reason;
+    // All processes of the query are dead. If another process has the pipe open, the wait ends by a signal.
+    const text = await abortable(reading, stop);
+    if (isWell) return text;
+    if (component.lost.aborted) throw component.lost.reason;
+    // The query is stopped before the end of the lease, so the lease has not reported the loss.
+    if (outcome.kind === "lost") throw new BatonError("LOCK_LOST", ending?.message ?? "");
+    if (outcome.kind === "revoked") throw new BatonError("REVOKED", ending?.message ?? "");
+    throw queryFailure(
+      line,
+      outcome.kind === "time_limit"
+        ? queryTimeoutMessage(values.queryTimeout)
+        : ending?.message ?? `it exited with ${ending?.exitCode}`,
+    );
+  }
+
+  #prepare(order: LeasedCommand): { run(): Promise<SupervisedEnd>; drop(): void } {
+    let ready: PreparedCommand | null = null;
+    const preparing = this.#prepareSupervised(order).then((one) => ready = one);
+    preparing.catch(() => {}); // `run` reports it
+    return {
+      run: async () => {
+        const { child, note } = ready ?? await preparing;
+        try {
+          const outcome = await child.run();
+          if (outcome.kind === "breach") this.#hasBreach = true;
+          const { lost } = order.lease;
+          const outage = order.lease.describeOutage?.();
+          return { outcome, ending: lockEndingOf(outcome, { ...order, lost, outage }) };
+        } finally {
+          setImmediate(() => note?.[Symbol.dispose]()); // later, because the next item may wait for the end of this one
+        }
+      },
+      drop: () =>
+        void preparing.then(({ child, note }) => {
+          child.drop();
+          note?.[Symbol.dispose]();
+        }, () => {}),
+    };
+  }
+
+  async #prepareSupervised(
+    { lease, itemLease, command, pool, maxHoldMs, trace, more }: LeasedCommand,
+  ): Promise<PreparedCommand> {
+    const { report: { io }, clock, signals, guard, beside, place, prepare } = this.#context;
+    const { values } = this.#options;
+    const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
+    const facts = { leases: [itemLease], waitedMs: itemLease.waitedMs, place, note, passAuth: values.passAuth };
+    const options = superviseOptions(
+      { ...this.#options, command, item: pool?.item, values: { ...values, foreground: false, maxHold: maxHoldMs } },
+      io,
+      { clock, signals },
+    );
+    const child = prepare({
+      ...options,
+      ...more,
+      lease,
+      guard,
+      beside,
+      readsNothing: true,
+      signal: signals.stop,
+      env: jobEnvironment(io, { ...facts, trace, ...(pool === undefined ? {} : { pool }) }),
+    });
+    return { child, note };
+  }
+
+  #toJobEnd(what: string, outcome: ChildOutcome, { ending, attempt }: {
+    readonly ending: LockEnding | null;
+    readonly attempt: number;
+  }): PoolJobEnd {
+    const { quiet, verbose, command, values: { retries } } = this.#options;
+    const { io } = this.#context.report;
+    const end = { what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;
+    if (ending === null) return { ...end, result: "not_started" };
+    const { exitCode, message } = ending;
+    if (outcome.kind === "exited" && outcome.code === 0) {
+      if (verbose) io.err(`baton: item ${what} exited with 0\n`);
+      return { ...end, result: "done", what: "exited with 0" };
+    }
+    const how = outcome.kind === "exited"
+      ? `exited with ${outcome.code}`
+      : outcome.kind === "signaled"
+      ? `ended by ${outcome.signal}`
+      : message ?? outcome.kind;
+    const tries = retries === 0 ? "" : `, try ${attempt} of ${retries + 1}`;
+    if (message !== null) io.err(`baton: item ${what}: ${message}${tries}\n`);
+    else if (!quiet) io.err(`baton: item ${what} ${how}${tries}\n`);
+    const isOwn = outcome.kind === "exited" || outcome.kind === "signaled";
+    if (!isOwn) this.#severe.add(exitCode);
+    const cannotStart = ["not_found", "not_executable", "start_failed"].includes(outcome.kind);
+    return {
+      result: "failed",
+      what: how,
+      mayRetry: isOwn || outcome.kind === "time_limit",
+      stopsPool: outcome.kind === "breach" || (cannotStart && !namesProgramByItem(command)),
+      keepsLock: outcome.kind === "breach",
+    };
+  }
+}

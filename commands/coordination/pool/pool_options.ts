@@ -1,0 +1,302 @@
+/** The options of `baton pool`: settings, allowed combinations, and the options of a run. Pure. */
+import { addOriginToErrors, type ConfigSources } from "../../../src/base/config/resolve_settings.ts";
+import { flag, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import { poolComponentSettings, poolSettings } from "../../../src/coordination/settings/command_settings.ts";
+import {
+  connectionSettings,
+  historySettings,
+  traceSettings,
+} from "../../../src/coordination/settings/coordination_settings.ts";
+import { durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { defaultPoolTemplates, type PoolPath, poolPath } from "../../../src/coordination/pool/pool_path.ts";
+import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
+import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
+import { progressSettings } from "../../../src/base/terminal/progress.ts";
+import { type Call, givenFlag, writeDashesFirst } from "../../command.ts";
+import { exitCodes } from "../../exit_codes.ts";
+import { jobSettings, statusFlags } from "../job/job_flags.ts";
+import { insertItem } from "./shell_line.ts";
+
+const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
+
+/** Flags of the command line, including those that the section of a component can set; the short help has the first ones. */
+const flags = {
+  items: flag("--items", textType("-|@FILE|a,b,c"), {
+    once: true,
+    help: "the items: one per line from standard input (-) or from a file (@FILE), or a list separated by commas",
+  }),
+  query,
+  jobs,
+  retries,
+  doneTtl,
+  shellLine: flag("-c, --command", textType("line"), {
+    help:
+      'run this line with /bin/sh -c for each item; {} is the item as one text, also in quotation marks; so is "$1"',
+  }),
+  joblog: flag("--joblog", textType("file"), {
+    once: true,
+    help:
+      "write a line for each item that was run to this file, in the format of GNU parallel; +FILE appends to the file",
+  }),
+  oneRound: toggle("--one-round", {
+    help: "run at most -j items, and leave the others to the next call; the default with --query",
+  }),
+  loop: toggle("--loop", {
+    help: "run all items; with --query, run the query again until no item is left; the default with --items",
+  }),
+  ...otherComponentSettings,
+  queryTimeout: flag("--query-timeout", durationType({ minMs: 1 }), {
+    help: "maximum duration of the query; then it is stopped",
+    default: 300_000,
+  }),
+  drain: toggle("--drain", {
+    help:
+      "on the first TERM, INT or HUP, start no new items and let running ones finish; a second signal is forwarded to them",
+  }),
+  wait: flag("-w, --wait", durationType(), {
+    aliases: "--timeout",
+    group: "waiting",
+    basic: true,
+    help:
+      "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and, if all items are run, for a permit of --total",
+    unset: "--query-timeout while another call chooses items; no limit for a permit",
+  }),
+  conflictExitCode: flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
+    group: "waiting",
+    help: "exit code if the component is busy, instead of 81",
+  }),
+  maxHold: flag("--max-hold", durationType({ minMs: 1 }), {
+    group: "command",
+    help: "stop the command of an item if it runs longer than this",
+    unset: "no limit",
+  }),
+  reason: flag("--reason", textType("text"), { help: "purpose of the pool; baton who prints it" }),
+  passAuth: toggle("--pass-auth", {
+    group: "command",
+    help: "keep variables with credentials in the environment of commands",
+  }),
+  json: toggle("--json", { help: "for status: print one JSON object" }),
+  ...progressSettings,
+  ...statusFlags,
+} satisfies SettingTable;
+
+export const poolCommandSettings = {
+  ...flags,
+  ...jobSettings,
+  ...poolSettings,
+  ...historySettings,
+  ...traceSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+/** Flags for running items; `status` and `clear` refuse them. */
+const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
+const flagsOfRuns = { ...runFlags, ...jobSettings } satisfies SettingTable;
+
+/** Operations on a pool other than running its items. */
+export const poolForms = {
+  status: { refuses: flagsOfRuns, runsNothing: true },
+  clear: { refuses: { ...flagsOfRuns, json: flags.json }, runsNothing: true },
+} as const;
+const poolOperations = ["status", "clear"] as const satisfies readonly (keyof typeof poolForms)[];
+
+/** A command follows the component. */
+export const poolSyntax: CommandSyntax = {
+  commandAfter: ([first, ...more]) => first !== undefined && more.length === 0 && !Object.hasOwn(poolForms, first),
+  flagHints: {},
+};
+
+export type PoolValues = SettingValues<typeof poolCommandSettings>;
+
+/** The source of the items. */
+export type ItemSource =
+  | { readonly kind: "stdin" }
+  | { readonly kind: "file"; readonly file: string }
+  | { readonly kind: "list"; readonly list: string }
+  | { readonly kind: "query"; readonly line: string };
+
+export interface PoolCommandOptions {
+  readonly component: string;
+  readonly path: PoolPath;
+  readonly items: ItemSource;
+  readonly command: readonly [string, ...string[]];
+  /** The last argument is a shell command, of -c or of a configuration file. */
+  readonly isLine: boolean;
+  /** The call runs all items, and not only -j of them. */
+  readonly loop: boolean;
+  /** The exit code if the component is busy. */
+  readonly conflictExitCode: number;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: PoolValues;
+  readonly sources: ConfigSources;
+}
+
+/** The options of `status` and `clear`. */
+export interface PoolStatusOptions {
+  readonly component: string;
+  readonly path: PoolPath;
+  /** Null without --items and --query. */
+  readonly items: ItemSource | null;
+}
+
+const example = "as in: baton pool COMPONENT --items a,b,c -j 4 ./work.sh {}";
+
+/** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
+export function poolOperationOf(
+  call: Call<typeof poolCommandSettings>,
+): PoolStatusOptions & { readonly operation: typeof poolOperations[number] } | null {
+  const { names: [first, component, ...more], command, values, sources } = call;
+  const operation = poolOperations.find((one) => one === first);
+  if (operation === undefined || command !== null) return null;
+  if (component === undefined || more.length > 0) {
+    throw new BatonError(
+      "USAGE",
+      `baton pool ${operation} needs one component, as in: baton pool ${operation} COMPONENT`,
+    );
+  }
+  if (operation !== "status" && values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  const flag = givenFlag(flagsOfRuns, sources.flags);
+  if (flag !== null) {
+    throw new BatonError("USAGE", `${flag} is for a call that runs items, not for baton pool ${operation}`);
+  }
+  // A query from a file does not select results to clear, because it may omit completed items.
+  const asked = operation === "clear" && !sources.flags.has("query") ? { ...values, query: undefined } : values;
+  const isNamed = asked.items !== undefined || asked.query !== undefined;
+  return {
+    operation,
+    component,
+    path: configuredPoolPath(component, values, sources),
+    items: isNamed ? itemSourceOf(asked, sources) : null,
+  };
+}
+
+const jsonIsForStatus = "--json is for baton pool status; use --status-file for the report of a run";
+
+/** Throws USAGE for an invalid combination of options, CONFIG for invalid templates. */
+export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolCommandOptions {
+  const { values, names, command, sources } = call;
+  const [component, ...more] = names;
+  if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
+  if (more.length > 0) {
+    throw new BatonError(
+      "USAGE",
+      `baton pool takes one component before --, but "${names.join('", "')}" were given; ${writeDashesFirst}`,
+    );
+  }
+  refuseMistypedOperation(component, call);
+  const given = commandOf(command, values);
+  if (given === null) {
+    throw new BatonError(
+      "USAGE",
+      `baton pool needs a command, ${example}; or pool.component.${component}.command in a configuration file`,
+    );
+  }
+  commandFor(given.command, "", given.isLine); // throws before the first item
+  if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  if (values.loop && values.oneRound) throw new BatonError("USAGE", "--loop and --one-round cannot be used together");
+  const { quiet, verbose } = values;
+  const items = itemSourceOf(values, sources);
+  return {
+    component,
+    path: configuredPoolPath(component, values, sources),
+    items,
+    loop: values.loop || (items.kind !== "query" && !values.oneRound),
+    ...given,
+    conflictExitCode: values.conflictExitCode ?? exitCodes.SKIPPED,
+    quiet,
+    verbose,
+    values,
+    sources,
+  };
+}
+
+type PathValues = SettingValues<typeof poolSettings & Pick<typeof connectionSettings, "root">>;
+
+/** An item with all words that a template can use. */
+const wordyItem = "1 2 3 4 5 6 7 8 9";
+
+/** Throws USAGE for an invalid component, and CONFIG for an invalid template with its place. */
+export function configuredPoolPath(
+  component: string,
+  { poolComponentPath, poolItemPath, root }: PathValues,
+  sources: ConfigSources,
+): PoolPath {
+  poolPath(component);
+  const withItem = (item: string) => () => {
+    const path = poolPath(component, { root, templates: { component: poolComponentPath, item } });
+    path.item(wordyItem);
+    return path;
+  };
+  // The component template is checked first, with the default item template, so that an error names the right setting.
+  addOriginToErrors("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
+  return addOriginToErrors("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
+}
+
+/** `baton pool staus inbox` has no list of items. Throws USAGE. */
+function refuseMistypedOperation(
+  component: string,
+  { values, command }: Pick<Call<typeof poolCommandSettings>, "values" | "command">,
+): void {
+  if (command?.length !== 1 || values.items !== undefined || values.query !== undefined) return;
+  const operation = nearestWord(component, poolOperations);
+  if (operation === null) return;
+  throw new BatonError("USAGE", `There is no "baton pool ${component}", did you mean "${operation}"?`);
+}
+
+/** The command of the command line, else that of the component's section; null if there is none. */
+function commandOf(
+  typed: readonly string[] | null,
+  { componentCommand: configured, shellLine: line }: Pick<PoolValues, "componentCommand" | "shellLine">,
+): Pick<PoolCommandOptions, "command" | "isLine"> | null {
+  if (line !== undefined) return { command: ["/bin/sh", "-c", line], isLine: true };
+  if (typed === null && typeof configured === "string") return { command: ["/bin/sh", "-c", configured], isLine: true };
+  const [program, ...args] = typed ?? (typeof configured === "string" ? [] : configured ?? []);
+  return program === undefined ? null : { command: [program, ...args], isLine: false };
+}
+
+function itemSourceOf(
+  { items, query: named }: Pick<PoolValues, "items" | "query">,
+  { flags }: ConfigSources,
+): ItemSource {
+  // --items on the command line overrides the query of the component's section.
+  const query = items !== undefined && !flags.has("query") ? undefined : named;
+  if (query !== undefined && items !== undefined) {
+    throw new BatonError("USAGE", "--items and --query cannot be used together");
+  }
+  if (query !== undefined) return { kind: "query", line: query };
+  if (items === undefined) throw new BatonError("USAGE", `baton pool needs --items or --query, ${example}`);
+  if (items === "-" || items === "@-") return { kind: "stdin" };
+  if (items === "@") {
+    throw new BatonError("USAGE", "--items @ needs a file name: write --items @FILE, or - for standard input");
+  }
+  if (!items.startsWith("@")) return { kind: "list", list: items };
+  return { kind: "file", file: items.slice(1) };
+}
+
+/**
+ * The command for one item. Without a place for the item, it is the last argument, unless the command uses the variable. In a shell
+ * command (`isLine`), the item is inserted as one literal text, and is also $1: text after a command could become another command.
+ */
+export function commandFor(
+  command: readonly [string, ...string[]],
+  item: string,
+  isLine = false,
+): [string, ...string[]] {
+  const insert = (word: string) => isLine ? insertItem(word, item) : word.replaceAll(/\{(item)?\}/g, () => item);
+  const [program, ...args] = command.map(insert);
+  const isUsed = command.some((word) => /\{(item)?\}|BATON_ITEM/.test(word));
+  return [program ?? "", ...args, ...(isLine ? ["sh", item] : isUsed ? [] : [item])];
+}
+
+/** The name of the section with the settings of a call. */
+export function poolComponentOf(names: readonly string[], command: readonly string[] | null): string | undefined {
+  const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
+  return names[isOperation ? 1 : 0];
+}
+
+/** Whether the program depends on the item. Then a missing program affects only its own item. */
+export function namesProgramByItem([program]: readonly [string, ...string[]]): boolean {
+  return /\{(item)?\}/.test(program);
+}

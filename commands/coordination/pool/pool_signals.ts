@@ -1,0 +1,86 @@
+/**
+ * The signals of `baton pool`. The first stop signal also ends the claiming of items; with --drain it is not forwarded to running
+ * commands. Handlers stay installed until the end of the pool.
+ */
+import {
+  type SignalSource,
+  StoppedBySignal,
+  StopRequestClassifier,
+} from "../../../src/base/process/supervise/signal_source.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import { TaskScope } from "../../../src/base/support/abort.ts";
+
+const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
+const drained: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP"];
+
+interface PoolSignalListener {
+  readonly signals: readonly NodeJS.Signals[];
+  readonly call: (signal: NodeJS.Signals) => void;
+  readonly isDrained: boolean;
+}
+
+/** Distributes signals to jobs. `stop` aborts with a StoppedBySignal. */
+export class PoolSignals implements SignalSource, Disposable {
+  readonly hangUpIgnored: boolean;
+  readonly #source: SignalSource;
+  readonly #drains: boolean;
+  readonly #controller = new AbortController();
+  readonly #listeners = new Set<PoolSignalListener>();
+  readonly #subscribed = new Set<NodeJS.Signals>();
+  readonly #requests: StopRequestClassifier;
+  readonly #subscriptions = new TaskScope();
+  #isForwarded = false;
+
+  constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
+    this.#source = source;
+    this.#drains = drains;
+    this.#requests = new StopRequestClassifier(clock);
+    this.hangUpIgnored = source.hangUpIgnored;
+    this.#subscribe(stopSignals);
+  }
+
+  /** A stop signal reached running commands. */
+  get isForwarded(): boolean {
+    return this.#isForwarded;
+  }
+
+  get stop(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void {
+    return this.#listen({ signals, call: listener, isDrained: this.#drains });
+  }
+
+  /** Signals for the query: --drain does not apply to it. */
+  forClaiming(): SignalSource {
+    const listen: SignalSource["listen"] = (signals, call) => this.#listen({ signals, call, isDrained: false });
+    return { hangUpIgnored: this.hangUpIgnored, listen };
+  }
+
+  [Symbol.dispose](): void {
+    this.#subscriptions[Symbol.dispose]();
+  }
+
+  #listen(listener: PoolSignalListener): () => void {
+    this.#subscribe(listener.signals);
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #subscribe(signals: readonly NodeJS.Signals[]): void {
+    const unheard = signals.filter((signal) => !this.#subscribed.has(signal));
+    if (unheard.length === 0) return;
+    for (const signal of unheard) this.#subscribed.add(signal);
+    this.#subscriptions.add(this.#source.listen(unheard, (signal) => this.#onSignal(signal)));
+  }
+
+  #onSignal(signal: NodeJS.Signals): void {
+    const request = stopSignals.includes(signal) ? this.#requests.classify(signal) : null;
+    const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
+    if (request === "first") this.#controller.abort(new StoppedBySignal(signal));
+    const isDrainedSignal = (request === "first" || request === "echo") && drained.includes(signal);
+    if (request !== null && !(this.#drains && isDrainedSignal)) this.#isForwarded = true;
+    for (const { call, isDrained } of listeners) if (!isDrained || !isDrainedSignal) call(signal);
+  }
+}

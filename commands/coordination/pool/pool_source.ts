@@ -1,0 +1,87 @@
+/** Reads the items of a pool from standard input, a file, the command line, or the output of a query. */
+import { createReadStream, readFileSync, statSync } from "node:fs";
+import process from "node:process";
+import { stdinWasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
+import { BatonError, reasonOf } from "../../../src/base/errors.ts";
+import { itemsBytesMax, parseItems, type PoolPath } from "../../../src/coordination/pool/pool_path.ts";
+import { abortable } from "../../../src/base/support/abort.ts";
+import { formatDuration } from "../../../src/base/support/duration.ts";
+import { firstNonUtf8Line } from "../../../src/base/support/text.ts";
+import type { ItemSource } from "./pool_options.ts";
+
+export interface ReadItemsOptions {
+  readonly component: string;
+  readonly path: PoolPath | null;
+  readonly signal: AbortSignal;
+  /** Runs the query and returns its output. */
+  readonly query: (line: string) => Promise<string>;
+}
+
+/** Rejects BAD_DATA for invalid items, IO for a read error, the error of the query, and the reason of the signal. */
+export async function readItems(
+  source: ItemSource,
+  { component, path, signal, query }: ReadItemsOptions,
+): Promise<readonly string[]> {
+  const items = (text: string, name: string) => parseItems(text, { component, path, source: name });
+  switch (source.kind) {
+    case "stdin":
+      if (stdinWasClosed()) {
+        const why = "it is closed; use </dev/null for an empty list";
+        throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
+      }
+      return items(await abortable(readText(process.stdin, "standard input"), signal), "standard input");
+    case "file":
+      return items(
+        readRegularFile(source.file) ?? await abortable(readText(createReadStream(source.file), source.file), signal),
+        source.file,
+      );
+    case "list":
+      return parseItems(source.list.replaceAll(",", "\n"), { component, path, source: "--items", unit: "item" });
+    case "query":
+      return items(await query(source.line), "the output of --query");
+  }
+}
+
+/** Reads a regular file synchronously, because other calls wait for the component. Null for a pipe, or on error. */
+function readRegularFile(file: string): string | null {
+  try {
+    const stat = statSync(file);
+    return stat.isFile() && stat.size <= itemsBytesMax ? decodeItemText(readFileSync(file), file) : null;
+  } catch (thrown) {
+    if (thrown instanceof BatonError) throw thrown;
+    return null;
+  }
+}
+
+/** Decodes UTF-8. Throws BAD_DATA for other bytes: replacing them would give different items the same lock. */
+export function decodeItemText(bytes: Uint8Array, name: string): string {
+  const line = firstNonUtf8Line(bytes);
+  if (line === null) return new TextDecoder().decode(bytes);
+  throw new BatonError("BAD_DATA", `${name}, line ${line}: item names must be UTF-8, and this line is not`);
+}
+
+/** Rejects BAD_DATA for input over the limit; the rest is not read. */
+export async function readText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
+  const read: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of chunks) {
+      length += chunk.length;
+      if (length > itemsBytesMax) throw new BatonError("BAD_DATA", `${name} is longer than ${itemsBytesMax} bytes`);
+      read.push(chunk);
+    }
+  } catch (thrown) {
+    if (thrown instanceof BatonError) throw thrown;
+    throw new BatonError("IO", `Cannot read the items from ${name}: ${reasonOf(thrown)}`, { cause: thrown });
+  }
+  return decodeItemText(Buffer.concat(read), name);
+}
+
+/** The error for a failed query. */
+export function queryFailure(line: string, why: string): BatonError {
+  return new BatonError("IO", `--query ${JSON.stringify(line)} failed: ${why}`);
+}
+
+export function queryTimeoutMessage(timeoutMs: number): string {
+  return `it was stopped after ${formatDuration(timeoutMs)} (--query-timeout)`;
+}

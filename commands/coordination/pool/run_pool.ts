@@ -1,0 +1,256 @@
+/** Runs the items of a pool: connects, locks the component, reads the list, runs the items, reports. */
+import { JobTable } from "../../../src/base/process/proc/job_table.ts";
+import { raiseOpenFiles } from "../../../src/base/process/spawn/shell_start.ts";
+import { PreparedChild } from "../../../src/base/process/supervise/supervise_child.ts";
+import type { Guard } from "../../../src/base/process/guard/guard.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
+import { runPool } from "../../../src/coordination/pool/run_pool_items.ts";
+import type { PoolCounts } from "../../../src/coordination/pool/work_list.ts";
+import type { PoolWait } from "../../../src/coordination/pool/pool_run_options.ts";
+import { abortable, onAbort } from "../../../src/base/support/abort.ts";
+import type { Clock } from "../../../src/base/support/clock.ts";
+import { countWithNoun } from "../../../src/base/support/text.ts";
+import { announceCoordination } from "../connected.ts";
+import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type JobDependencies, jobDependencies } from "../job/job.ts";
+import type { JobTrace } from "../job/job_trace.ts";
+import type { LockEnding } from "../job/lock_ending.ts";
+import { ReportFacts, runReported } from "../job/reported.ts";
+import { nestedJob } from "../job/held_job.ts";
+import { JobLog } from "./job_log.ts";
+import { PoolJobs } from "./pool_job.ts";
+import type { PoolCommandOptions } from "./pool_options.ts";
+import { PoolReport } from "./pool_report.ts";
+import { PoolSignals } from "./pool_signals.ts";
+import { readItems } from "./pool_source.ts";
+import {
+  callDeadline,
+  closeSession,
+  openSession,
+  waitsForServer,
+  warnOfTimeout,
+} from "../../../src/coordination/connect/command_session.ts";
+import { reportOutages } from "../job/wait_display.ts";
+import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
+
+/** The number of commands at the same time from which on the usual limit of 1,024 open files may be too low. */
+const manyJobs = 100;
+
+interface PoolEnding extends LockEnding {
+  readonly counts: PoolCounts | null;
+}
+
+/**
+ * `guard` is the guard process, which is already started. Throws BatonError for a failure before an item was started, and
+ * StoppedBySignal after a signal.
+ */
+export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
+  const facts = new ReportFacts();
+  const about = { verb: "pool", names: [options.component], conflicts: [], hasQuietEndings: true };
+  return await runReported({ ...options, ...about, io, facts }, async () => {
+    const jobLog = openJobLog(options, guard);
+    if (options.values.jobs > manyJobs) await raiseOpenFiles();
+    const deps = jobDependencies();
+    using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
+    const { counts, ...ending } = await connectAndRun(options, report, { deps, guard, trace: facts.trace });
+    facts.items = counts;
+    return await withJobLog(ending, jobLog);
+  });
+}
+
+function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): JobLog | null {
+  try {
+    return joblog === undefined ? null : new JobLog(joblog);
+  } catch (thrown) {
+    guard.end();
+    throw thrown;
+  }
+}
+
+/** An incomplete job log is a failure of the call, because programs read it. */
+async function withJobLog(ending: LockEnding, jobLog: JobLog | null): Promise<LockEnding> {
+  const message = await jobLog?.end() ?? null;
+  if (message === null || ending.exitCode !== exitCodes.SUCCESS) return ending;
+  return { exitCode: exitCodes.IO, reason: "io", message };
+}
+
+async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard, trace }: {
+  readonly deps: JobDependencies;
+  readonly guard: Guard;
+  readonly trace: JobTrace | undefined;
+}): Promise<PoolEnding> {
+  const { values, component, quiet } = options;
+  const { clock } = deps;
+  const { io } = report;
+  using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
+  const waitMs = values.wait ?? 0;
+  using limit = callDeadline(clock, waitMs, { values, stop: signals.stop });
+  const wait: ComponentWait = { limit: limit.signal, isOver: false };
+  let zk: ZooKeeper | null = null;
+  let jobs: PoolJobs | null = null;
+  onAbort(signals.stop, (reason) => {
+    if (!values.drain || quiet) return;
+    io.err(
+      `baton: ${messageOf(reason)}: no new items are started, and running items finish; the next signal is forwarded\n`,
+    );
+  });
+  try {
+    const what = `pool "${component}"`;
+    const place = announceCoordination(options, io, { what, scope: values.scope, signal: limit.signal });
+    const isPatient = waitsForServer(waitMs, values);
+    const opening = { isPatient, io, clock, quiet, what: JSON.stringify(component) };
+    zk = await openSession(deps.connect, place.connect, opening);
+    warnOfTimeout(options, io, { place, zk });
+    guard.setSession(formatSessionHandle(place.connect, zk.session));
+    jobs = new PoolJobs(options, {
+      report,
+      clock,
+      signals,
+      guard,
+      place,
+      trace,
+      beside: new JobTable(),
+      prepare: (options) => new PreparedChild(options),
+    });
+    return await runItems(zk, jobs, options, { report, clock, signals, place, wait });
+  } finally {
+    // A process could not be killed, so the session and the guard process must stay until their time is over.
+    if (jobs?.hasBreach !== true) {
+      guard.end();
+      if (zk !== null) await closeSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
+    }
+  }
+}
+
+/** The wait for the component. It starts with the call. */
+interface ComponentWait {
+  readonly limit: AbortSignal;
+  isOver: boolean;
+}
+
+async function runItems(
+  zk: ZooKeeper,
+  jobs: PoolJobs,
+  options: PoolCommandOptions,
+  { report, clock, signals, place, wait }: {
+    readonly report: PoolReport;
+    readonly clock: Clock;
+    readonly signals: PoolSignals;
+    readonly place: Coordination;
+    readonly wait: ComponentWait;
+  },
+): Promise<PoolEnding> {
+  const { values, component, path, items, loop } = options;
+  const { io } = report;
+  const startMs = clock.now();
+  using outage = reportOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
+  const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
+  await abortable(nestedJob(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
+  try {
+    const counts = await runPool(zk, component, {
+      path,
+      clock,
+      jobs: values.jobs,
+      total: values.total ?? null,
+      loop,
+      retries: values.retries,
+      rememberMs: values.doneTtl ?? null,
+      wait: poolWaitOf(values),
+      list: (lease) => {
+        wait.isOver = true;
+        outage[Symbol.dispose]();
+        const signal = AbortSignal.any([signals.stop, lease.lost]);
+        return readItems(items, { component, path, signal, query: (line) => jobs.runQuery(line, lease) });
+      },
+      listsAgain: items.kind === "query",
+      run: (job) => jobs.run(job),
+      prepare: (job) => jobs.prepare(job),
+      onItemEnded: (end) => report.itemEnded(end),
+      stop: signals.stop,
+      limit: wait.limit,
+      onProblem: (thrown) => io.err(`baton: ${messageOf(thrown)}\n`),
+      info: holderInfo(options),
+      acl: place.connect.acl,
+      closesSession: true,
+    });
+    const isStopped = signals.stop.aborted;
+    const ending = poolEndingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
+    await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
+    if (counts.claimed > 0 || ending.message === null) report.summarize(counts);
+    if (signals.isForwarded && !jobs.hasBreach) throw signals.stop.reason;
+    return ending;
+  } catch (thrown) {
+    report.summarize();
+    if (!(thrown instanceof BatonError)) throw thrown;
+    if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
+      return { exitCode: options.conflictExitCode, reason: "skipped", message: thrown.message, counts: null };
+    }
+    // A failed item is more specific than a later error of the session.
+    const exitCode = jobs.exitCode();
+    if (exitCode === exitCodes.ITEM_FAILED) throw thrown;
+    return { exitCode, reason: "failed", message: thrown.message, counts: null };
+  }
+}
+
+/** Records a run that had items. */
+async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, isStopped, place, clock, io, tookMs }: {
+  readonly counts: PoolCounts;
+  readonly isStopped: boolean;
+  readonly place: Coordination;
+  readonly clock: Clock;
+  readonly io: Io;
+  readonly tookMs: number;
+}): Promise<void> {
+  const { values, component: name } = options;
+  if (!values.history || counts.claimed === 0) return;
+  const { recordPoolRun } = await import("../job/recorded_hold.ts");
+  const { done, failed, skipped, busy, remaining } = counts;
+  const result = isStopped ? "stopped" : failed > 0 ? "failed" : "done";
+  const others = [[skipped, "skipped"], [busy, "with other calls"], [remaining, "left"]] as const;
+  const why = [`${done} done, ${failed} failed`, ...others.filter(([count]) => count > 0).map((pair) => pair.join(" "))]
+    .join(", ");
+  const end = { result, exitCode: null, signal: null, why } as const;
+  const about = { kind: "pool", values, info: holderInfo(options), acl: place.connect.acl, clock } as const;
+  const problem = await recordPoolRun(zk, { name, end, tookMs }, about);
+  if (problem !== null) io.err(`baton: ${problem}\n`);
+}
+
+/** Another call chooses items no longer than --query-timeout, so a longer wait makes no sense. */
+const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
+  wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
+
+/** Derives the end of the run from the item counts. Pure. */
+export function poolEndingOf(
+  component: string,
+  counts: PoolCounts,
+  { codeOfFailure, total, loop, isStopped }: {
+    readonly codeOfFailure: ExitCode;
+    readonly total?: number | undefined;
+    readonly loop: boolean;
+    /** A signal stopped the run, so remaining items are expected. */
+    readonly isStopped: boolean;
+  },
+): PoolEnding {
+  const { claimed, failed, busy, remaining } = counts;
+  if (failed > 0) return { exitCode: codeOfFailure, reason: "failed", message: null, counts };
+  const isUnfinished = loop && remaining > 0 && !isStopped;
+  if (isUnfinished || (claimed === 0 && remaining + busy > 0)) {
+    const message = remaining > 0
+      ? notStartedMessage(component, counts, total)
+      : `no item of pool "${component}" is free; other calls process ${countWithNoun(busy, "item")}`;
+    return { exitCode: exitCodes.BUSY, reason: claimed === 0 ? "nothing_free" : "items_left", message, counts };
+  }
+  return { exitCode: exitCodes.SUCCESS, reason: claimed === 0 ? "nothing_to_do" : "done", message: null, counts };
+}
+
+function notStartedMessage(component: string, { claimed, remaining }: PoolCounts, total: number | undefined): string {
+  const rest = `${countWithNoun(remaining, "item is", "items are")} left`;
+  const item = `no ${claimed === 0 ? "" : "other "}item of pool "${component}"`;
+  if (total === undefined) return `${item} was started; ${rest}`;
+  return `${item} can start: ${countWithNoun(total, "item runs", "items run")} already, the limit of --total; ${rest}`;
+}

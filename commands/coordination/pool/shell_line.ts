@@ -1,0 +1,71 @@
+/**
+ * Inserts the item into a command for /bin/sh, as one literal text wherever `{}` stands. In quotation marks, the quotes of the item would
+ * end those of the line, and `"{}"` would run `$(…)` of an item: there, the line's quotes are closed before the item and opened after it.
+ * Pure.
+ */
+import { BatonError } from "../../../src/base/errors.ts";
+import { shellQuote } from "../../../src/base/terminal/shell_quote.ts";
+
+/** Throws USAGE for a place in which no quoting is safe in every shell. */
+export function insertItem(line: string, item: string): string {
+  const refusal = placesOf(line).length === 0 ? undefined : unsafe.find(([pattern]) => pattern.test(line));
+  if (refusal !== undefined) throw placeError(refusal[1]);
+  let inserted = "";
+  let end = 0;
+  for (const { index, length, quote } of placesOf(line)) {
+    inserted += line.slice(end, index) + quote + shellQuote(item) + quote;
+    end = index + length;
+  }
+  return inserted + line.slice(end);
+}
+
+const unsafe: readonly (readonly [pattern: RegExp, what: string])[] = [
+  [/<</, "a here-document or <<"],
+  [/\$'/, "$'…'"],
+  [/\$\{(item)?\}|\$\{[^}]*\{(item)?\}/, "${…}"],
+];
+
+interface Place {
+  readonly index: number;
+  readonly length: number;
+  /** The quotation mark around the place; empty if there is none. */
+  readonly quote: string;
+}
+
+/** A part of the line that has to be closed: its closing character, and whether quotes and comments can begin in it. */
+const closers: Readonly<Record<string, string>> = { "'": "'", '"': '"', "`": "`", "(": ")" };
+
+/** The places of the item outside comments, in their order. `\{}` is none. */
+function placesOf(line: string): Place[] {
+  const places: Place[] = [];
+  const open: string[] = [];
+  let isUnclear = false;
+  let before = "";
+  const token = /\\[^]|\bcase\b|#[^\n]*|\{(?:item)?\}|\$\(|[^]/g;
+  const literal = /\{(?:item)?\}|[^]/g;
+  for (let at = 0; at < line.length;) {
+    const inside = open.at(-1) ?? "(";
+    const scan = inside === "'" ? literal : token;
+    scan.lastIndex = at;
+    let [text = ""] = scan.exec(line) ?? [];
+    if (text.startsWith("#") && !(inside === "(" && /^[\s;&|()]?$|^\$\($/.test(before))) text = "#"; // no comment
+    before = text;
+    if (/^\{(item)?\}$/.test(text)) {
+      if (open.includes("`")) throw placeError("`…`");
+      if (isUnclear) throw placeError('case inside of "$(…)"');
+      places.push({ index: at, length: text.length, quote: inside === "(" ? "" : inside });
+    } else if (text === closers[inside]) open.pop();
+    else if (text === "case") isUnclear ||= open.includes('"'); // its patterns end with ) as $(…) does
+    else if (text === "$(" && inside !== "'" && inside !== "`") open.push("(");
+    else if (inside === "(" && text in closers || inside === '"' && text === "`") open.push(text);
+    at += text.length;
+  }
+  return places;
+}
+
+function placeError(where: string): BatonError {
+  return new BatonError(
+    "USAGE",
+    `{} cannot be used in a shell command with ${where}: the shell may run a part of the item; write "$1" in place of {}`,
+  );
+}

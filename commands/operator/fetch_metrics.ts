@@ -1,0 +1,55 @@
+/** Fetches /metrics of a process over HTTP. */
+import { request } from "node:http";
+import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
+import { messageOf } from "../../src/base/errors.ts";
+import { parseMetrics } from "./parse_metrics.ts";
+import type { TopProcess } from "./top_reading.ts";
+
+/** Milliseconds: a screen that is drawn every second or two does not wait longer. */
+const responseMsMax = 1500;
+const bytesMax = 4 << 20;
+
+/** The address at which a process that listens on all addresses is reached from its own machine. */
+export function dialAddress(address: Address): Address {
+  if (address.kind === "unix") return address;
+  const host = address.host === "0.0.0.0" ? "127.0.0.1" : address.host === "::" ? "::1" : address.host;
+  return { ...address, host };
+}
+
+/** Never rejects. */
+export async function fetchMetrics(address: Address, signal: AbortSignal): Promise<TopProcess> {
+  const name = formatAddress(address);
+  try {
+    const text = await fetchText(dialAddress(address), signal);
+    return parseMetrics(name, text) ?? unreachable(name, "these are no metrics of baton");
+  } catch (thrown) {
+    return unreachable(name, messageOf(thrown));
+  }
+}
+
+const unreachable = (address: string, error: string): TopProcess => ({
+  ...{ address, process: null, error },
+  ...{ counters: {}, gauges: {} },
+});
+
+function fetchText(address: Address, stop: AbortSignal): Promise<string> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(responseMsMax)]);
+  const place = address.kind === "unix" ? { socketPath: address.path } : { host: address.host, port: address.port };
+  return new Promise((resolve, reject) => {
+    const sent = request({ ...place, path: "/metrics", agent: false, signal }, (response) => {
+      let text = "";
+      response.setEncoding("utf8");
+      response.on("data", (chunk: string) => {
+        text += chunk;
+        if (text.length > bytesMax) sent.destroy(new Error("the response is too long"));
+      });
+      response.on("error", reject);
+      response.on("end", () => {
+        if (response.statusCode === 200) resolve(text);
+        else reject(new Error(`HTTP status ${response.statusCode}`));
+      });
+    });
+    sent.on("error", (error) => reject(signal.aborted && !stop.aborted ? new Error("no response in time") : error));
+    sent.end();
+  });
+}

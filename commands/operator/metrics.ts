@@ -1,0 +1,173 @@
+/** `baton metrics`: numbers of everything below the root, for Prometheus. */
+import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import process from "node:process";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { flag, type SettingTable } from "../../src/base/config/setting.ts";
+import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/base/errors.ts";
+import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
+import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { formatDuration } from "../../src/base/support/duration.ts";
+import { Event } from "../../src/base/support/event.ts";
+import { type Metric, metricsText } from "../../src/base/terminal/metrics_text.ts";
+import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
+import { formatAddress } from "../../src/base/sockets/connection.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { followSessions } from "../coordination/follow_sessions.ts";
+import { runConnected } from "../coordination/connected.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import { readFromTimeToTime } from "./run_top.ts";
+import { versionFacts } from "../program/version.ts";
+import { CountedNames } from "./counted_names.ts";
+import { readUse } from "./read_use.ts";
+import { metricsOfUse, type UseReading } from "./use_metrics.ts";
+import { reachOf } from "../../src/base/sockets/socket_reach.ts";
+
+const everyMsDefault = 15_000;
+
+const settings = {
+  listen: flag("--listen", textType("host:port|unix:PATH"), {
+    help: "serve /metrics and /healthz at this address; :PORT is loopback only",
+    unset: "print once",
+  }),
+  textfile: flag("--textfile", textType("file"), {
+    help: "write the metrics to this file, whose name ends with .prom, for the textfile collector of node_exporter",
+    unset: "print once",
+  }),
+  every: flag("--every", durationType({ minMs: 1000 }), {
+    help: "read again after this time, until stopped",
+    unset: "15s with --listen; once with --textfile",
+  }),
+  namesMax: flag("--names-max", integerType("count", { min: 1, max: 10_000 }), {
+    help: "maximum number of names of a metric; the others are counted as _other",
+    default: 200,
+  }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+type MetricsCall = Call<typeof settings>;
+
+export const metricsCommand = defineCommand({
+  name: "metrics",
+  summary: "export the numbers of locks, elections, barriers, pools and ticks for Prometheus",
+  usage: "[--listen ADDRESS | --textfile FILE] [options]",
+  details: [
+    "Without --listen and --textfile it prints the metrics once. Holders and waiters are those of the moment of a reading. Numbers of ends, " +
+    "waiting and holding times come from the history: they are exact, and stay when this program starts again, but only ticks and " +
+    "calls with --history (history.enabled in the configuration) are in them.",
+    "baton_up is 0 while the servers cannot be read. The names of a pool's items are counted together.",
+    "--textfile replaces the file in one step, with mode 644. A reading that fails leaves the old file, whose age node_exporter exports.",
+  ],
+  examples: [
+    ["baton metrics --listen :9183", "for a Prometheus that scrapes this machine"],
+    ["baton metrics --textfile /var/lib/node_exporter/baton.prom", "once, from cron"],
+  ],
+  settings,
+  completes: [],
+  runsNothing: true,
+  isService: true,
+  async run(call) {
+    const { values, names } = call;
+    if (names.length > 0) throw new BatonError("USAGE", `baton metrics takes no names, not "${names.join(" ")}"`);
+    if (values.listen !== undefined && values.textfile !== undefined) {
+      throw new BatonError("USAGE", "--listen and --textfile do not go together; run baton metrics twice");
+    }
+    if (values.textfile !== undefined && !values.textfile.endsWith(".prom")) {
+      throw new BatonError("USAGE", `node_exporter reads files whose name ends with .prom, not "${values.textfile}"`);
+    }
+    if (values.listen !== undefined) return await serve(call, values.listen);
+    if (values.every === undefined) return await exportOnce(call);
+    if (values.textfile === undefined) throw new BatonError("USAGE", "--every needs --listen or --textfile");
+    return await follow(call, await metricsFor(call), { everyMs: values.every });
+  },
+});
+
+type MetricsOf = (reading: UseReading | null) => Metric[];
+
+async function metricsFor({ values }: MetricsCall): Promise<MetricsOf> {
+  const { release, commit } = await versionFacts();
+  const { namesMax } = values;
+  const counted = new CountedNames(namesMax);
+  return (reading) => metricsOfUse(reading, { namesMax, counted, release, commit });
+}
+
+async function exportOnce(call: MetricsCall): Promise<ExitCode> {
+  const { values: { root, textfile }, io } = call;
+  const metrics = await metricsFor(call);
+  const reading = await runConnected(call, (zk) => readUse(zk, { root, clock: systemClock() }));
+  if (textfile === undefined) io.out(metricsText(metrics(reading)));
+  else replaceFile(textfile, metricsText(metrics(reading)));
+  return exitCodes.SUCCESS;
+}
+
+/** Keeps a session and reads from time to time. Ends with a signal. */
+async function follow(
+  call: MetricsCall,
+  metrics: MetricsOf,
+  { everyMs, onReading }: { readonly everyMs: number; readonly onReading?: (reading: UseReading) => void },
+): Promise<never> {
+  const { values: { root, textfile, quiet }, io } = call;
+  const clock = systemClock();
+  using stop = new StopRequest(processSignals());
+  const { signal } = stop;
+  const onLate = (message: string) => quiet || io.err(message);
+  const nextWish = () => new Event();
+  const readings = followSessions(call, (zk) =>
+    readFromTimeToTime(() => readUse(zk, { root, clock }), {
+      ended: zk.session.ended,
+      ...{ clock, signal, everyMs, onLate, nextWish },
+    }), { what: "the metrics", signal, waitsForServer: true });
+  for await (const reading of readings) {
+    onReading?.(reading);
+    if (textfile === undefined) continue;
+    try {
+      replaceFile(textfile, metricsText(metrics(reading)));
+    } catch (thrown) {
+      io.err(`baton: ${messageOf(thrown)}\n`);
+    }
+  }
+  throw signal.reason;
+}
+
+async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
+  const { values, io } = call;
+  parseListenFlag(listen);
+  const everyMs = values.every ?? everyMsDefault;
+  const clock = systemClock();
+  const metrics = await metricsFor(call);
+  let latest: { readonly reading: UseReading; readonly atMs: number } | null = null;
+  // A reading stays valid while the next one is late once.
+  const valid = () => (latest !== null && clock.now() - latest.atMs <= 3 * everyMs ? latest.reading : null);
+  await using page = await serveStatusPage(listen, {
+    health: () => valid() === null ? `the servers were not read for ${formatDuration(3 * everyMs)}` : null,
+    metrics: () => metrics(valid()),
+  });
+  if (!values.quiet) io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${reachOf(page.address)}\n`);
+  return await follow(call, metrics, {
+    everyMs,
+    onReading: (reading) => latest = { reading, atMs: clock.now() },
+  });
+}
+
+/** Replaces a file in one step: a reader sees the old or the new content. Throws CANNOT_CREATE. */
+function replaceFile(path: string, text: string): void {
+  const draft = `${resolve(path)}.${process.pid}`;
+  try {
+    refuseLinksOfOthers(dirname(draft));
+    rmSync(draft, { force: true });
+    const fd = openSync(draft, "wx"); // never through a link that another user of the folder has made
+    try {
+      fchmodSync(fd, 0o644);
+      writeFileSync(fd, text);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(draft, path);
+  } catch (thrown) {
+    rmSync(draft, { force: true });
+    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${reasonOf(thrown)}`, { cause: thrown });
+  }
+}

@@ -1,0 +1,58 @@
+/** Reads what `baton metrics` exports. */
+import { listInUse } from "../../src/coordination/admin/list_in_use.ts";
+import { serversTime } from "../../src/coordination/history/busy_notice.ts";
+import { listHistories } from "../../src/coordination/history/list_histories.ts";
+import { decodeLockName, folderOf } from "../../src/coordination/nodes/node_paths.ts";
+import { childNames, isRefusal, mapInBatches } from "../../src/coordination/nodes/node_requests.ts";
+import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { Clock } from "../../src/base/support/clock.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import type { UseReading } from "./use_metrics.ts";
+
+/** Number of locks whose schedules are read at the same time. */
+const batchSize = 100;
+
+export async function readUse(
+  zk: ZooKeeper,
+  { root, clock }: { readonly root: string; readonly clock: Clock },
+): Promise<UseReading> {
+  const startMs = clock.now();
+  const [uses, histories, schedules, clockOffsetMs] = await Promise.all([
+    listInUse(zk, { root }),
+    listHistories(zk, root),
+    listSchedules(zk, root),
+    readClockOffset(zk, root),
+  ]);
+  return { atMs: Date.now(), tookMs: clock.now() - startMs, uses, histories, schedules, clockOffsetMs };
+}
+
+/** How far the servers' clock is ahead of the own one; null where this client may not create a node. */
+async function readClockOffset(zk: ZooKeeper, root: string): Promise<number | null> {
+  const beforeMs = Date.now();
+  const serversMs = await serversTime(zk, { root, acl: zk.acl }).catch((thrown: unknown) => {
+    if (isRefusal(thrown, "NOAUTH", "NOTREADONLY", "QUOTAEXCEEDED")) return null;
+    throw thrown;
+  });
+  return serversMs === null ? null : serversMs - (beforeMs + Date.now()) / 2;
+}
+
+async function listSchedules(zk: ZooKeeper, root: string): Promise<UseReading["schedules"]> {
+  const names = (await childNames(zk, folderOf("ticks", root))).map(decodeLockName).sort();
+  const found = await mapInBatches(names, batchSize, async (name) => {
+    try {
+      return (await readSchedules(zk, name, root)).map(({ open, ...schedule }) => ({
+        ...schedule,
+        name,
+        isRunning: open?.isHeld ?? false,
+      }));
+    } catch (thrown) {
+      // Hidden by an ACL, or of another version, which baton doctor names.
+      if (isRefusal(thrown, "NOAUTH") || thrown instanceof BatonError && /^(CONFIG|USAGE)$/.test(thrown.code)) {
+        return [];
+      }
+      throw thrown;
+    }
+  });
+  return found.flat();
+}

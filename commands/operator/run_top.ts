@@ -1,0 +1,202 @@
+/** Runs `baton top`: reads from time to time, and draws after each reading, each key and each second. */
+import process from "node:process";
+import { restMsAfter } from "../../src/coordination/admin/follow_reads.ts";
+import { isTransient } from "../../src/coordination/nodes/node_requests.ts";
+import { readProcess } from "../../src/base/process/proc/process_table.ts";
+import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
+import { type Clock, systemClock } from "../../src/base/support/clock.ts";
+import { Event } from "../../src/base/support/event.ts";
+import { type Paint, painterOf } from "../../src/base/terminal/color.ts";
+import { FullScreen } from "../../src/base/terminal/full_screen.ts";
+import { printableLines, printJson } from "../../src/base/terminal/io.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { runConnected } from "../coordination/connected.ts";
+import { followSessions } from "../coordination/follow_sessions.ts";
+import { warnOfZone } from "./watch_use.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { topJson } from "./top_json.ts";
+import { type BodySize, firstUi, keysOf, pressKey, type TopUi } from "./top_keys.ts";
+import type { TopCall } from "./top_options.ts";
+import { noRates, ratesBetween, type TopRates, type TopReading } from "./top_reading.ts";
+import { TopSources } from "./top_sources.ts";
+import { topScreen, topText } from "./top_view.ts";
+
+export async function runTop(call: TopCall): Promise<ExitCode> {
+  const { values, io } = call;
+  if (!values.json) warnOfZone(values.quiet, io);
+  await using sources = new TopSources(call);
+  const isLive = !values.once && !values.json && io.stdoutIsTerminal && io.env["TERM"] !== "dumb";
+  return isLive ? await runLive(call, sources) : await printOnce(call, sources);
+}
+
+const uiOf = ({ values: { sort, filter = "" } }: TopCall): TopUi => ({ ...firstUi, sort, filter });
+
+async function printOnce(call: TopCall, sources: TopSources): Promise<ExitCode> {
+  const { values, io } = call;
+  const signal = new AbortController().signal;
+  const reading = await runConnected(call, (zk, place) => sources.read(zk, place.servers, signal));
+  if (values.json) printJson(io, topJson(reading));
+  else {
+    const frame = { reading, rates: noRates, ui: uiOf(call), nowMs: reading.atMs, message: "" };
+    io.out(topText(frame, painterOf(io, "stdout")).map((line) => `${line}\n`).join(""));
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** The reason of the end after `q`. */
+class UserQuit extends Error {}
+
+async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
+  const clock = systemClock();
+  using stop = new StopRequest(processSignals());
+  const end = new AbortController();
+  using _stopping = new TaskScope(onAbort(stop.signal, (reason) => end.abort(reason)));
+  using screen = new LiveScreen(call, { clock, end: (reason) => end.abort(reason) });
+  const { signal } = end;
+  const follow = (zk: ZooKeeper, { servers }: { readonly servers: string }) =>
+    readFromTimeToTime(() => sources.read(zk, servers, signal), {
+      ended: zk.session.ended,
+      ...{ clock, signal, everyMs: call.values.interval },
+      onLate: (message) => screen.showMessage(message),
+      nextWish: () => screen.nextWish(),
+    });
+  try {
+    // Messages about servers that do not respond go to the screen, once there is one.
+    const io = { ...call.io, err: (text: string) => screen.showMessage(printableLines(text)) };
+    const what = "their response";
+    for await (const reading of followSessions({ ...call, io }, follow, { what, signal })) screen.showReading(reading);
+    throw signal.reason;
+  } catch (thrown) {
+    if (thrown instanceof UserQuit) return exitCodes.SUCCESS;
+    throw thrown;
+  }
+}
+
+/** Yields readings until the signal aborts. Throws the reason of `ended`. */
+export async function* readFromTimeToTime<T>(
+  read: () => Promise<T>,
+  { ended, clock, signal, everyMs, onLate, nextWish }: {
+    /** The end of the session. */
+    readonly ended: AbortSignal;
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+    readonly everyMs: number;
+    /** Called with the reason why there is no new reading. */
+    readonly onLate: (message: string) => void;
+    /** The event of the user's next wish for a reading. */
+    readonly nextWish: () => Event;
+  },
+): AsyncGenerator<T, void, void> {
+  while (!signal.aborted) {
+    if (ended.aborted) throw ended.reason;
+    const startMs = clock.now();
+    let restMs = 0;
+    try {
+      const reading = await read();
+      restMs = restMsAfter(clock.now() - startMs);
+      yield reading;
+    } catch (thrown) {
+      if (signal.aborted) return;
+      if (ended.aborted) throw ended.reason;
+      if (!isTransient(thrown)) throw thrown;
+      onLate("baton: no server responds; the numbers are old\n");
+    }
+    const event = nextWish();
+    using _wakers = new TaskScope(
+      onAbort(signal, event.set),
+      onAbort(ended, event.set),
+      clock.startTimer(Math.max(everyMs, restMs), event.set),
+    );
+    await event.wait();
+  }
+}
+
+/** Times are drawn again this often, in milliseconds. */
+const tickMs = 1000;
+
+/** The screen, from the first reading on. Before that, messages go to stderr. */
+class LiveScreen implements Disposable {
+  readonly #call: TopCall;
+  readonly #clock: Clock;
+  readonly #end: (reason: unknown) => void;
+  readonly #paint: Paint;
+  #screen: FullScreen | null = null;
+  #shown: { readonly reading: TopReading; readonly rates: TopRates } | null = null;
+  #ui: TopUi;
+  #body: BodySize = { lines: 0, room: 0 };
+  #message = "";
+  #wish = new Event();
+  #cancelTick = () => {};
+
+  constructor(call: TopCall, { clock, end }: { readonly clock: Clock; readonly end: (reason: unknown) => void }) {
+    this.#call = call;
+    this.#clock = clock;
+    this.#end = end;
+    this.#paint = painterOf(call.io, "stdout");
+    this.#ui = uiOf(call);
+  }
+
+  showReading(reading: TopReading): void {
+    const rates = this.#shown === null ? noRates : ratesBetween(this.#shown.reading, reading);
+    this.#shown = { reading, rates };
+    this.#message = "";
+    this.#screen ??= new FullScreen(this.#call.io, {
+      onInput: (text) => this.#handleInput(text),
+      onRedraw: () => this.#draw(),
+    });
+    this.#draw();
+  }
+
+  showMessage(message: string): void {
+    if (this.#screen === null) return this.#call.io.err(message);
+    this.#message = message.replace(/^baton: /, "").trim();
+    this.#draw();
+  }
+
+  /** The event that is set when the user wishes a reading now. */
+  nextWish(): Event {
+    this.#wish = new Event();
+    return this.#wish;
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancelTick();
+    this.#screen?.[Symbol.dispose]();
+    this.#screen = null;
+  }
+
+  #handleInput(text: string): void {
+    for (const key of keysOf(text)) {
+      const { ui, action } = pressKey(this.#ui, key, this.#body);
+      this.#ui = ui;
+      if (action === "quit") return this.#end(new UserQuit());
+      if (action === "interrupt") return this.#end(new StoppedBySignal("SIGINT", { isTyped: true }));
+      if (action === "suspend") this.#screen?.suspend(suspendTarget());
+      if (action === "refresh") this.#wish.set();
+    }
+    this.#draw();
+  }
+
+  /** Ends the program if the terminal is gone. */
+  #draw(): void {
+    this.#cancelTick();
+    if (this.#shown === null || this.#screen === null) return;
+    const frame = { ...this.#shown, ui: this.#ui, nowMs: Date.now(), message: this.#message };
+    const { lines, body } = topScreen(frame, { size: this.#screen.size, paint: this.#paint });
+    this.#body = body;
+    this.#ui = { ...this.#ui, offset: Math.max(0, Math.min(this.#ui.offset, body.lines - body.room)) };
+    try {
+      this.#screen.draw(lines);
+    } catch (thrown) {
+      return this.#end(thrown);
+    }
+    this.#cancelTick = this.#clock.startTimer(tickMs, () => this.#draw());
+  }
+}
+
+/** The target of ^Z: this process and a script around it, as the terminal would choose. Group 1 is the init of a container: -1 would mean all. */
+function suspendTarget(): number {
+  const group = readProcess(process.pid)?.group ?? 0;
+  return group > 1 ? -group : process.pid;
+}

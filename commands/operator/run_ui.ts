@@ -1,0 +1,152 @@
+/** Runs `baton ui`: checks who may reach the page, listens, and serves it until a signal. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
+import { BatonError, messageOf, reasonOf } from "../../src/base/errors.ts";
+import { serveHttp } from "../../src/base/http/serve_http.ts";
+import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
+import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
+import { aborted } from "../../src/base/support/abort.ts";
+import { systemClock } from "../../src/base/support/clock.ts";
+import { checkPrivateFile } from "../../src/base/support/private_file.ts";
+import { processLog } from "../../src/base/terminal/process_log.ts";
+import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
+import type { ExitCode } from "../exit_codes.ts";
+import { serviceSecurity } from "../pubsub/service_security.ts";
+import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
+import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import { UiActions } from "./ui_actions.ts";
+import { UiDetails } from "./ui_details.ts";
+import { UiFeed } from "./ui_feed.ts";
+import { type UiCall, uiSettings } from "./ui_options.ts";
+import { UiSite } from "./ui_site.ts";
+import { isLoopback, reachOf } from "../../src/base/sockets/socket_reach.ts";
+
+type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
+
+/** Rejects with StoppedBySignal: it ends in no other way than by a signal or an error. */
+export async function runUi(call: UiCall): Promise<ExitCode> {
+  const { values, io } = call;
+  const clock = systemClock();
+  const address = listenAddressOf(call);
+  const log = processLog(io, { who: "baton", format: values.log, quiet: values.quiet, verbose: values.verbose });
+  const tls = tlsOf(call, (text) => log("warning", "tls", text));
+  const isLocal = isLoopback(address.host);
+  if (!isLocal && (tls === null || values.tokenFile === undefined)) {
+    throw new BatonError(
+      "CONFIG",
+      `Cannot serve the page on ${
+        formatAddress(address)
+      }, which other machines reach: give --listen-cert, --listen-key and --token-file, ` +
+        "or listen on 127.0.0.1 and use ssh -L",
+    );
+  }
+  const { readToken, actToken } = tokensOf(values);
+  const security = serviceSecurity({ pubsubKey: values.pubsubKey });
+  const { default: { version } } = await import("../../package.json", { with: { type: "json" } });
+  using stop = new StopRequest(processSignals());
+  await using feed = new UiFeed(call, { clock, log, version });
+  const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
+  const guard = new RequestGuard({ hosts, readToken, actToken, clock });
+  const shared = {
+    zk: () => feed.zk,
+    root: values.root,
+    storeAt: (folder: string) => feed.storeAt(folder),
+    socket: () => security?.internalDialOptions,
+    clock,
+  };
+  const onChange = feed.showActions.bind(feed);
+  const actions = actToken === null ? null : new UiActions({ ...shared, log, signal: stop.signal, onChange });
+  const redaction = configuredRedaction(values, call.sources);
+  const details = new UiDetails({ ...shared, redaction, showsBodies: values.showBodies });
+  const site = new UiSite({ feed, guard, clock, details, actions, showsBodies: values.showBodies });
+  await using service = await serveHttp(address, {
+    handle: (request) => site.handle(request),
+    clock,
+    action: `serve the page on ${formatAddress(address)}`,
+    onFailure: (error) => log("detail", "failed", messageOf(error)),
+    ...(tls === null ? {} : { tls }),
+  });
+  const link = `${tls === null ? "http" : "https"}://${linkHost(service.address, values.hostName)}/`;
+  if (values.tokenFile !== undefined) io.out(`${link}\n`);
+  else {
+    io.out(`${link}#token=${readToken}\n`);
+    if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
+  }
+  log("info", "serving", `serves the page for ${reachOf(service.address)}, with the token`);
+  await Promise.race([feed.run(stop.signal), aborted(stop.signal)]);
+  throw stop.signal.reason;
+}
+
+const lower = (name: string) => name.toLowerCase();
+
+const hostText = ({ host }: TcpAddress) => lower(host.includes(":") ? `[${host}]` : host);
+
+/** Throws USAGE. */
+function listenAddressOf({ values, sources }: UiCall): TcpAddress {
+  const address = addOriginToErrors("listen", uiSettings.listen, sources, () => parseListenFlag(values.listen));
+  if (address.kind === "tcp") return address;
+  throw new BatonError("USAGE", `--listen ${values.listen}: a browser cannot open a unix socket; write host:port`);
+}
+
+/** Throws USAGE or CONFIG for files that cannot be used. */
+function tlsOf({ values, sources }: UiCall, warn: (text: string) => void): TlsFiles | null {
+  const { listenCert: cert, listenKey: key } = values;
+  if (cert === undefined && key === undefined) return null;
+  const settingOf = { ca: "listenCert", cert: "listenCert", key: "listenKey" } as const;
+  return new TlsFiles({ cert, key }, {
+    at: (name, act) => addOriginToErrors(settingOf[name], uiSettings[settingOf[name]], sources, act),
+    warn,
+  });
+}
+
+/** 256 random bits. */
+const newToken = () => randomBytes(32).toString("base64url");
+
+const tokenCharactersMin = 32;
+
+/** New tokens, or those of the file. Throws CONFIG. */
+function tokensOf({ tokenFile, allowActions }: UiCall["values"]): {
+  readonly readToken: string;
+  readonly actToken: string | null;
+} {
+  if (tokenFile === undefined) return { readToken: newToken(), actToken: allowActions ? newToken() : null };
+  const [first, second] = linesOf(tokenFile);
+  const readToken = tokenOf(first, tokenFile, "first");
+  const actToken = allowActions ? tokenOf(second, tokenFile, "second") : null;
+  if (readToken !== actToken) return { readToken, actToken };
+  throw new BatonError(
+    "CONFIG",
+    `--token-file ${tokenFile}: the token for actions must differ from the one for reading`,
+  );
+}
+
+/** The lines of a file that only this user can read. Throws CONFIG. */
+function linesOf(file: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${reasonOf(cause)}`, { cause });
+  }
+  checkPrivateFile(file, "--token-file");
+  return text.split(/\r?\n/);
+}
+
+function tokenOf(token: string | undefined, file: string, line: "first" | "second"): string {
+  if (token !== undefined && token.length >= tokenCharactersMin && /^[\w.~+/=-]+$/.test(token)) return token;
+  const what = line === "first" ? "" : ", the token for actions,";
+  throw new BatonError(
+    "CONFIG",
+    `--token-file ${file}: its ${line} line${what} must have at least ${tokenCharactersMin} of the characters A-Z a-z 0-9 - _ . ~ + / =, ` +
+      "such as the output of: openssl rand -hex 32",
+  );
+}
+
+/** The address for a link: an address of all interfaces is none of a browser. */
+function linkHost(address: Address, [name]: readonly string[] = []): string {
+  if (address.kind === "unix") return formatAddress(address);
+  const isAll = address.host === "0.0.0.0" || address.host === "::";
+  return formatAddress({ ...address, host: isAll ? name ?? "localhost" : address.host });
+}

@@ -1,0 +1,46 @@
+/** Options of `baton top`. */
+import { keeperSettings } from "../../src/coordination/settings/command_settings.ts";
+import { pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
+import { retryProcessorSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
+import { flag, type Setting, type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { choiceType, durationType, listType, textType } from "../../src/base/config/value_types.ts";
+import type { Call } from "../command.ts";
+import { sortKeys } from "./top_keys.ts";
+
+/** Addresses that processes of this machine listen on: from files and variables only, the flag is theirs. */
+const configured = <T>({ flag: _flag, ...declaration }: Setting<T>): Setting<T> => declaration;
+
+/** Where `baton top` and `baton ui` read. */
+export const sourcesSettings = {
+  metrics: flag("--metrics", listType("host:port|unix:PATH,…"), {
+    once: true,
+    help: "addresses of keepers, servers, proxies and retry processors that serve /metrics",
+    unset: "the metrics_listen addresses of the configuration that respond",
+  }),
+  retryName: retryStoreSettings.retryName,
+  retryStore: retryStoreSettings.retryStore,
+  keeperMetricsListen: configured(keeperSettings.keeperMetricsListen),
+  pubsubMetricsListen: configured(pubsubServiceSettings.pubsubMetricsListen),
+  retryMetricsListen: configured(retryProcessorSettings.retryMetricsListen),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+const { metrics, ...otherSources } = sourcesSettings;
+
+export const topSettings = {
+  interval: flag("--interval", durationType({ minMs: 100 }), {
+    help: "time between two readings; longer if a reading takes long",
+    default: 2000,
+  }),
+  sort: flag("--sort", choiceType(sortKeys), { help: "order of locks, elections and so on", default: "kind" }),
+  filter: flag("--filter", textType("text"), { help: "only rows with this text in any column" }),
+  once: toggle("--once", {
+    help: "print everything once; so it does where stdout is no terminal",
+  }),
+  metrics,
+  json: toggle("--json", { help: "print one JSON object" }),
+  ...otherSources,
+} satisfies SettingTable;
+
+export type TopCall = Call<typeof topSettings>;

@@ -1,0 +1,178 @@
+/** Reads what `baton top` shows: the coordination data, the message stores of this machine, and metrics of processes. */
+import { existsSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";
+import { detailsKey, readDetails, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
+import { nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
+import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { type CommandStore, openCommandStore, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import { databaseName } from "../../src/retry/queue/sqlite/retry_database.ts";
+import type { Address } from "../../src/base/sockets/connection.ts";
+import { parseListenAddress } from "../../src/base/sockets/parse_address.ts";
+import { BatonError, messageOf } from "../../src/base/errors.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { serverRows, topicRows } from "../pubsub/overview_view.ts";
+import { storeLocationOf } from "../retry/retry_store_location.ts";
+import { fetchMetrics } from "./fetch_metrics.ts";
+import type { Call } from "../command.ts";
+import type { sourcesSettings } from "./top_options.ts";
+import type { ServicesReading, TopProcess, TopReading, TopStore, TopUse } from "./top_reading.ts";
+
+/** Holders are read of this many objects, those with the longest queues. */
+const detailsMax = 500;
+
+/** The part of a call that names the sources. */
+export type SourcesCall = Pick<Call<typeof sourcesSettings>, "values" | "sources">;
+
+export class TopSources implements AsyncDisposable {
+  readonly #call: SourcesCall;
+  readonly #stores = new Map<string, { readonly name: string; readonly store: CommandStore }>();
+  readonly #addresses: readonly { readonly address: Address; readonly isTyped: boolean }[];
+
+  /** Throws USAGE and CONFIG for an address or a store name that cannot be used. */
+  constructor(call: SourcesCall) {
+    this.#call = call;
+    this.#addresses = metricsAddresses(call);
+    if (isStoreNamed(call)) storeLocationOf(call.values, call.sources);
+  }
+
+  /** Rejects for a failure of the coordination service. Other parts that fail are reported as problems. */
+  async read(zk: ZooKeeper, servers: string, signal: AbortSignal): Promise<TopReading> {
+    const { root } = this.#call.values;
+    const [uses, services] = await Promise.all([readUses(zk, root), this.readServices(zk, signal)]);
+    const hidden = `holders are shown for ${detailsMax} of ${uses.length} rows`;
+    const problems = [...(uses.length > detailsMax ? [hidden] : []), ...services.problems];
+    return { ...services, servers, root, uses, problems };
+  }
+
+  /** Everything but locks, elections, barriers and pools. Rejects as `read` does. */
+  async readServices(zk: ZooKeeper, signal: AbortSignal): Promise<ServicesReading> {
+    const problems: string[] = [];
+    const [overview, processes] = await Promise.all([
+      readPubsub(zk, new PubsubPath(this.#call.values.root)),
+      this.#readProcesses(signal),
+    ]);
+    const stores = await this.#readStores(problems);
+    return {
+      ...{ atMs: Date.now(), stores, processes, problems },
+      topics: topicRows(overview).sort((a, b) => a.topic < b.topic ? -1 : 1),
+      pubsubServers: serverRows(overview),
+    };
+  }
+
+  /** A store of the last reading, by its folder; null: there is none. */
+  storeAt(folder: string): { readonly name: string; readonly store: CommandStore } | null {
+    return this.#stores.get(folder) ?? null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { store } of this.#stores.values()) await store[Symbol.asyncDispose]();
+    this.#stores.clear();
+  }
+
+  /** A process that is only configured may not run. */
+  async #readProcesses(signal: AbortSignal): Promise<TopProcess[]> {
+    const read = await Promise.all(
+      this.#addresses.map(async ({ address, isTyped }) => ({ process: await fetchMetrics(address, signal), isTyped })),
+    );
+    return read.filter(({ process, isTyped }) => process.error === null || isTyped).map(({ process }) => process);
+  }
+
+  async #readStores(problems: string[]): Promise<TopStore[]> {
+    const found: TopStore[] = [];
+    for (const location of storesOf(this.#call)) {
+      try {
+        found.push(await this.#readStore(location));
+      } catch (thrown) {
+        await this.#stores.get(location.where)?.store[Symbol.asyncDispose]();
+        this.#stores.delete(location.where);
+        problems.push(messageOf(thrown));
+      }
+    }
+    return found;
+  }
+
+  async #readStore(location: StoreLocation): Promise<TopStore> {
+    const { name, where } = location;
+    const store = this.#stores.get(where)?.store ?? await openCommandStore(location, { mustExist: true });
+    this.#stores.set(where, { name, store });
+    const totals = await store.read("totals");
+    return {
+      ...{ name, folder: where, isPaused: await store.read("isPaused") },
+      ...{ waiting: totals.waiting.count, inFlight: totals.in_flight.count },
+      ...{ dead: totals.dead.count, done: totals.done.count },
+      ...await store.read("waitingTimes"),
+    };
+  }
+}
+
+async function readUses(zk: ZooKeeper, root: string): Promise<TopUse[]> {
+  const found = await listInUse(zk, { root });
+  const details = await readDetails(zk, found, { root, max: detailsMax });
+  return useKinds.flatMap((kind) =>
+    found[kind].filter(({ holders, waiters }) => holders !== 0 || waiters !== 0).map((one): TopUse => {
+      const status = details.get(detailsKey(kind, one.name));
+      const holder = status?.holders[0] ?? (kind === "pool" ? firstJob(details, one.name) : null);
+      return { kind, ...one, holder, next: status?.waiters[0] ?? null };
+    })
+  );
+}
+
+/** The process that runs the oldest job of a pool: the jobs hold the locks of their items. */
+function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHolder | null {
+  const key = detailsKey("lock", `${pool}/`);
+  const jobs = [...details].flatMap(([name, { holders }]) => name.startsWith(key) ? holders : []);
+  return jobs.sort((a, b) => a.sinceMs - b.sinceMs)[0] ?? null;
+}
+
+async function readPubsub(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
+  if (await zk.exists(path.base) === null) return [];
+  // A client that keeps what it has read learns from this list that a shard was created.
+  const [, overview] = await Promise.all([nullIfNoNode(zk.getChildren(path.topics)), readOverview(zk, path)]);
+  return overview;
+}
+
+const isStoreNamed = ({ sources: { flags } }: SourcesCall) => flags.has("retryName") || flags.has("retryStore");
+
+/** The store that --store or --name names; without these the configured store and all stores beside it. */
+function storesOf(call: SourcesCall): StoreLocation[] {
+  const { values, sources } = call;
+  if (isStoreNamed(call)) return [storeLocationOf(values, sources)];
+  try {
+    const configured = storeLocationOf(values, sources);
+    if (configured.folder === null) return [configured];
+    const parent = dirname(configured.folder);
+    const names = values.retryStore === undefined ? foldersIn(parent) : [basename(configured.folder)];
+    return names.map((name) => ({ name, folder: join(parent, name) }))
+      .filter(({ folder }) => existsSync(join(folder, databaseName)))
+      .map(({ name, folder }) => ({
+        name: values.retryStore === undefined ? name : configured.name,
+        ...{ folder, where: folder, database: null },
+      }));
+  } catch {
+    return []; // this user has no home directory, and so no stores
+  }
+}
+
+function foldersIn(parent: string): string[] {
+  try {
+    return readdirSync(parent).sort();
+  } catch {
+    return [];
+  }
+}
+
+/** Addresses of --metrics, and those on which this machine's configuration lets processes listen. */
+function metricsAddresses(
+  { values, sources }: SourcesCall,
+): { readonly address: Address; readonly isTyped: boolean }[] {
+  const isTyped = sources.flags.has("metrics");
+  const configured = [values.keeperMetricsListen, values.pubsubMetricsListen, values.retryMetricsListen];
+  const texts = values.metrics ?? configured.filter((text) => text !== undefined);
+  return [...new Set(texts)].map((text) => {
+    const address = parseListenAddress(text);
+    if (address !== null) return { address, isTyped };
+    throw new BatonError("USAGE", `--metrics: "${text}" is no address: write host:port, :port or unix:/absolute/path`);
+  });
+}

@@ -1,0 +1,218 @@
+/** Draws `baton top`: a reading and what the user has chosen become lines. Pure. */
+import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
+import { clockTime } from "../../src/base/schedule/local_zone.ts";
+import { formatPassedTime } from "../../src/base/support/duration.ts";
+import { countWithNoun, printable } from "../../src/base/support/text.ts";
+import type { Paint, Style } from "../../src/base/terminal/color.ts";
+import { type Cell, headCells, tableLines } from "../../src/base/terminal/table.ts";
+import { wrapText } from "../../src/base/terminal/text_width.ts";
+import type { TerminalSize } from "../../src/base/terminal/terminal_lines.ts";
+import { serversTable, topicsTable } from "../pubsub/overview_view.ts";
+import type { BodySize, TopUi } from "./top_keys.ts";
+import type { TopProcess, TopRates, TopReading, TopStore, TopUse } from "./top_reading.ts";
+
+export interface TopFrame {
+  readonly reading: TopReading;
+  readonly rates: TopRates;
+  readonly ui: TopUi;
+  /** Wall clock, in milliseconds. */
+  readonly nowMs: number;
+  /** Shown below the title: no server responds. */
+  readonly message: string;
+}
+
+interface ViewOptions {
+  readonly size: TerminalSize;
+  readonly paint: Paint;
+}
+
+const helpLines = [
+  "up, down, page up, page down, home, end    scroll (also j, k, g, G and the wheel)",
+  "s                                          next order: kind, name, hold, wait, age",
+  "r                                          reverse the order",
+  "/                                          show only rows with a text; enter keeps it, escape shows all",
+  "space                                      read again now",
+  "q                                          end",
+];
+
+/** The lines of a screen, exactly as many as it has rows, and the size of the part that scrolls. */
+export function topScreen(
+  frame: TopFrame,
+  { size, paint }: ViewOptions,
+): { readonly lines: string[]; readonly body: BodySize } {
+  const { ui, message } = frame;
+  const body = ui.isHelp ? helpLines.map((text) => ({ text, head: "" })) : topBody(frame, paint, size.columns);
+  const room = Math.max(1, size.rows - 4);
+  const offset = Math.max(0, Math.min(ui.offset, body.length - room));
+  const shown = body.slice(offset, offset + room);
+  const end = offset + shown.length;
+  const place = body.length <= room ? "" : `lines ${offset + 1} to ${end} of ${body.length}`;
+  const filter = ui.isTyping
+    ? `filter: ${printable(ui.filter)}_`
+    : ui.filter === ""
+    ? ""
+    : `filter: ${printable(ui.filter)}`;
+  const order = ui.sort === "kind" && !ui.isReversed ? "" : `order: ${ui.sort}${ui.isReversed ? ", reversed" : ""}`;
+  const keys = "q quit  s order  r reverse  / filter  ? help";
+  return {
+    lines: [
+      titleLine(frame, paint),
+      message === ""
+        ? [filter, order, place].filter((part) => part !== "").join("  ")
+        : paint("red", printable(message)),
+      shown[0]?.head ?? "",
+      ...shown.map(({ text }) => text),
+      ...Array.from({ length: room - shown.length }, () => ""),
+      paint("dim", keys),
+    ].slice(0, Math.max(1, size.rows)),
+    body: { lines: body.length, room },
+  };
+}
+
+/** Everything, for --once. */
+export function topText(frame: TopFrame, paint: Paint): string[] {
+  return [titleLine(frame, paint), "", ...topBody(frame, paint).map(({ text }) => text)];
+}
+
+function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
+  const { uses, topics, stores, servers, root } = reading;
+  const locks = uses.filter(({ kind }) => kind !== "pool"); // the jobs of a pool hold locks
+  const held = locks.reduce((sum, { holders }) => sum + (holders ?? 0), 0);
+  const waiting = locks.reduce((sum, { waiters }) => sum + (waiters ?? 0), 0);
+  const counts = [
+    `${countWithNoun(held, "holder")}, ${waiting} waiting`,
+    ...(topics.length === 0 ? [] : [countWithNoun(topics.length, "topic")]),
+    ...(stores.length === 0 ? [] : [countWithNoun(stores.length, "message store")]),
+  ];
+  const time = clockTime(nowMs);
+  return `${paint("bold", "baton top")}  ${time}  ${printable(servers)} ${printable(root)}  ${counts.join("  ")}`;
+}
+
+interface BodyLine {
+  readonly text: string;
+  /** The heading of the row's section, which stays on the screen when the section scrolls; empty for a heading itself. */
+  readonly head: string;
+}
+
+/** All sections with rows, separated by empty lines. */
+function topBody(frame: TopFrame, paint: Paint, columnsMax?: number): BodyLine[] {
+  const { reading, ui } = frame;
+  const sections = [
+    usesTable(frame),
+    serversTable(reading.pubsubServers),
+    topicsTable(reading.topics),
+    storesTable(frame),
+    processesTable(frame),
+  ]
+    .map(([head, ...rows]) => ({ head: head ?? [], rows: rows.filter((row) => matches(row, ui.filter)) }))
+    .filter(({ rows }) => rows.length > 0)
+    .map(({ head, rows }) => tableLines([head, ...rows], paint, columnsMax))
+    .map((lines) => lines.map((text, index): BodyLine => ({ text, head: index === 0 ? "" : lines[0] ?? "" })));
+  const nothing = ui.filter === "" ? `nothing is in use below ${reading.root}` : `no row has "${ui.filter}"`;
+  if (sections.length === 0) sections.push([{ text: printable(nothing), head: "" }]);
+  const problems = reading.problems.flatMap((problem) => wrapText(printable(problem), columnsMax))
+    .map((text): BodyLine => ({ text: paint("red", text), head: "" }));
+  if (problems.length > 0) sections.push(problems);
+  return sections.flatMap((lines, index) => index === 0 ? lines : [{ text: "", head: "" }, ...lines]);
+}
+
+const textOf = (cell: Cell) => typeof cell === "string" ? cell : cell.text;
+
+function matches(row: readonly Cell[], filter: string): boolean {
+  if (filter === "") return true;
+  const wanted = filter.toLowerCase();
+  return row.some((cell) => textOf(cell).toLowerCase().includes(wanted));
+}
+
+const ageMs = ({ holder, next }: TopUse, nowMs: number) => {
+  const since = holder?.sinceMs || next?.sinceMs || 0;
+  return since === 0 ? -1 : Math.max(0, nowMs - since);
+};
+
+/** The order of rows; equal ones stay in the order of kind and name. */
+function sortedUses({ reading: { uses }, ui, nowMs }: TopFrame): TopUse[] {
+  const compare: Readonly<Record<TopUi["sort"], (a: TopUse, b: TopUse) => number>> = {
+    kind: () => 0,
+    name: (a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0,
+    hold: (a, b) => (b.holders ?? 0) - (a.holders ?? 0),
+    wait: (a, b) => (b.waiters ?? 0) - (a.waiters ?? 0),
+    age: (a, b) => ageMs(b, nowMs) - ageMs(a, nowMs),
+  };
+  const sorted = [...uses].sort(compare[ui.sort]);
+  return ui.isReversed ? sorted.reverse() : sorted;
+}
+
+function usesTable(frame: TopFrame): Cell[][] {
+  return [
+    headCells(["KIND", "NAME", "HOLD", "WAIT", "HOLDER", "FOR", "TOKEN", "REASON"]),
+    ...sortedUses(frame).map((use) => useRow(use, frame.nowMs)),
+  ];
+}
+
+function useRow(use: TopUse, nowMs: number): Cell[] {
+  const { kind, name, holders, waiters, holder } = use;
+  const count = (number: number | null, style: Style): Cell =>
+    number === 0 ? "0" : { text: String(number ?? "?"), style };
+  const age = ageMs(use, nowMs);
+  const value = holder?.value ?? "";
+  const isAsked = holder !== null && holder.revoke !== null;
+  const asked = isAsked ? ["asked to release it"] : [];
+  return [
+    kind,
+    name,
+    count(holders, isAsked ? "red" : "green"),
+    count(waiters, "yellow"),
+    holder === null ? "-" : nameOfHolder(holder),
+    age < 0 ? "-" : formatPassedTime(age),
+    holder?.fencingToken?.toString() ?? "-",
+    [value, holder?.reason ?? "", ...asked].filter((text) => text !== "").join(", "),
+  ];
+}
+
+function storesTable({ reading: { stores }, rates, nowMs }: TopFrame): Cell[][] {
+  return [
+    headCells(["STORE", "WAITING", "IN FLIGHT", "DEAD", "DONE", "RATE", "OLDEST", "NEXT TRY"]),
+    ...stores.map((store): Cell[] => storeRow(store, rates.stores.get(store.folder), nowMs)),
+  ];
+}
+
+function storeRow(store: TopStore, rate: number | undefined, nowMs: number): Cell[] {
+  const { name, isPaused, waiting, inFlight, dead, done, oldestMs, nextMs } = store;
+  const next = nextMs === null ? "-" : nextMs <= nowMs ? "due" : `in ${formatPassedTime(nextMs - nowMs)}`;
+  return [
+    name,
+    String(waiting),
+    String(inFlight),
+    dead === 0 ? "0" : { text: String(dead), style: "red" },
+    String(done),
+    rateText(rate),
+    oldestMs === null ? "-" : formatPassedTime(Math.max(0, nowMs - oldestMs)),
+    isPaused ? { text: "paused", style: "yellow" } : next,
+  ];
+}
+
+function rateText(perSecond: number | undefined): string {
+  if (perSecond === undefined) return "-";
+  return `${perSecond >= 10 || perSecond === 0 ? Math.round(perSecond) : Math.round(perSecond * 10) / 10}/s`;
+}
+
+function processesTable({ reading: { processes }, rates }: TopFrame): Cell[][] {
+  return [
+    headCells(["PROCESS", "METRICS AT", "RATES", "NOW"]),
+    ...processes.map((process) => processRow(process, rates.processes.get(process.address) ?? {})),
+  ];
+}
+
+function processRow(
+  { process, address, error, gauges }: TopProcess,
+  rates: Readonly<Record<string, number>>,
+): Cell[] {
+  if (process === null) return [{ text: "unreachable", style: "red" }, address, "-", error ?? ""];
+  const busy = Object.entries(rates).filter(([, rate]) => rate > 0).sort(([, a], [, b]) => b - a).slice(0, 4);
+  return [
+    process,
+    address,
+    busy.map(([what, rate]) => `${rateText(rate)} ${what}`).join(", ") || "-",
+    Object.entries(gauges).map(([what, number]) => `${what} ${number}`).join(", "),
+  ];
+}

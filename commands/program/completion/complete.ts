@@ -1,0 +1,247 @@
+/** `baton __complete ARG…`: the completions that a shell requests. A failure prints nothing, and no keeper is started. */
+import { parseArgs } from "../../../src/base/terminal/parse_args.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
+import { readConfigFiles } from "../../../src/base/config/config_file.ts";
+import { type ConfigSources, resolveSettings, sectionNames } from "../../../src/base/config/resolve_settings.ts";
+import type { SettingValues } from "../../../src/base/config/setting.ts";
+import { fileSettings } from "../settings.ts";
+import { poolComponentSettings } from "../../../src/coordination/settings/command_settings.ts";
+import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { decodeLockName, folderOf } from "../../../src/coordination/nodes/node_paths.ts";
+import {
+  type Command,
+  type CommandForm,
+  type CommandLoaders,
+  commonSettings,
+  type ServedNames,
+} from "../../command.ts";
+import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../../command_names.ts";
+import { countLeadingOptions } from "../leading_options.ts";
+import { flagsOf } from "../../run_command.ts";
+import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+
+/** The user waits for the completion. */
+const connectTimeoutMs = 1000;
+/** The maximum number of names from the server; no terminal shows more. */
+const namesMax = 1000;
+
+/** Loads only the command that the command line selects. */
+export async function complete(loaders: CommandLoaders, words: readonly string[], io: Io): Promise<ExitCode> {
+  const given = words.slice(0, -1);
+  const before = given.slice(countLeadingOptions(given));
+  const typed = words.at(-1) ?? "";
+  const name = commandNameOf(before, loaders) ?? "";
+  const command = await loaders[name]?.();
+  const args = before.slice(wordCount(name));
+  let found = command === undefined ? await commandNames(loaders, before, typed) : findCandidates(command, args, typed);
+  if (command !== undefined && found.kind === "served") {
+    const names = await servedNames(found.of, { command, words: args, io }).catch(() => []);
+    const started = names.filter((one) => one.startsWith(typed) && !/\p{Cc}/u.test(one));
+    found = wordCandidates([...found.words, ...started.sort().slice(0, namesMax)], typed);
+  }
+  const lines = "words" in found ? found.words.map(candidateLine) : [];
+  io.out([found.kind, ...lines].map((line) => `${line}\n`).join(""));
+  return exitCodes.SUCCESS;
+}
+
+/** Lists names with the options that were typed so far. Invalid options are ignored. */
+async function servedNames(folder: ServedNames, { command, words, io }: {
+  readonly command: Command;
+  readonly words: readonly string[];
+  readonly io: Io;
+}): Promise<string[]> {
+  const settings = { ...commonSettings, ...connectionSettings };
+  const { flags } = parseArgs(flagsOf({ ...command.settings, ...settings }), words);
+  const files = await readConfigFiles(() => fileSettings, { named: flags.get("config"), env: io.env });
+  const sources = { flags, env: io.env, files };
+  const known = folder === "pools" ? sectionNames(poolComponentSettings, files) : [];
+  const served = await namesOnServer(folder, { flags, sources }).catch(() => []);
+  return [...new Set([...known, ...served])];
+}
+
+async function namesOnServer(
+  folder: ServedNames,
+  { flags, sources }: { readonly flags: ReadonlyMap<string, string>; readonly sources: ConfigSources },
+): Promise<string[]> {
+  const settings = { ...commonSettings, ...connectionSettings };
+  const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
+  const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
+  await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
+  if (folder === "topics") {
+    const { listTopicNames } = await import("../../../src/pubsub/ownership/topic_names.ts");
+    return await listTopicNames(zk, values.root);
+  }
+  const kind = flags.get("kind");
+  const at = kind === undefined ? folder : `${kind}s`;
+  const { children } = await zk.getChildren(folderOf(at, values.root));
+  return children.map(decodeLockName);
+}
+
+// The completions for the last argument, computed from the table of the command.
+
+/** A word, and what it means. */
+type Candidate = string | { readonly word: string; readonly meaning: string };
+
+type Candidates =
+  | { readonly kind: "words"; readonly words: readonly Candidate[] }
+  /** Names from the server, and fixed words. */
+  | { readonly kind: "served"; readonly of: ServedNames; readonly words: readonly Candidate[] }
+  /** The shell completes a file name or the name of a program. */
+  | { readonly kind: "files" | "commands" };
+
+interface CompletedFlag {
+  /** The name of the setting. */
+  readonly name: string;
+  /** `--wait` and `-w`. */
+  readonly forms: readonly string[];
+  /** Forms that are not offered. */
+  readonly aliases: readonly string[];
+  /** Empty for a switch. */
+  readonly placeholder: string;
+  readonly help: string;
+}
+
+const nothing: Candidates = { kind: "words", words: [] };
+
+/** Flags that may be the first argument, like a command. */
+const ownFlags = ["--help", "--version"];
+
+/** Names of commands, or the second words of a group. Loads those commands whose summary is needed. */
+async function commandNames(loaders: CommandLoaders, before: readonly string[], typed: string): Promise<Candidates> {
+  const names = Object.keys(loaders);
+  const [first] = before;
+  if (before.length > 1) return nothing;
+  const words = first === undefined ? firstWords(names) : subcommandsOf(first, names);
+  const found = words.filter((word) => word.startsWith(typed)).map(async (word): Promise<Candidate> => {
+    const command = await loaders[first === undefined ? word : `${first} ${word}`]?.();
+    return { word, meaning: command?.summary ?? subcommandsOf(word, names).join(", ") };
+  });
+  return {
+    kind: "words",
+    words: [...await Promise.all(found), ...wordsWith(first === undefined ? ownFlags : [], typed)],
+  };
+}
+
+/** `words`: the arguments of the command before the one that is being `typed`, which may be empty. */
+function findCandidates(command: Command, words: readonly string[], typed: string): Candidates {
+  const flags = completedFlags(command);
+  const terminator = terminatorIndex(words, flags);
+  const operands = operandsIn(words, flags);
+  const begun = operands.findIndex((_, index) => command.syntax?.commandAfter(operands.slice(0, index)) ?? false);
+  const { refuses, runsNothing } = commandFormOf(command, operands);
+  if (terminator !== -1) {
+    if (runsNothing) return nothing;
+    return { kind: terminator === words.length - 1 ? "commands" : "files" };
+  }
+  if (begun !== -1) return { kind: "files" };
+  const asking = flagAwaitingValue(words, flags);
+  if (asking !== null) return valueCandidates(asking, typed);
+  const [, form = "", value = ""] = /^(--[^=]+=)(.*)$/.exec(typed) ?? [];
+  if (form !== "") {
+    const flag = flags.find(({ forms }) => forms.includes(form.slice(0, -1)));
+    return flag === undefined ? nothing : valueCandidates(flag, value, form);
+  }
+  if (typed.startsWith("-")) {
+    const offered = flags.filter(({ name }) => !Object.hasOwn(refuses, name));
+    const words = offered.flatMap(({ forms, help }) => forms.map((word) => ({ word, meaning: help })));
+    return { kind: "words", words: wordsWith([...words, ...(runsNothing ? [] : ["--"])], typed) };
+  }
+  if (command.syntax?.commandAfter(operands)) return { kind: "commands" };
+  return nameCandidates(command, operands, typed);
+}
+
+/** The form of the command that the arguments before select. */
+function commandFormOf(
+  { forms = {}, runsNothing = false }: Command,
+  [first = ""]: readonly string[],
+): Required<CommandForm> {
+  return { refuses: {}, runsNothing, ...(Object.hasOwn(forms, first) ? forms[first] : {}) };
+}
+
+/** `operands`: the names before the one that is being typed. */
+function nameCandidates(
+  { completes = [], completesFirst = {} }: Command,
+  operands: readonly string[],
+  typed: string,
+): Candidates {
+  const [first] = operands;
+  const following = first === undefined ? undefined : completesFirst[first];
+  if (following !== undefined && following.length > 0) {
+    return wordCandidates(operands.length === 1 ? following : [], typed);
+  }
+  const words = first === undefined ? Object.keys(completesFirst) : [];
+  if (completes === "files") {
+    const isWord = typed !== "" && words.some((word) => word.startsWith(typed));
+    return isWord ? wordCandidates(words, typed) : { kind: "files" };
+  }
+  return typeof completes === "string"
+    ? { kind: "served", of: completes, words: words.filter((word) => word.startsWith(typed)) }
+    : wordCandidates([...words, ...completes], typed);
+}
+
+/** The words that begin with `typed`. */
+function wordCandidates(words: readonly Candidate[], typed: string): Candidates {
+  return { kind: "words", words: wordsWith(words, typed) };
+}
+
+function wordsWith(words: readonly Candidate[], typed: string): Candidate[] {
+  return words.filter((one) => (typeof one === "string" ? one : one.word).startsWith(typed));
+}
+
+/** Longer descriptions do not fit beside the words. */
+const meaningColumns = 72;
+
+/** A word, and its description after a tab. */
+function candidateLine(candidate: Candidate): string {
+  if (typeof candidate === "string") return candidate;
+  const [first = ""] = candidate.meaning.split("; ");
+  const short = first.length > meaningColumns ? `${first.slice(0, meaningColumns - 1).trimEnd()}…` : first;
+  return `${candidate.word}\t${short}`;
+}
+
+function completedFlags(command: Command): CompletedFlag[] {
+  return Object.entries({ ...command.settings, ...commonSettings }).flatMap((
+    [name, { flag, aliases = "", type, help }],
+  ) =>
+    flag === undefined ? [] : [{
+      name,
+      forms: flag.split(", ").reverse(),
+      aliases: aliases.split(", "),
+      placeholder: type.placeholder,
+      help,
+    }]
+  );
+}
+
+/** The index of the `--` that begins the command to run; -1 if there is none. */
+function terminatorIndex(words: readonly string[], flags: readonly CompletedFlag[]): number {
+  return words.findIndex((word, index) => word === "--" && flagAwaitingValue(words.slice(0, index), flags) === null);
+}
+
+/** The arguments that are neither flags nor values of flags. */
+function operandsIn(words: readonly string[], flags: readonly CompletedFlag[]): string[] {
+  return words.filter((word, index) =>
+    !word.startsWith("-") && flagAwaitingValue(words.slice(0, index), flags) === null
+  );
+}
+
+/** The flag whose value is the next argument; null if there is none. */
+function flagAwaitingValue(words: readonly string[], flags: readonly CompletedFlag[]): CompletedFlag | null {
+  let asking: CompletedFlag | null = null;
+  for (const word of words) {
+    asking = asking === null
+      ? flags.find(({ forms, aliases, placeholder }) => placeholder !== "" && [...forms, ...aliases].includes(word)) ??
+        null
+      : null;
+  }
+  return asking;
+}
+
+/** Values of a flag are known if its placeholder lists them: `fail|adopt|set`. */
+function valueCandidates({ placeholder }: CompletedFlag, typed: string, prefix = ""): Candidates {
+  if (placeholder === "file" || placeholder === "folder") return { kind: "files" };
+  const words = placeholder.includes("|") ? placeholder.split("|").filter((word) => /^[a-z]+$/.test(word)) : [];
+  return { kind: "words", words: words.filter((word) => word.startsWith(typed)).map((word) => prefix + word) };
+}

@@ -1,0 +1,130 @@
+/** The help of a command, made from its tables: all options in groups, or the short help with the options that people need. */
+import type { OptionGroup, SettingTable } from "../../../src/base/config/setting.ts";
+import { type Command, commonSettings } from "../../command.ts";
+import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
+import { optionEntries } from "./option_text.ts";
+
+/** The headings of the groups, in the order of the page. */
+export const groupHeadings: Readonly<Record<OptionGroup, string>> = {
+  main: "Options",
+  waiting: "Waiting",
+  ticks: "Ticks of a schedule",
+  command: "The command that baton runs",
+  health: "Health checks and hooks",
+  policy: "Retry policy",
+  processing: "Processing",
+  limits: "Limits",
+  security: "Encryption and access",
+  output: "Output",
+  connection: "Connection to the coordination service",
+  general: "General",
+};
+
+/** The width of a usage line that is not divided into its forms. */
+const usageColumns = 80;
+/** A ` | ` that is not in brackets. */
+const formBoundary = / \| (?![^[]*\])/;
+/** The number of options in the short help. */
+const shortOptionsMax = 10;
+/** The number of examples in the short help. */
+const shortExamplesMax = 2;
+
+/** The page that `baton NAME --help` prints. */
+export function commandPage(command: Command): HelpPage {
+  const { name, summary, details, examples } = command;
+  return {
+    name,
+    summary,
+    usage: usageLines(command),
+    blocks: [
+      ...details.map((text): HelpBlock => ({ kind: "text", text })),
+      ...optionGroupsOf(command).flatMap(([group, settings]) => groupBlocks(group, settings)),
+      { kind: "heading", text: "Examples" },
+      { kind: "examples", examples },
+    ],
+  };
+}
+
+/** The page that `baton NAME -h` prints. */
+export function shortPage(command: Command): HelpPage {
+  const { name, summary, examples } = command;
+  const all = Object.keys(flagSettings(command)).length;
+  const shown = shortOptions(command);
+  const count = Object.keys(shown).length;
+  return {
+    name,
+    summary,
+    usage: usageLines(command),
+    blocks: [
+      { kind: "text", text: `${capitalize(summary)}.` },
+      ...(count === 0 ? [] : [
+        { kind: "heading", text: count < all ? "Main options" : "Options" } as const,
+        { kind: "entries", entries: optionEntries(shown).map(withoutVariable) } as const,
+      ]),
+      { kind: "heading", text: "Examples" },
+      { kind: "examples", examples: examples.slice(0, shortExamplesMax) },
+      { kind: "text", text: `baton ${name} --help describes all ${all} options.` },
+    ],
+  };
+}
+
+/** The options of the short help, in the order of the table: the basic ones, then the first ones of the group `main`, then --json. */
+export function shortOptions(command: Command): SettingTable {
+  const all = Object.entries(flagSettings(command));
+  const basic = all.filter(([, { basic }]) => basic === true);
+  const others = all.filter(([name, one]) => one.basic !== true && groupOf(name, one) === "main");
+  const json = all.filter(([name]) => name === "json");
+  const chosen = new Set([...basic, ...others, ...json].slice(0, shortOptionsMax).map(([name]) => name));
+  return Object.fromEntries(all.filter(([name]) => chosen.has(name)));
+}
+
+/** The options of a command by group, in the order of the page. A group without options is left out. */
+export function optionGroupsOf(command: Command): [OptionGroup, SettingTable][] {
+  const all = Object.entries(flagSettings(command));
+  return (Object.keys(groupHeadings) as OptionGroup[]).flatMap((group) => {
+    const members = all.filter(([name, setting]) => groupOf(name, setting) === group);
+    return members.length === 0 ? [] : [[group, Object.fromEntries(members)]];
+  });
+}
+
+/** The settings that the help of a command shows. */
+function flagSettings({ settings, explainedElsewhere = {} }: Command): SettingTable {
+  const own = Object.entries(settings).filter(([name]) => !Object.hasOwn(explainedElsewhere, name));
+  const all: SettingTable = { ...Object.fromEntries(own), ...commonSettings };
+  return Object.fromEntries(Object.entries(all).filter(([, { flag }]) => flag !== undefined));
+}
+
+/** Many commands declare these options; they need no group of their own in each table. */
+const groupsByName: Readonly<Record<string, OptionGroup>> = { json: "output", log: "output" };
+
+function groupOf(name: string, { group }: SettingTable[string]): OptionGroup {
+  return group ?? (Object.hasOwn(groupsByName, name) ? groupsByName[name] : undefined) ?? "main";
+}
+
+/** The connection settings are the same for all commands: the page has the basic ones, and names the others. */
+function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
+  const heading = { kind: "heading", text: groupHeadings[group], part: groupHeadings.main } as const;
+  if (group !== "connection") return [heading, { kind: "entries", entries: optionEntries(settings) }];
+  const basic = Object.entries(settings).filter(([, one]) => one.basic === true);
+  const others = Object.entries(settings).filter(([, one]) => one.basic !== true);
+  const flags = others.map(([, { flag = "" }]) => flag.split(", ").at(-1));
+  return [
+    heading,
+    { kind: "entries", entries: optionEntries(Object.fromEntries(basic)) },
+    { kind: "text", text: `Also ${flags.join(", ")}: see baton help connection.` },
+  ];
+}
+
+/** One line; or one line for each form if a single line would be too long. */
+function usageLines({ name, usage }: Command): string[] {
+  const line = `baton ${name} ${usage}`.trimEnd();
+  return line.length <= usageColumns ? [line] : usage.split(formBoundary).map((form) => `baton ${name} ${form}`);
+}
+
+function withoutVariable({ variable: _variable, ...entry }: HelpEntry): HelpEntry {
+  return entry;
+}
+
+function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,98 @@
+/** `baton help`: the list of commands, the help of one, and topics that concern all commands. */
+import { painterOf } from "../../../src/base/terminal/color.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { BatonError } from "../../../src/base/errors.ts";
+import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
+import { type Command, type CommandLoaders, defineCommand } from "../../command.ts";
+import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../../command_names.ts";
+import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { commandPage, shortPage } from "./command_page.ts";
+import type { HelpPage } from "./help_page.ts";
+import { helpTopics, topicNames } from "./help_topics.ts";
+import { briefOverview, groupPage, overviewPage } from "./command_lists.ts";
+import { helpColumns, pageText } from "./page_text.ts";
+
+export function helpCommandFor(loaders: CommandLoaders): Command {
+  const names = Object.keys(loaders);
+  const known = [...new Set([...firstWords(names), ...topicNames])];
+  return defineCommand({
+    name: "help",
+    summary: "print help on a command, or on a topic that concerns all commands",
+    usage: "[COMMAND | TOPIC]",
+    details: [
+      "Without an argument, it prints the list of commands. With a command, it is the same as baton COMMAND --help.",
+      `The topics are ${topicNames.join(", ")}. config is also a command: baton config --help.`,
+    ],
+    examples: [
+      ["baton help lock", "the same as baton lock --help"],
+      ["baton help exit-codes", "the meaning of each exit code"],
+    ],
+    settings: {},
+    runsNothing: true,
+    completesFirst: Object.fromEntries(known.map((word) => [word, subcommandsOf(word, names)])),
+    async run({ names: words, io }) {
+      printPage(await pageFor(words, loaders, known), io);
+      return exitCodes.SUCCESS;
+    },
+  });
+}
+
+async function pageFor(words: readonly string[], loaders: CommandLoaders, known: readonly string[]): Promise<HelpPage> {
+  const [word] = words;
+  if (word === undefined) return await overviewPage(loaders);
+  const name = commandNameOf(words, loaders);
+  const members = subcommandsOf(word, Object.keys(loaders));
+  if (name === null && members.length > 0) {
+    if (words.length > 1) throw unknownMember(word, words[1] ?? "", members);
+    return await groupPage(word, loaders);
+  }
+  if (words.length > (name === null ? 1 : wordCount(name))) {
+    throw new BatonError("USAGE", `baton help takes one command or topic, not "${words.join(" ")}"`);
+  }
+  // "config" is a command and a topic. The topic has more text, and it mentions the command.
+  if (Object.hasOwn(helpTopics, word)) return helpTopics[word]?.() ?? await overviewPage(loaders);
+  const command = name === null ? undefined : await loaders[name]?.();
+  if (command !== undefined) return commandPage(command);
+  const topics = `; the topics are ${topicNames.join(", ")}, and all commands`;
+  throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known) || topics}`);
+}
+
+function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout"): void {
+  const text = pageText(page, painterOf(io, stream), helpColumns(io));
+  if (stream === "stdout") io.out(text);
+  else io.err(text, "display");
+}
+
+/** Prints the help of a command: all options, or the main ones. */
+export function printCommandHelp(
+  command: Command,
+  { isShort, io }: { readonly isShort: boolean; readonly io: Io },
+): void {
+  printPage(isShort ? shortPage(command) : commandPage(command), io);
+}
+
+/** `baton` alone, which is a mistake, and `baton -h`. */
+export function printBriefOverview(loaders: CommandLoaders, io: Io, stream: "stdout" | "stderr"): void {
+  printPage(briefOverview(Object.keys(loaders)), io, stream);
+}
+
+/**
+ * Prints the commands of a group: exit code 0 with `--help`, 64 for the name of the group alone. Throws USAGE for a command that the
+ * group does not have.
+ */
+export async function printGroupHelp(
+  [group = "", word, ...more]: readonly string[],
+  loaders: CommandLoaders,
+  io: Io,
+): Promise<ExitCode> {
+  const asksForHelp = [word, ...more].some((one) => one === "--help" || one === "-h");
+  if (word !== undefined && !asksForHelp) {
+    throw unknownMember(group, word, subcommandsOf(group, Object.keys(loaders)));
+  }
+  printPage(await groupPage(group, loaders), io, asksForHelp ? "stdout" : "stderr");
+  return asksForHelp ? exitCodes.SUCCESS : exitCodes.USAGE;
+}
+
+function unknownMember(group: string, word: string, members: readonly string[]): BatonError {
+  return new BatonError("USAGE", `There is no command "${group} ${word}"${didYouMean(word, members)}`);
+}

@@ -1,0 +1,34 @@
+/** How an option is written in help pages and in the documentation. */
+import { isPerName, type Setting, type SettingTable, variableOf } from "../../../src/base/config/setting.ts";
+import type { HelpEntry } from "./help_page.ts";
+
+/** The flag with its value: `-w, --wait <duration>`; null for a setting without a flag. */
+export function flagForm(setting: Setting<unknown>): string | null {
+  if (setting.flag === undefined) return null;
+  const { placeholder } = setting.type;
+  return placeholder === "" ? setting.flag : `${setting.flag} <${placeholder}>`;
+}
+
+/** The meaning of a setting, and the other forms of its flag. */
+function meaningOf({ help, aliases }: Setting<unknown>): string {
+  return aliases === undefined ? help : `${help} (also ${aliases})`;
+}
+
+/** The default of a setting; empty for switches and for settings without a documented default. */
+export function defaultForm(setting: Setting<unknown>): string {
+  if (setting.default !== undefined) return setting.type.placeholder === "" ? "" : setting.type.format(setting.default);
+  return setting.unset ?? "";
+}
+
+/** The entry of a setting in a list of options; null for a setting without a flag. */
+export function optionEntry(setting: Setting<unknown>): HelpEntry | null {
+  const term = flagForm(setting);
+  if (term === null) return null;
+  const variable = setting.key === undefined || isPerName(setting.key) ? null : variableOf(setting.key);
+  return { term, meaning: meaningOf(setting), standard: defaultForm(setting), variable };
+}
+
+/** The entries of all settings that have a flag. */
+export function optionEntries(settings: SettingTable): HelpEntry[] {
+  return Object.values(settings).flatMap((setting) => optionEntry(setting) ?? []);
+}

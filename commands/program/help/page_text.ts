@@ -1,0 +1,66 @@
+/** Writes a page of help as text: for a terminal with colors, else without. */
+import type { Paint } from "../../../src/base/terminal/color.ts";
+import type { Io } from "../../../src/base/terminal/io.ts";
+import { fullMeaning, type HelpBlock, type HelpEntry, type HelpPage } from "./help_page.ts";
+
+/** Longer lines are hard to read. */
+const columnsMax = 100;
+const columnsMin = 60;
+
+/** The width of help pages, in columns. */
+export function helpColumns(io: Io): number {
+  return io.stdoutIsTerminal ? Math.min(columnsMax, Math.max(columnsMin, io.columns)) : columnsMax;
+}
+
+export function pageText({ usage, blocks }: HelpPage, paint: Paint, columns: number): string {
+  const head = usage.map((line) => paint("bold", line));
+  const parts = [...(head.length === 0 ? [] : [head]), ...blocks.map((block) => blockLines(block, paint, columns))];
+  // A heading stands directly above its block.
+  return parts.map((lines, index) =>
+    lines.join("\n") + (blocks[index - (head.length === 0 ? 0 : 1)]?.kind === "heading" ? "\n" : "\n\n")
+  ).join("").trimEnd() + "\n";
+}
+
+function blockLines(block: HelpBlock, paint: Paint, columns: number): string[] {
+  switch (block.kind) {
+    case "heading":
+      return [paint("bold", `${block.text}:`)];
+    case "text":
+      return wrap(block.text, columns);
+    case "entries":
+      return entryLines(block.entries, paint, columns);
+    case "examples":
+      return block.examples.flatMap((
+        [line, does],
+      ) => [...line.split("\n").map((one) => `  ${paint("cyan", one)}`), `      ${does}`]);
+  }
+}
+
+/** Terms in a column, and their meaning beside it; below a term that is too long. */
+function entryLines(entries: readonly HelpEntry[], paint: Paint, columns: number): string[] {
+  const areOptions = entries.some(({ term }) => term.startsWith("-"));
+  const terms = entries.map(({ term }) => areOptions && term.startsWith("--") ? `    ${term}` : term);
+  const termColumns = Math.min(30, Math.max(...terms.map((term) => term.length)));
+  const indent = " ".repeat(termColumns + 4);
+  return entries.flatMap((entry, index) => {
+    const term = terms[index] ?? "";
+    const [first = "", ...more] = wrap(fullMeaning(entry), columns - indent.length);
+    const rest = more.map((line) => indent + line);
+    const painted = `  ${paint("cyan", term)}`;
+    if (term.length > termColumns) return [painted, indent + first, ...rest];
+    return [`${painted}${" ".repeat(termColumns - term.length + 2)}${first}`, ...rest];
+  });
+}
+
+/** Wraps text at `width`; only a longer word gives a longer line. */
+export function wrap(paragraph: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of paragraph.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}

@@ -1,0 +1,27 @@
+/** Options before the name of a command, as in `baton -z zk1:2181 who nightly`: those of all or many commands. Loaded only for them. */
+import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";
+import { commonSettings } from "../command.ts";
+import { flagsOf, refuseUnreadableArgs } from "../run_command.ts";
+
+/** `--help` may stand in the place of a command. */
+const { help: _help, ...general } = commonSettings;
+
+const settings = {
+  ...connectionSettings,
+  ...general,
+  json: toggle("--json", { help: "print one JSON object" }),
+} satisfies SettingTable;
+
+/** The number of arguments before the name of the command. */
+export function countLeadingOptions(args: readonly string[]): number {
+  return countLeadingFlags(flagsOf(settings), args);
+}
+
+/** The same for the arguments of this process. Throws USAGE for an option that is not UTF-8. */
+export function checkLeadingOptions(args: readonly string[]): number {
+  const count = countLeadingOptions(args);
+  refuseUnreadableArgs(args, args.length - count);
+  return count;
+}

@@ -1,0 +1,143 @@
+/**
+ * The declaration of a setting: flag, file key, environment variable, help, type and default. resolve_settings.ts decides which of
+ * several given values is used.
+ */
+import { toggleType, type ValueType } from "./value_types.ts";
+
+/** The parts of an option list in the help. commands/program/help/command_page.ts has their headings and their order. */
+export type OptionGroup =
+  | "main"
+  | "waiting"
+  | "ticks"
+  | "command"
+  | "health"
+  | "policy"
+  | "processing"
+  | "limits"
+  | "security"
+  | "output"
+  | "connection"
+  | "general";
+
+export interface Setting<T> {
+  readonly type: ValueType<NonNullable<T>>;
+  readonly help: string;
+  /** The flag without its value: `-z, --servers`. Secrets have no flag, because all users can read a command line. */
+  readonly flag?: string;
+  /** Other forms of the flag, such as those of flock: `--timeout`. Completions do not offer them. */
+  readonly aliases?: string;
+  /** The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. Left out: the setting is a flag only. */
+  readonly key?: string;
+  readonly default?: NonNullable<T>;
+  /** The behaviour without a value, for the help of a setting that has no default value. */
+  readonly unset?: string;
+  /** The flag may be given only once: a second one does not replace the first, so the user probably wants both. */
+  readonly once?: boolean;
+  /** The part of the option list in which the help shows the flag; `main` if it is left out. */
+  readonly group?: OptionGroup;
+  /** The short help (`-h`) shows the flag. It shows ten flags: the basic ones, then the first ones of the group `main`. */
+  readonly basic?: boolean;
+  /** The value is never printed, and the variable is removed from the environment of commands. */
+  readonly secret?: boolean;
+}
+
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
+
+/** The values of a table of settings. A value can be undefined only if the setting has no default. */
+export type SettingValues<S> = { readonly [Name in keyof S]: S[Name] extends Setting<infer T> ? T : never };
+
+type SettingDeclaration<T> = Omit<Setting<T>, "type" | "default">;
+
+export function setting<T extends NonNullable<unknown>>(
+  type: ValueType<T>,
+  declaration: SettingDeclaration<T> & { readonly default: NoInfer<T> },
+): Setting<T>;
+export function setting<T extends NonNullable<unknown>>(
+  type: ValueType<T>,
+  declaration: SettingDeclaration<T>,
+): Setting<T | undefined>;
+export function setting<T extends NonNullable<unknown>>(
+  type: ValueType<T>,
+  declaration: SettingDeclaration<T> & { readonly default?: NoInfer<T> },
+): Setting<T> | Setting<T | undefined> {
+  return { type, ...declaration };
+}
+
+/** A setting of the command line alone. */
+export function flag<T extends NonNullable<unknown>>(
+  flag: string,
+  type: ValueType<T>,
+  declaration: Omit<SettingDeclaration<T>, "flag" | "key"> & { readonly default: NoInfer<T> },
+): Setting<T>;
+export function flag<T extends NonNullable<unknown>>(
+  flag: string,
+  type: ValueType<T>,
+  declaration: Omit<SettingDeclaration<T>, "flag" | "key">,
+): Setting<T | undefined>;
+export function flag<T extends NonNullable<unknown>>(
+  flag: string,
+  type: ValueType<T>,
+  declaration: object,
+): Setting<T> {
+  return { type, flag, ...declaration as SettingDeclaration<T> };
+}
+
+/** A switch of the command line alone, which is off without its flag. */
+export function toggle(flag: string, declaration: Omit<SettingDeclaration<boolean>, "flag" | "key">): Setting<boolean> {
+  return { type: toggleType(), flag, default: false, ...declaration };
+}
+
+/**
+ * Returns a function that declares settings of a section (`retry.`, or empty). The key is the section and `name`; the flag is `name`
+ * with dashes, unless `flag` adds a short form.
+ */
+export function inSection(section: string) {
+  function declare<T extends NonNullable<unknown>>(
+    name: string,
+    type: ValueType<T>,
+    declaration: Omit<SettingDeclaration<T>, "key"> & { readonly default: NoInfer<T> },
+  ): Setting<T>;
+  function declare<T extends NonNullable<unknown>>(
+    name: string,
+    type: ValueType<T>,
+    declaration: Omit<SettingDeclaration<T>, "key">,
+  ): Setting<T | undefined>;
+  function declare<T extends NonNullable<unknown>>(name: string, type: ValueType<T>, declaration: object): Setting<T> {
+    const flag = `--${name.replaceAll(/[._]/g, "-")}`;
+    return { type, flag, key: section + name, ...declaration as SettingDeclaration<T> };
+  }
+  return declare;
+}
+
+/**
+ * Puts those settings of a new table into `group` that name no group themselves. The settings are changed in place: copies of all of
+ * them would cost time at each start.
+ */
+export function inGroup<S extends SettingTable>(group: OptionGroup, table: S): S {
+  for (const name in table) (table[name] as { group?: OptionGroup }).group ??= group;
+  return table;
+}
+
+/** The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no variable. */
+const namePlace = ".NAME.";
+
+export function isPerName(key: string): boolean {
+  return key.includes(namePlace);
+}
+
+/** The key of a setting in the section called `name`. */
+export function keyOfName(key: string, name: string): string {
+  return key.replace(namePlace, () => `.${name}.`);
+}
+
+/** The name of the section that a key of a file belongs to; null if the key is not one of this setting. */
+export function nameInKey(key: string, written: string): string | null {
+  const [before = "", after] = key.split("NAME");
+  if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;
+  return written.length > before.length + after.length ? written.slice(before.length, -after.length) : null;
+}
+
+/** The environment variable of a file key: `session.timeout` gives BATON_SESSION_TIMEOUT. */
+export function variableOf(key: string): string {
+  return `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
+}

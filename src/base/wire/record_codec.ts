@@ -1,0 +1,118 @@
+/**
+ * Jute, ZooKeeper's record format: one declaration per record defines the reader, the writer and the TypeScript type.
+ * Big-endian. A string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count and the elements.
+ * Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
+ */
+import { type ByteReader, type ByteWriter, protocolError } from "./bytes.ts";
+
+/**
+ * Reads and writes values of one type. `bytesMin` is the smallest size of a value, so that a count can be checked before memory
+ * is allocated.
+ */
+export interface Codec<T> {
+  readonly bytesMin: number;
+  read(reader: ByteReader): T;
+  write(writer: ByteWriter, value: T): void;
+}
+
+/** A codec of any type, for tables of records. */
+export interface AnyCodec {
+  readonly bytesMin: number;
+  read(reader: ByteReader): unknown;
+  write(writer: ByteWriter, value: never): void;
+}
+
+/** The TypeScript type of a codec's values. */
+export type CodecValue<C extends AnyCodec> = ReturnType<C["read"]>;
+
+export const int: Codec<number> = {
+  bytesMin: 4,
+  read: (reader) => reader.i32(),
+  write: (writer, value) => writer.i32(value),
+};
+
+export const long: Codec<bigint> = {
+  bytesMin: 8,
+  read: (reader) => reader.i64(),
+  write: (writer, value) => writer.i64(value),
+};
+
+export const boolean: Codec<boolean> = {
+  bytesMin: 1,
+  read: (reader) => reader.u8() !== 0,
+  write: (writer, value) => writer.u8(value ? 1 : 0),
+};
+
+/** A string. ZooKeeper's own reader takes null for the empty string. */
+export const ustring: Codec<string> = {
+  bytesMin: 4,
+  read(reader) {
+    const length = reader.i32();
+    return length === -1 ? "" : reader.utf8(length);
+  },
+  write: (writer, value) => writer.utf8WithI32Length(value),
+};
+
+/** Bytes, or null. The result is a copy: it outlives the frame. */
+export const buffer: Codec<Uint8Array | null> = {
+  bytesMin: 4,
+  read(reader) {
+    const length = reader.i32();
+    return length === -1 ? null : reader.view(length).slice();
+  },
+  write(writer, value) {
+    if (value === null) return writer.i32(-1);
+    writer.i32(value.byteLength);
+    writer.raw(value);
+  },
+};
+
+/** A list of elements, or null. */
+export function vector<T>(element: Codec<T>): Codec<T[] | null> & { readonly element: Codec<T> } {
+  return {
+    element,
+    bytesMin: 4,
+    read(reader) {
+      const count = reader.i32();
+      if (count === -1) return null;
+      if (count < 0 || count * element.bytesMin > reader.remaining) {
+        throw protocolError(`Cannot read a vector of ${count} elements: ${reader.remaining} bytes are left`);
+      }
+      const elements: T[] = [];
+      for (let index = 0; index < count; index++) elements.push(element.read(reader));
+      return elements;
+    },
+    write(writer, value) {
+      if (value === null) return writer.i32(-1);
+      writer.i32(value.length);
+      for (const item of value) element.write(writer, item);
+    },
+  };
+}
+
+type RecordOf<F extends Record<string, AnyCodec>> = { [Name in keyof F]: CodecValue<F[Name]> };
+
+/** A record with its fields in this order. */
+export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<RecordOf<F>> & { readonly fields: F } {
+  const entries = Object.entries(fields) as [string, Codec<unknown>][];
+  return {
+    fields,
+    // An element of size 0 would let a 4-byte count request 2^31 of them.
+    bytesMin: Math.max(1, entries.reduce((sum, [, codec]) => sum + codec.bytesMin, 0)),
+    read(reader) {
+      const value: Record<string, unknown> = {};
+      for (const [name, codec] of entries) value[name] = codec.read(reader);
+      return value as RecordOf<F>;
+    },
+    write(writer, value) {
+      for (const [name, codec] of entries) codec.write(writer, (value as Record<string, unknown>)[name]);
+    },
+  };
+}
+
+/** A record without fields. */
+export const empty: Codec<Record<never, never>> = {
+  bytesMin: 0,
+  read: () => ({}),
+  write: () => {},
+};

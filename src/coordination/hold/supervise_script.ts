@@ -1,0 +1,190 @@
+/**
+ * Supervises a script that already runs as superviseChild supervises a command: its processes are dead before the server can
+ * grant the lock again. The order: guard, variables for the script, end of the script; or a release request, after which no
+ * process belongs to the lock. Releases the lease only on such a request.
+ */
+import { basename } from "node:path";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { printable } from "../../base/support/text.ts";
+import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import { type ChildEvent, ChildRun } from "../../base/process/supervise/child_run.ts";
+import type { StopReason } from "../../base/process/supervise/child_plan.ts";
+import { argumentsOf, cookieEnvironment, cookieVariable } from "../../base/process/proc/process_table.ts";
+import { loadLibc } from "../../base/process/libc.ts";
+import {
+  guardOf,
+  reportEndToGuard,
+  type SuperviseOptions,
+  watchJob,
+} from "../../base/process/supervise/supervise_child.ts";
+import { formatHolds, type HeldLocks } from "./hold_list.ts";
+import { type Mailbox, ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
+import { copiesOfScript } from "../../base/process/proc/forked_subshells.ts";
+import { type ScriptProcess, ScriptWatch } from "./script_process.ts";
+import { ScriptProcesses, stopProcesses } from "./script_processes.ts";
+
+export interface ScriptHold {
+  readonly script: ScriptProcess;
+  readonly names: readonly string[];
+  /** Holder ids, in the order of the names. */
+  readonly ids: readonly [string, ...string[]];
+  /** The locks that the script already holds. */
+  readonly otherHolds: readonly HeldLocks[];
+  /** Sends the variables to the script; undefined unsets one. */
+  onHeld(variables: Readonly<Record<string, string | undefined>>): void;
+  /** Aborts when `baton hold` has ended before the script has received the variables. */
+  readonly abandoned: AbortSignal;
+  /** Default: ReleaseMailbox.open. */
+  readonly openMailbox?: (holderId: string, script: ScriptProcess) => Mailbox;
+}
+
+/** The number of processes that a response lists; the others are counted. */
+const listedProcessesMax = 20;
+
+/** Resolves as `superviseChild` does, for the script. */
+export async function superviseScript(options: SuperviseOptions, hold: ScriptHold): Promise<ChildOutcome> {
+  const { clock, guard, lease } = options;
+  const { script } = hold;
+  const grantedAtMs = options.grantedAtMs ?? clock.now();
+  const cookie = lease.holderId;
+  const libc = await loadLibc();
+  const guardKills = new AbortController();
+  const finish = (ending: ChildEnding): ChildOutcome => {
+    reportEndToGuard(guard, cookie, { ending });
+    return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
+  };
+  using mailbox = (hold.openMailbox ?? ReleaseMailbox.open)(cookie, script); // before the guard watches: a failure here must not kill the script
+  const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
+  // Read here: the script may have ended when a guard looks at it.
+  const copies = copiesOfScript(script.pid, sinceTicks);
+  const obstacle = await watchJob(options, cookie, guardKills, { ...script, ownGroup: false, copies });
+  if (obstacle !== null) return finish(obstacle);
+
+  const processes = new ScriptProcesses({ script, cookie, copies });
+  const end = Promise.withResolvers<ChildEnd>();
+  const onReleased = () => end.resolve({ kind: "exited", code: 0 });
+  const releases = new ReleaseHandler({ options, mailbox, processes, onReleased });
+  using watch = new ScriptWatch(script, clock, () => releases.checkMailbox());
+  processes.onStop = () => watch.checkFaster();
+  watch.ended.then(() => end.resolve({ kind: "exited", code: 0 }));
+  const run = new ChildRun({
+    ...options,
+    onEvent: (event) => releases.onEvent(event),
+    guard: guardOf(guard, cookie),
+    grantedAtMs,
+    processes,
+    ended: end.promise,
+    ownGroup: true,
+    guardKills: guardKills.signal,
+  });
+  // `baton release` sends SIGCONT: it wakes a stopped holder, and has no other effect.
+  using _listeners = new TaskScope(
+    options.signals.listen(["SIGCONT"], () => releases.checkMailbox()),
+    onAbort(hold.abandoned, () => {
+      processes.release();
+      end.resolve({ kind: "exited", code: 0 });
+    }),
+  );
+  hold.onHeld({
+    ...options.env,
+    ...cookieEnvironment(cookie, options.env[cookieVariable]),
+    BATON_HOLD: formatHolds([...hold.otherHolds, { names: hold.names, ids: hold.ids, path: mailbox.path }]),
+  });
+  const ending = await run.finished;
+  const outcome = finish(ending);
+  await releases.close(ending);
+  return outcome;
+}
+
+interface ReleaseHandlerOptions {
+  readonly options: SuperviseOptions;
+  readonly mailbox: Mailbox;
+  readonly processes: ScriptProcesses;
+  /** The lock may be released. */
+  readonly onReleased: () => void;
+}
+
+class ReleaseHandler {
+  readonly #options: ReleaseHandlerOptions;
+  /** Why the script is being stopped. */
+  #stopReason: StopReason | null = null;
+  #isBusy = false;
+  /** The processes are stopped until the servers respond. */
+  #isFrozen = false;
+  /** The response to the request that was accepted; its result follows from the release. */
+  #accepted: Omit<ReleaseResponse, "result"> | null = null;
+
+  constructor(options: ReleaseHandlerOptions) {
+    this.#options = options;
+  }
+
+  onEvent(event: ChildEvent): void {
+    if (event.kind === "frozen" || event.kind === "resumed") this.#isFrozen = event.kind === "frozen";
+    if (event.kind === "guard_kills") this.#stopReason ??= "lost";
+    if (event.kind === "stopping" || event.kind === "killing") this.#stopReason ??= event.reason;
+    this.#options.options.onEvent?.(event);
+  }
+
+  checkMailbox(): void {
+    const request = this.#accepted === null && !this.#isBusy ? this.#options.mailbox.nextRequest() : null;
+    if (request !== null) void this.#handle(request);
+  }
+
+  /** The supervision has ended: releases the lease if a request was accepted, and responds to the last request. */
+  async close(ending: ChildEnding): Promise<void> {
+    const { mailbox, options } = this.#options;
+    const accepted = this.#accepted;
+    if (accepted === null) {
+      const request = mailbox.nextRequest();
+      if (request !== null) mailbox.respond({ ...emptyResponse(request), result: resultOf(ending) });
+    } else if (ending.kind !== "exited") {
+      mailbox.respond({ ...accepted, result: resultOf(ending) });
+    } else {
+      // The outcome is unknown after any failure: the lock is free when the session has ended, which it will do now.
+      const result = await options.lease.release().then(() => "released" as const, () => "unknown" as const);
+      mailbox.respond({ ...accepted, result });
+    }
+  }
+
+  async #handle(request: ReleaseRequest): Promise<void> {
+    const { mailbox, processes, options, onReleased } = this.#options;
+    const find = processes.finderFor(request.requester);
+    if (find === null) return; // no process waits for a response
+    this.#isBusy = true;
+    const left = request.stopsProcesses ? await stopProcesses(find, options) : find().alive;
+    this.#isBusy = false;
+    const { clock, lease } = options;
+    clock.noticeSuspend();
+    // When the lease is over, its processes have to die, also if that is noticed later.
+    const stopReason = this.#stopReason ?? (lease.isHeld() ? null : "lost");
+    if (stopReason !== null) {
+      return mailbox.respond({ ...emptyResponse(request), result: resultOfStop(stopReason) });
+    }
+    const running = left.slice(0, listedProcessesMax).map((pid) => ({ pid, command: commandLine(pid) }));
+    const response = { id: request.id, running, more: left.length - running.length };
+    if (request.stopsProcesses && left.length > 0) return mailbox.respond({ ...response, result: "not_stopped" });
+    this.#accepted = response;
+    if (this.#isFrozen) processes.signalAll("SIGCONT"); // no process wakes them after the release
+    processes.release();
+    onReleased();
+  }
+}
+
+function emptyResponse({ id }: ReleaseRequest) {
+  return { id, running: [], more: 0 };
+}
+
+function resultOf(ending: ChildEnding): ReleaseResponse["result"] {
+  return ending.kind === "revoked" || ending.kind === "time_limit" ? ending.kind : "lost";
+}
+
+function resultOfStop(reason: StopReason): ReleaseResponse["result"] {
+  return reason === "leftovers" ? "lost" : reason;
+}
+
+/** The command line for messages, cut to 60 characters; empty if the process has ended. */
+function commandLine(pid: number): string {
+  const [program = "", ...args] = argumentsOf(pid);
+  const line = printable([basename(program), ...args].join(" "));
+  return line.length <= 60 ? line : `${line.slice(0, 59)}…`;
+}

@@ -1,0 +1,192 @@
+/**
+ * Starts a user's keeper when it is not running. When several processes start one at the same time, the first to lock the data
+ * directory serves and the others exit. The keeper is independent of the process that starts it.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { BatonError, errnoOf, type ErrorCode, reasonOf } from "../../../base/errors.ts";
+import type { Connection } from "../../../base/sockets/connection.ts";
+import { dial } from "../../../base/sockets/dial.ts";
+import { abortable } from "../../../base/support/abort.ts";
+import { backoffMs } from "../../../base/support/backoff.ts";
+import { formatDuration } from "../../../base/support/duration.ts";
+import { keeperVariable, registerChild } from "../../../base/support/own_process.ts";
+import { selfCommand } from "../../../base/support/self_exec.ts";
+import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
+
+export interface EnsureKeeperOptions {
+  readonly signal?: AbortSignal;
+  /** The time limit in milliseconds; 10,000 when left out. */
+  readonly withinMs?: number;
+  /** The keeper ends after this time without sessions, a duration; `5m` when left out. */
+  readonly idleExit?: string;
+  /** The command that runs baton, without arguments; this program when left out. */
+  readonly command?: readonly string[];
+}
+
+/** The exit code of a keeper that found another owner of the data directory. */
+const ownedExitCode = 75;
+const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
+const logBytesMax = 1 << 20;
+/** While one process starts a keeper, others wait this long before they try. Milliseconds. */
+const startClaimMs = 250;
+/** A keeper that accepts a connection has this long to respond. Milliseconds. */
+const answerMsMax = 1_000;
+
+/**
+ * Resolves when a keeper accepts connections at the location. Rejects with UNREACHABLE when that takes too long, with
+ * CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own error code and message when it cannot start, with
+ * the signal's reason.
+ */
+export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOptions = {}): Promise<void> {
+  let start = starting.get(location.socketPath);
+  if (start === undefined) {
+    start = connectOrStart(location, options).finally(() => starting.delete(location.socketPath));
+    starting.set(location.socketPath, start);
+  }
+  return abortable(start, options.signal);
+}
+
+/** Starts in progress, by socket: many sessions of one process start one keeper. */
+const starting = new Map<string, Promise<void>>();
+
+async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOptions): Promise<void> {
+  const { dir, socketPath } = location;
+  if (await keeperServes(socketPath)) return;
+  if (dir !== null) createFolders({ ...location, dir });
+  const withinMs = options.withinMs ?? 10_000;
+  const deadlineMs = performance.now() + withinMs;
+  let leftForAnother: LeftForAnother | null = null;
+  for (let attempt = 0;; attempt++) {
+    if (dir !== null && (leftForAnother === null || leftForAnother()) && claimStart(dir)) {
+      leftForAnother = startDetached({ dir, socketPath }, options);
+    }
+    await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50, jitter: 1 }));
+    if (await keeperServes(socketPath)) return;
+    if (performance.now() <= deadlineMs) continue;
+    const waited = formatDuration(withinMs);
+    throw new BatonError(
+      "UNREACHABLE",
+      dir === null
+        ? `The machine's keeper at ${socketPath} did not respond within ${waited}; root must restart it`
+        : `No keeper responded at ${socketPath} within ${waited}`,
+    );
+  }
+}
+
+/** True when the started keeper exited because another keeper owns the data. Throws when it failed. */
+type LeftForAnother = () => boolean;
+
+function startDetached(
+  location: { dir: string; socketPath: string },
+  { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
+): LeftForAnother {
+  const logPath = join(location.dir, keeperLogName);
+  const log = openLog(logPath);
+  try {
+    const logStart = fstatSync(log).size;
+    const files = ["--data-dir", location.dir, "--listen", `unix:${location.socketPath}`];
+    const words = ["keeper", ...files, "--on-demand", "--idle-exit", idleExit];
+    const [executable = "", ...args] = [...withoutDescriptors(), ...command, ...words];
+    const child = spawn(executable, args, {
+      cwd: "/",
+      // The keeper gets its own kernel session and process group, so that ending the command does not end the keeper.
+      detached: true,
+      // The keeper inherits neither the mark by which the command's processes are found, nor the command's secrets.
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperVariable]: "1" },
+      stdio: ["ignore", log, log],
+    });
+    child.unref();
+    if (child.pid !== undefined) child.once("exit", registerChild(child.pid, "helper"));
+    return startedKeeper(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
+  } finally {
+    closeSync(log);
+  }
+}
+
+function startedKeeper(child: ChildProcess, logPath: string, said: () => string): LeftForAnother {
+  let failure: Error | null = null;
+  child.on("error", (error) => failure = error);
+  return () => {
+    if (failure !== null) throw new BatonError("CANNOT_CREATE", `Cannot start the keeper: ${failure.message}`);
+    if (child.exitCode === null && child.signalCode === null) return false;
+    if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
+    const how = child.signalCode ?? `exit code ${child.exitCode}`;
+    const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
+    // A keeper that cannot write its data because the disk is full cannot write its log either.
+    const silence = code === "IO" ? `it wrote nothing to ${logPath}; is the disk full?` : "it printed nothing";
+    throw new BatonError(code, `The keeper could not start (${how}): ${said().split("\n").at(-1) || silence}`);
+  };
+}
+
+/** Closes inherited descriptors under Deno; Bun closes them itself. */
+function withoutDescriptors(): string[] {
+  if (!("Deno" in globalThis)) return [];
+  return ["/bin/sh", "-c", 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec "$0" "$@"'];
+}
+
+/** Opens the log file. Keeps one older file, and starts a new one after a megabyte. */
+function openLog(path: string): number {
+  try {
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
+    return openSync(path, "a", 0o600);
+  } catch (error) {
+    throw cannotWriteError(path, error);
+  }
+}
+
+/**
+ * Whether this process may start a keeper now. This only limits the number of keepers that many waiting processes start: two are
+ * harmless, because only one gets the data. Throws CANNOT_CREATE or IO when no process could start one there: the disk is full
+ * or read-only.
+ */
+function claimStart(dir: string): boolean {
+  const path = join(dir, "starting");
+  try {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    const ageMs = stat === undefined ? Infinity : Date.now() - stat.mtimeMs;
+    if (ageMs >= 0 && ageMs < startClaimMs) return false;
+    rmSync(path, { force: true });
+    closeSync(openSync(path, "wx", 0o600));
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return false; // another process was faster
+    throw cannotWriteError(path, error);
+  }
+}
+
+function cannotWriteError(path: string, error: unknown): BatonError {
+  const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
+  const message = `Cannot start the keeper: cannot write ${path}: ${reasonOf(error)}`;
+  return new BatonError(code, message, { cause: error });
+}
+
+/**
+ * Whether a keeper serves at this socket. Accepting a connection is not enough: a keeper that is ending may still do that. A
+ * keeper that accepts and does not respond is stopped or busy; starting another one would not help, because it owns the data.
+ */
+function keeperServes(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let answered = false;
+    let connection: Connection | null = null;
+    const dialling = new AbortController();
+    const settle = (result: boolean) => {
+      clearTimeout(giveUp);
+      dialling.abort();
+      connection?.destroy();
+      resolve(result);
+    };
+    const giveUp = setTimeout(settle, answerMsMax, true);
+    const handlers = { onData: () => void (answered = true), onClosed: () => settle(answered) };
+    dial({ kind: "unix", path }, handlers, dialling).then((made) => {
+      connection = made;
+      made.write(new TextEncoder().encode("ruok"));
+    }, () => settle(false));
+  });
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

@@ -1,0 +1,161 @@
+/**
+ * The location of a user's keeper. It depends on the effective user and the user database only, never on HOME or the XDG
+ * variables, so that it is the same from cron, in a login shell and under sudo. Starts nothing; see ensure_keeper.ts.
+ */
+import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
+import { hostname } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import process from "node:process";
+import { BatonError, reasonOf } from "../../../base/errors.ts";
+import { homeInDatabase } from "../../../base/support/home_folder.ts";
+import { socketPathBytesMax } from "../../../base/sockets/clear_socket_path.ts";
+import { checkFolder, foldersAbove, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
+
+export interface KeeperLocation {
+  /** The folder of the data; null for a keeper that another user runs. */
+  readonly dir: string | null;
+  readonly socketPath: string;
+  /** The users that it serves: all of this machine, or this user. */
+  readonly scope: "machine" | "user";
+  /** The folders above `dir` that other users must not be able to rename, from the top. */
+  readonly above?: readonly SafeFolder[];
+}
+
+/** The log file of a keeper that was started on demand; in the location's folder. */
+export const keeperLogName = "keeper.log";
+
+/** The keeper that root set up for all users. */
+export const machineSocketPath = "/run/baton/keeper.sock";
+
+/** Replaced by tests. */
+export interface KeeperLocationOptions {
+  readonly machineSocketPath?: string;
+  readonly userDatabase?: string;
+  readonly fallbackFolder?: string;
+}
+
+/**
+ * The location of this user's keeper, or of the machine's keeper if there is one. BATON_KEEPER_DIR overrides both. Throws CONFIG
+ * when the location is not safe: owned by another user, writable for others, a symbolic link. Below the home folder and /var/tmp
+ * every folder is checked, and all above a folder that the user named.
+ */
+export function keeperLocation(
+  env: Readonly<Record<string, string | undefined>>,
+  options: KeeperLocationOptions = {},
+): KeeperLocation {
+  const named = env["BATON_KEEPER_DIR"];
+  if (named !== undefined && named !== "") {
+    if (!named.startsWith("/")) throw configError(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
+    return locationIn({ dir: resolve(named), above: foldersAbove(resolve(named)) });
+  }
+  const machine = options.machineSocketPath ?? machineSocketPath;
+  if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
+  const name = join("keeper", machineId());
+  const home = homeInDatabase(userId(), options.userDatabase ?? "/etc/passwd");
+  const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
+  const fallback = options.fallbackFolder ?? shortFolder();
+  const elsewhere = folderBelow(dirname(fallback), join(basename(fallback), name), "own");
+  // A location that exists is used again: a home folder that becomes writable, or read-only, must not move the locks.
+  for (const location of [atHome, elsewhere]) {
+    if (location !== null && statFolder(location.dir) !== null) return locationIn(location);
+  }
+  return locationIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
+}
+
+/** Creates the missing folders, and checks all again. Throws CONFIG or CANNOT_CREATE. */
+export function createFolders(location: { dir: string; socketPath: string; above?: readonly SafeFolder[] }): void {
+  for (const folder of new Set([location.dir, dirname(location.socketPath)])) {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw new BatonError("CANNOT_CREATE", `Cannot create the keeper's folder ${folder}: ${reasonOf(error)}`);
+    }
+  }
+  checkFolders(location);
+}
+
+function locationIn({ dir, above }: { dir: string; above: readonly SafeFolder[] }): KeeperLocation {
+  const location = { dir, socketPath: socketPathOf(dir), scope: "user", above } as const;
+  checkFolders(location);
+  return location;
+}
+
+function checkFolders(
+  { dir, socketPath, above = [] }: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
+): void {
+  const folders: SafeFolder[] = [...above, { path: dir, rule: "own" }];
+  const socketFolder = dirname(socketPath);
+  if (socketFolder !== dir) {
+    folders.push({ path: dirname(socketFolder), rule: "system" }, { path: socketFolder, rule: "own" });
+  }
+  for (const folder of folders) checkFolder(folder);
+}
+
+/** The socket's path: in the data folder, or a short name when that path is too long for a socket. */
+function socketPathOf(dir: string): string {
+  const beside = join(dir, "keeper.sock");
+  if (Buffer.byteLength(beside) <= socketPathBytesMax) return beside;
+  const { createHash } = process.getBuiltinModule("node:crypto");
+  const name = createHash("sha256").update(dir).digest("hex").slice(0, 32);
+  return join(shortFolder(), `${name}.sock`);
+}
+
+/** A folder below an existing one, and the folders between them. The home folder itself is not checked. */
+function folderBelow(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
+  const above: SafeFolder[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
+  let path = first;
+  for (const name of dirname(way).split("/")) above.push({ path: path = join(path, name), rule });
+  return { dir: join(first, way), above };
+}
+
+function shortFolder(): string {
+  return `/var/tmp/baton-${userId()}`;
+}
+
+/**
+ * Whether there is a machine's keeper. The folder decides, not the socket: while root's keeper restarts, its socket is missing
+ * for a moment, and a client must not use another keeper meanwhile.
+ */
+function machineKeeperExists(socketPath: string): boolean {
+  const folder = statFolder(dirname(socketPath));
+  if (folder === null) return false;
+  const socket = statFolder(socketPath);
+  const safe = folder.isDirectory() && folder.uid === 0 && (folder.mode & 0o022) === 0 &&
+    (socket === null || socket.isSocket() && socket.uid === 0);
+  if (!safe) {
+    throw configError(
+      `The machine's keeper at ${socketPath} is not safe to use: it and its folder must be owned by root and writable only for root`,
+    );
+  }
+  return true;
+}
+
+function isUsableHome(home: string): boolean {
+  try {
+    const stat = statSync(home);
+    accessSync(home, constants.W_OK | constants.X_OK);
+    return stat.isDirectory() && stat.uid === userId();
+  } catch {
+    return false;
+  }
+}
+
+function machineId(): string {
+  for (const path of ["/etc/machine-id", "/var/lib/dbus/machine-id"]) {
+    const id = readOrNull(path)?.trim() ?? "";
+    if (/^[0-9a-f]{32}$/.test(id)) return id;
+  }
+  return hostname().replace(/[^A-Za-z0-9.-]/g, "_") || "localhost";
+}
+
+function readOrNull(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
+  }
+}
+
+function configError(message: string): BatonError {
+  return new BatonError("CONFIG", message);
+}

@@ -1,0 +1,438 @@
+/**
+ * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions elsewhere; this
+ * file owns everything that must be closed.
+ */
+import { BatonError, messageOf, reasonOf } from "../../../base/errors.ts";
+import { Histogram } from "../../../base/support/histogram.ts";
+import type { Address, Connection, Listen, TlsSource } from "../../../base/sockets/connection.ts";
+import type { Clock } from "../../../base/support/clock.ts";
+import { listen } from "../../../base/sockets/listen.ts";
+import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
+import { type DataFiles, systemDataFiles } from "../storage/data_files.ts";
+import { DataGuard } from "../storage/data_guard.ts";
+import { fourLetterResponse, type KeeperReport } from "../protocol/four_letter_words.ts";
+import type { KeeperLimits } from "../state/keeper_limits.ts";
+import { Listeners } from "../protocol/listeners.ts";
+import { OpenConnections } from "../protocol/open_connections.ts";
+import { checkAcl } from "../state/acl_check.ts";
+import { refuse } from "../state/operation_error.ts";
+import { statOf } from "../state/tree.ts";
+import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
+import { ContainerReaper } from "../state/container_reaper.ts";
+import { commitBounds, keeperReportOf, type KeeperStatistics, statisticsOf } from "../protocol/keeper_report.ts";
+import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
+import { CommitStalls } from "../state/commit_stalls.ts";
+import { SessionClock } from "../state/session_clock.ts";
+import { KeeperState } from "../state/keeper_state.ts";
+import { KeeperStore, startKeeperStoreThread } from "../storage/keeper_store.ts";
+import { encodeChanges } from "../storage/stored_records.ts";
+import { FairScheduler } from "../protocol/fair_scheduler.ts";
+
+/** The defaults, in milliseconds; also of the command line. */
+export const keeperTimes = {
+  tickTimeMs: 500,
+  sessionTimeoutMinMs: 1_000,
+  sessionTimeoutMaxMs: 60_000,
+  containerCheckMs: 60_000,
+} as const;
+
+/** The parts of the system that a keeper uses besides its clock: sockets, files, and the thread that stores. */
+export interface KeeperSystem {
+  readonly listen: Listen;
+  readonly files: DataFiles;
+  readonly startStoreThread: typeof startKeeperStoreThread;
+}
+
+export const keeperSystem: KeeperSystem = {
+  listen,
+  files: systemDataFiles,
+  startStoreThread: startKeeperStoreThread,
+};
+
+/** A node as a client reads it. */
+export interface KeeperNode {
+  readonly data: Uint8Array | null;
+  readonly stat: Stat;
+  readonly children: readonly string[];
+}
+
+export interface KeeperOptions {
+  /** The folder of the data; created when it is missing. Only one keeper at a time can use it. */
+  readonly dataDir: string;
+  /** The addresses to listen on; the system chooses a port for TCP port 0. */
+  readonly listen: readonly Address[];
+  /** Unix sockets that every user may connect to; the umask decides for the others. */
+  readonly openSocketPaths?: readonly string[];
+  /** TLS for the TCP addresses. */
+  readonly tls?: TlsSource;
+  /** The granularity of session timeouts in milliseconds. This option and the next three default to `keeperTimes`. */
+  readonly tickTimeMs?: number;
+  /** Milliseconds. */
+  readonly sessionTimeoutMinMs?: number;
+  /** Milliseconds. */
+  readonly sessionTimeoutMaxMs?: number;
+  /** The interval of checks for empty containers, in milliseconds. */
+  readonly containerCheckMs?: number;
+  /** The keeper ends after this time without sessions and connections, in milliseconds; never when left out. */
+  readonly idleExitMs?: number;
+  readonly limits?: Partial<KeeperLimits>;
+  /** The digest ID (`super:base64(sha1(…))`) that has all permissions. */
+  readonly superDigest?: string;
+  /** The create counter of every new node, for tests of its upper limit. */
+  readonly sequenceStart?: number;
+  readonly clock?: Clock;
+  /** Milliseconds since 1970, for TTL nodes and display; Date.now when left out. */
+  readonly wallClock?: () => number;
+  /** `keeperSystem` when left out. */
+  readonly system?: KeeperSystem;
+  /** Receives sentences for the operator. */
+  readonly log?: (sentence: string) => void;
+}
+
+export interface KeeperServerOptions
+  extends Required<Omit<KeeperOptions, "listen" | "tls" | "limits" | "superDigest">> {
+  readonly limits: KeeperLimits;
+  readonly superDigest: string | null;
+}
+
+const checksPerTick = 5;
+/** The pause before another attempt to store, when the disk could not store. */
+const diskRetryMs = 1_000;
+/** Idle sessions that are ended together when there is no room for another one. */
+const sessionsReplacedMax = 100;
+
+export class KeeperServer implements ConnectionHost {
+  readonly limits: KeeperLimits;
+  /** Uses processor time, which a test's clock does not replace. */
+  readonly scheduler = new FairScheduler({
+    now: () => performance.now(),
+    afterPoll: (callback) => setImmediate(callback),
+  });
+  readonly superDigest: string | null;
+  readonly #ended = Promise.withResolvers<void>();
+  readonly ended = this.#ended.promise;
+  readonly #options: KeeperServerOptions;
+  readonly #store: KeeperStore;
+  readonly #sessionClock: SessionClock;
+  readonly #stalls: CommitStalls;
+  readonly #checkMs: number;
+  readonly #listeners: Listeners;
+  readonly #guard: DataGuard;
+  readonly connections: OpenConnections;
+  state: KeeperState<ClientConnection>;
+  commitQueue: GroupCommitQueue;
+  durableZxid = 0n;
+  writable = true;
+  /** True while the state is read again after a failed commit: no connection is accepted. */
+  #reloading = false;
+  #idleSinceMs: number;
+  readonly #commits = { commitSeconds: new Histogram(commitBounds), commitsFailed: 0 };
+  #cancelTick = () => {};
+  #cancelRetry = () => {};
+  #stopHousekeeping = () => {};
+  #closing: Promise<void> | null = null;
+
+  private constructor(store: KeeperStore, options: KeeperServerOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.limits = options.limits;
+    const { clock, limits } = options;
+    this.connections = new OpenConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
+    this.superDigest = options.superDigest;
+    this.#checkMs = Math.max(10, options.tickTimeMs / checksPerTick);
+    this.#sessionClock = new SessionClock(options.clock, this.#checkMs);
+    // A session may be asked about that has had its timeout, and the time of a stall.
+    this.#stalls = new CommitStalls({
+      durationMsMin: options.tickTimeMs,
+      keptMs: 2 * options.sessionTimeoutMaxMs,
+    });
+    this.#idleSinceMs = options.clock.now();
+    this.#listeners = new Listeners({
+      listen: options.system.listen,
+      dataDir: options.dataDir,
+      openSocketPaths: options.openSocketPaths,
+      handshakesMax: Math.ceil(Math.min(limits.connectionsPerAddressMax, limits.connectionsMax / 2)),
+      accept: (address) => (connection) => this.#accept(connection, address),
+      log: options.log,
+    });
+    this.#guard = new DataGuard({
+      clock: options.clock,
+      dataDir: options.dataDir,
+      files: options.system.files,
+      confirm: () => store.confirmOwner(),
+      onLost: (error) => this.#fail(error),
+      onPresent: () => void this.#listeners.restore(),
+    });
+    this.ended.catch(() => {}); // callers that need the result have the promise
+    this.state = this.#newState();
+    this.commitQueue = this.#newCommitQueue();
+  }
+
+  /** Takes ownership of the data directory and reads it. */
+  static async open(options: KeeperServerOptions): Promise<KeeperServer> {
+    try {
+      options.system.files.makeFolder(options.dataDir);
+    } catch (error) {
+      throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${options.dataDir}: ${reasonOf(error)}`);
+    }
+    const store = await KeeperStore.open(options.dataDir, options.system.startStoreThread);
+    try {
+      const server = new KeeperServer(store, options);
+      await server.#load();
+      server.#scheduleTick();
+      server.#startHousekeeping();
+      return server;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  get ownsData(): boolean {
+    return this.#guard.ownsData();
+  }
+
+  get addresses(): Address[] {
+    return this.#listeners.addresses;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async listen(address: Address, tls: TlsSource | undefined): Promise<void> {
+    await this.#listeners.open(address, tls);
+    this.#idleSinceMs = this.#options.clock.now();
+  }
+
+  close(): Promise<void> {
+    return this.#closing ??= this.#close().then(this.#ended.resolve, this.#ended.reject).then(() => {});
+  }
+
+  now(): number {
+    return this.#sessionClock.now();
+  }
+
+  negotiateTimeoutMs(timeoutMs: number): number {
+    return Math.min(Math.max(timeoutMs, this.#options.sessionTimeoutMinMs), this.#options.sessionTimeoutMaxMs);
+  }
+
+  closed(connection: ClientConnection): void {
+    this.connections.closed(connection);
+    this.state.watches.removeAll(connection);
+    this.#idleSinceMs = this.#options.clock.now();
+  }
+
+  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
+    for (const gone of this.connections.setHeldBytes(connection, inputBytes, outputBytes)) {
+      this.#options.log(
+        `A connection from ${gone.peer} was closed: all connections together hold too much memory (readBufferBytesTotalMax, unsentBytesTotalMax)`,
+      );
+    }
+  }
+
+  makeRoomForSession(): boolean {
+    const isAtSessionLimit = () => this.state.sessions.size >= this.limits.sessionsMax;
+    const isConnected = (id: bigint) => this.connections.connectionOf(id) !== undefined;
+    if (isAtSessionLimit()) this.state.endIdleSessions(isConnected, sessionsReplacedMax);
+    return !isAtSessionLimit();
+  }
+
+  reportBug(error: unknown): void {
+    const what = error instanceof Error ? error.stack : String(error);
+    this.#options.log(`This is a bug in baton, please report it: ${what}`);
+  }
+
+  fourLetterResponse(word: string): string {
+    return fourLetterResponse(word, this.#report());
+  }
+
+  statistics(): KeeperStatistics {
+    const { heldBytes, unsentBytes } = this.connections.table;
+    return { ...this.#commits, ...statisticsOf(this.#report()), heldBytes, unsentBytes };
+  }
+
+  readNode(path: string): KeeperNode {
+    const node = this.state.tree.get(path) ?? refuse("NONODE");
+    checkAcl(node.acl, permission.read, []);
+    return { data: node.data, stat: statOf(node), children: [...node.children ?? []] };
+  }
+
+  #report(): KeeperReport {
+    return keeperReportOf(this.state, {
+      options: this.#options,
+      connections: [...this.connections.table],
+      receivedBefore: this.connections.received,
+      zxid: this.durableZxid,
+      writable: this.writable,
+      addresses: this.addresses,
+    });
+  }
+
+  #accept(connection: Connection, address: Address): ClientConnection {
+    const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+    const client = new ClientConnection(connection, this, ip);
+    this.connections.accepted(client, address.kind === "tcp" ? ip : null);
+    if (this.#closing !== null || this.#reloading) client.destroy();
+    return client;
+  }
+
+  /** Closes a connection. Its requests were executed or never will be; its pending responses are lost. */
+  #drop(connection: ClientConnection): void {
+    this.state.watches.removeAll(connection);
+    connection.destroy();
+  }
+
+  #newState(): KeeperState<ClientConnection> {
+    const { tickTimeMs, limits, wallClock, sequenceStart } = this.#options;
+    const notify = (connection: ClientConnection, type: number, path: string) => connection.notify(type, path);
+    const identitiesOf = (connection: ClientConnection) => connection.identities;
+    return new KeeperState({ tickTimeMs, limits, wallClock, sequenceStart, notify, identitiesOf });
+  }
+
+  #newCommitQueue(): GroupCommitQueue {
+    return new GroupCommitQueue({
+      hasChanges: () => this.state.hasChanges,
+      hasUrgentChanges: () => this.state.hasUrgentChanges,
+      commit: () => this.#commit(),
+      failed: (error) => void this.#commitFailed(error),
+    });
+  }
+
+  async #load(): Promise<void> {
+    this.state = this.#newState();
+    this.commitQueue = this.#newCommitQueue();
+    await this.#store.load((piece) => this.state.restore(piece, this.now()));
+    const isNew = this.state.tree.size === 0;
+    this.state.initialize();
+    const changes = this.state.takeChanges();
+    // Nothing else is stored: a full disk must not prevent a start.
+    if (isNew) await this.#store.commit(encodeChanges(changes));
+    this.state.tree.limitStoredBytes(this.state.tree.storedBytes, await this.#store.room());
+    this.durableZxid = this.state.zxid;
+  }
+
+  async #commit(): Promise<void> {
+    const changes = this.state.takeChanges();
+    const { tree } = this.state;
+    const { storedBytes } = tree;
+    const startMs = this.#options.clock.now();
+    this.#stalls.begin(this.now());
+    const room = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));
+    tree.limitStoredBytes(storedBytes, room);
+    this.#commits.commitSeconds.observe((this.#options.clock.now() - startMs) / 1000);
+    this.durableZxid = changes.zxid;
+  }
+
+  /**
+   * Discards the state in memory, which is ahead of the disk, and all connections that may have seen it, and reads the state
+   * again. Reads and pings then continue; writes follow when the disk can store again.
+   */
+  async #commitFailed(error: unknown): Promise<void> {
+    if (this.#closing !== null) return;
+    if (isOwnedByAnother(error)) return this.#fail(error);
+    this.#options.log(
+      `${messageOf(error)}. Closed all connections; writes are refused until the disk can store again`,
+    );
+    this.#commits.commitsFailed++;
+    this.writable = false;
+    this.#reloading = true;
+    this.connections.closeAll();
+    try {
+      await this.#load();
+      this.#reloading = false;
+      if (this.#closing === null) this.#retryLater();
+    } catch (fatal) {
+      this.#fail(fatal);
+    }
+  }
+
+  /** Answers no further request, and ends. */
+  #fail(error: unknown): void {
+    if (this.#closing !== null) return;
+    this.#options.log(`${messageOf(error)}. The keeper exits`);
+    this.commitQueue.stop();
+    this.connections.closeAll();
+    this.#closing = this.#close().catch(() => {}).then(() => this.#ended.reject(error));
+  }
+
+  #retryLater(): void {
+    this.#cancelRetry = this.#options.clock.startTimer(diskRetryMs, () => {
+      this.#store.commit(encodeChanges(this.state.takeChanges())).then(() => {
+        this.writable = true;
+        this.#options.log("The keeper can store data again");
+      }, (error) => {
+        if (isOwnedByAnother(error)) this.#fail(error);
+        else if (this.#closing === null) this.#retryLater();
+      });
+    });
+  }
+
+  #tick(): void {
+    if (!this.ownsData) return;
+    const { clock, idleExitMs } = this.#options;
+    this.#sessionClock.tick(!this.writable);
+    if (this.writable) this.#expire();
+    this.commitQueue.commitRest();
+    const nowMs = clock.now();
+    this.connections.closeSilent();
+    if (this.connections.table.size > 0 || this.state.sessions.size > 0) this.#idleSinceMs = nowMs;
+    if (nowMs - this.#idleSinceMs > idleExitMs) void this.close();
+    else this.#scheduleTick();
+  }
+
+  #scheduleTick(): void {
+    this.#cancelTick = this.#options.clock.startTimer(this.#checkMs, () => this.#tick());
+  }
+
+  #expire(): void {
+    const nowMs = this.now();
+    for (const session of this.state.sessions.expiredSessions(nowMs)) {
+      const connection = this.connections.connectionOf(session.id);
+      // The client's requests are not read until the disk has stored the earlier ones.
+      if (connection?.waitsForDisk === true) {
+        this.state.sessions.touch(session, nowMs);
+        continue;
+      }
+      const { deadlineMs, timeoutMs } = session;
+      if (nowMs < deadlineMs + this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;
+      this.state.closeSession(session);
+      if (connection !== undefined) this.#drop(connection);
+    }
+    this.commitQueue.flush();
+  }
+
+  #startHousekeeping(): void {
+    const { clock, wallClock, containerCheckMs } = this.#options;
+    const reaping = new ContainerReaper({
+      clock,
+      wallClock,
+      checkMs: containerCheckMs,
+      state: () => this.writable ? this.state : null,
+      flushReplies: () => this.commitQueue.flush(),
+    });
+    this.#guard.watch();
+    this.#stopHousekeeping = () => {
+      reaping.stop();
+      this.#guard.stop();
+    };
+  }
+
+  async #close(): Promise<void> {
+    this.#cancelTick();
+    this.#cancelRetry();
+    this.#stopHousekeeping();
+    this.connections.stop();
+    // Close the sockets before giving up the data directory: afterwards their paths may belong to another keeper.
+    await this.#listeners.close();
+    this.commitQueue.stop();
+    this.connections.closeAll();
+    await this.#store.close();
+  }
+}
+
+/** Another keeper has opened the same data since. */
+function isOwnedByAnother(error: unknown): boolean {
+  return error instanceof BatonError && error.code === "LOCK_BUSY";
+}

@@ -1,0 +1,95 @@
+/**
+ * Checks that no other user can replace a folder. A user that may rename it, or a folder above it, could put another folder
+ * there, in which a second keeper would grant the same locks. Changes nothing.
+ */
+import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import process from "node:process";
+import { BatonError, reasonOf } from "../../../base/errors.ts";
+
+/**
+ * The owner and the mode that a folder must have.
+ * - `own`: owned by this user, accessible to no other user, not a link.
+ * - `home`: a folder in the home that other programs use too. Owned by this user or root, may be a link, writable only for the
+ *   owner and a group. Some systems make files writable for the user's own group. Other users that may write to ~/.local could
+ *   run commands as this user anyway.
+ * - `above`: a folder above one that the user has named. Owned by this user or root, may be a link, writable for no other user, unless
+ *   it has the sticky bit. Its group may write if it is this user's first one, which on many systems is the user's own.
+ * - `system`: writable for all users, like /var/tmp, but with the sticky bit, so that users can rename only their own files.
+ */
+export interface SafeFolder {
+  readonly path: string;
+  readonly rule: "own" | "home" | "above" | "system";
+}
+
+/** All folders above a folder that the user has named, also above each link on the way and above its target, from the top. */
+export function foldersAbove(path: string): SafeFolder[] {
+  const found = new Set<string>();
+  const add = (folder: string) => {
+    if (found.has(folder)) return;
+    found.add(folder);
+    const target = targetOf(folder);
+    if (target !== null) add(target);
+    add(dirname(folder));
+  };
+  add(dirname(path));
+  return [...found].sort().map((folder) => ({ path: folder, rule: "above" }));
+}
+
+/** Where a link leads, which may be another link; null for what is none, or does not exist yet. */
+function targetOf(path: string): string | null {
+  try {
+    return resolve(realpathSync(dirname(path)), readlinkSync(path));
+  } catch {
+    return null;
+  }
+}
+
+/** Throws CONFIG when an existing folder breaks its rule. A missing folder passes: its creator checks again. */
+export function checkFolder({ path, rule }: SafeFolder): void {
+  const found = statFolder(path);
+  const stat = found?.isSymbolicLink() && rule !== "own" ? statSync(path, { throwIfNoEntry: false }) : found;
+  if (found === null || stat === undefined || stat === null) return;
+  const wrong = wrongKind(stat) ?? (rule === "system" ? null : wrongOwner([found, stat], rule)) ??
+    wrongMode(stat, rule);
+  if (wrong !== null) throw new BatonError("CONFIG", `The keeper's folder ${path} is not safe to use: ${wrong}`);
+}
+
+/** The folder's status, of a link the link's; null when this user cannot see it. Throws CONFIG when the status cannot be read. */
+export function statFolder(path: string): Stats | null {
+  try {
+    return lstatSync(path);
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return null; // does not exist for this user
+    throw new BatonError("CONFIG", `Cannot read the status of ${path}: ${reasonOf(error)}`);
+  }
+}
+
+/** Throws CONFIG on systems without user IDs. */
+export function userId(): number {
+  const uid = process.geteuid?.();
+  if (uid !== undefined) return uid;
+  throw new BatonError("CONFIG", "This system has no user IDs, so the keeper cannot recognize its user");
+}
+
+function wrongKind(stat: Stats): string | null {
+  if (stat.isSymbolicLink()) return "it is a link";
+  return stat.isDirectory() ? null : "it is not a folder";
+}
+
+function wrongOwner(stats: readonly Stats[], rule: "own" | "home" | "above"): string | null {
+  const otherOwner = stats.find(({ uid }) => uid !== userId() && !(rule !== "own" && uid === 0));
+  return otherOwner === undefined ? null : `it belongs to user ${otherOwner.uid}, not to ${userId()}`;
+}
+
+function wrongMode({ mode, gid }: Stats, rule: SafeFolder["rule"]): string | null {
+  const printed = (mode & 0o777).toString(8);
+  if (rule === "own") {
+    return (mode & 0o077) === 0 ? null : `its mode is ${printed}, which gives other users access: chmod 700`;
+  }
+  const isGroups = rule === "above" && gid !== process.getegid?.() && (mode & 0o1020) === 0o0020;
+  if ((mode & 0o1002) !== 0o0002 && !isGroups) return null;
+  const remedy = rule === "system" ? "+t" : isGroups ? "go-w" : "o-w";
+  return `its mode is ${printed}, so other users can rename its files: chmod ${remedy}`;
+}

@@ -1,0 +1,93 @@
+/** The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the implementation. */
+import { BatonError, messageOf } from "../../../base/errors.ts";
+import type { Address } from "../../../base/sockets/connection.ts";
+import { systemClock } from "../../../base/support/clock.ts";
+import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
+import { type KeeperNode, type KeeperOptions, KeeperServer, keeperSystem, keeperTimes } from "./keeper_server.ts";
+import type { KeeperStatistics } from "../protocol/keeper_report.ts";
+import { readFileSync } from "node:fs";
+
+export type { KeeperNode };
+
+export interface Keeper extends AsyncDisposable {
+  /** The addresses it listens on, with the ports that the system chose. */
+  readonly addresses: readonly Address[];
+  readonly limits: KeeperLimits;
+  /** Current values and totals since the start. */
+  statistics(): KeeperStatistics;
+  /** Reads a node as a client without credentials does, without a session. Throws OperationError: NONODE, NOAUTH. */
+  readNode(path: string): KeeperNode;
+  /** Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be read. */
+  readonly ended: Promise<void>;
+  /** Ends the keeper; sessions and data stay for the next keeper. */
+  close(): Promise<void>;
+}
+
+/** The largest value of the protocol's integer type. */
+const timeoutMsMax = 0x7fffffff;
+
+function isTimeout(milliseconds: number): boolean {
+  return Number.isInteger(milliseconds) && milliseconds > 0 && milliseconds <= timeoutMsMax;
+}
+
+/**
+ * Starts a keeper. Rejects with LOCK_BUSY when another keeper owns the data directory, with CONFIG for impossible timeouts, with
+ * IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
+ */
+export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
+  const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = { ...keeperTimes, ...options };
+  const isRange = isTimeout(sessionTimeoutMinMs) && isTimeout(sessionTimeoutMaxMs) &&
+    sessionTimeoutMinMs <= sessionTimeoutMaxMs;
+  if (!(tickTimeMs > 0 && isRange)) {
+    throw new BatonError(
+      "CONFIG",
+      `A keeper cannot run with a tick of ${tickTimeMs} ms and sessions of ${sessionTimeoutMinMs} to ${sessionTimeoutMaxMs} ms: ` +
+        `the tick must be above 0; session timeouts are whole numbers from 1 to ${timeoutMsMax}, the minimum first`,
+    );
+  }
+  const wanted = { ...keeperLimitsDefault, ...options.limits };
+  const limits = { ...wanted, connectionsMax: Math.min(wanted.connectionsMax, connectionsPossible()) };
+  const server = await KeeperServer.open({
+    dataDir: options.dataDir,
+    tickTimeMs,
+    sessionTimeoutMinMs,
+    sessionTimeoutMaxMs,
+    containerCheckMs,
+    idleExitMs: options.idleExitMs ?? Infinity,
+    limits,
+    openSocketPaths: options.openSocketPaths ?? [],
+    superDigest: options.superDigest ?? null,
+    sequenceStart: options.sequenceStart ?? 0,
+    clock: options.clock ?? systemClock(),
+    wallClock: options.wallClock ?? Date.now,
+    system: options.system ?? keeperSystem,
+    log: options.log ?? (() => {}),
+  });
+  try {
+    for (const address of options.listen) await server.listen(address, options.tls);
+  } catch (error) {
+    await server.close();
+    throw error instanceof BatonError ? error : new BatonError("CANNOT_CREATE", messageOf(error), { cause: error });
+  }
+  return server;
+}
+
+/** Descriptors for data, listeners, the runtime, and connections that are being closed. */
+const otherDescriptors = 100;
+
+/**
+ * The number of connections for which this process has descriptors: connections beyond the system's limit are not accepted,
+ * without any notice. Infinity where the system does not tell its limit (all systems but Linux).
+ */
+export function connectionsPossible(limits: string = ownLimits()): number {
+  const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
+  return soft === undefined ? Infinity : Math.max(1, Number(soft) - otherDescriptors);
+}
+
+function ownLimits(): string {
+  try {
+    return readFileSync("/proc/self/limits", "latin1");
+  } catch {
+    return "";
+  }
+}

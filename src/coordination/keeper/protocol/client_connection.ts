@@ -1,0 +1,350 @@
+/**
+ * One client connection: its handshake, its requests, its replies and its events. Owns the connection, its identities and its
+ * entries in the group commit queue. The state belongs to the host.
+ */
+import { BatonError } from "../../../base/errors.ts";
+import { ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
+import { zooKeeperErrorNumbers } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
+import { eventStateConnected, operations, specialXid } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { AuthPacket, ReplyHeader, WatcherEvent } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
+import {
+  type ConnectRequest,
+  connectRequest,
+  connectResponse,
+} from "../../../protocols/zookeeper/jute/session_frames.ts";
+import type { Connection, ConnectionHandlers } from "../../../base/sockets/connection.ts";
+import { digestId, type Identity } from "../state/acl_check.ts";
+import { isFourLetterWord } from "./four_letter_words.ts";
+import { ReadBuffer } from "./read_buffer.ts";
+import type { KeeperLimits } from "../state/keeper_limits.ts";
+import type { GroupCommitQueue, PendingReply, Recipient } from "./group_commit_queue.ts";
+import { type KeeperSession, sessionPasswordBytes } from "../state/session_table.ts";
+import type { KeeperState, OperationRequester } from "../state/keeper_state.ts";
+import type { FairScheduler, Worker } from "./fair_scheduler.ts";
+
+/** The parts of the keeper that a connection uses. */
+export interface ConnectionHost {
+  readonly state: KeeperState<ClientConnection>;
+  readonly commitQueue: GroupCommitQueue;
+  readonly limits: KeeperLimits;
+  readonly scheduler: FairScheduler;
+  /** The zxid of the last transaction that is on the disk. */
+  readonly durableZxid: bigint;
+  /** False while the disk cannot store anything. */
+  readonly writable: boolean;
+  /** False when another keeper may have opened the data. No request may then be answered. */
+  readonly ownsData: boolean;
+  /** The digest ID that has all permissions; null when there is none. */
+  readonly superDigest: string | null;
+  /** Session time, in milliseconds. */
+  now(): number;
+  negotiateTimeoutMs(timeoutMs: number): number;
+  fourLetterResponse(word: string): string;
+  readonly connections: {
+    /**
+     * False when the connection's address has too many connections with a session. A connection that resumes a session of its
+     * own address has room.
+     */
+    hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
+    /** Records that the session belongs to this connection, and closes the connection that had it before. */
+    sessionAttached(connection: ClientConnection, session: KeeperSession): void;
+    /** Closes a connection after its last response, if the client does not close it. */
+    closeSoon(connection: ClientConnection): void;
+  };
+  /** Called once, when the connection has ended. */
+  closed(connection: ClientConnection): void;
+  /** Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not read. */
+  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
+  /** Whether one more session may be opened. Ends idle sessions if there is no room. */
+  makeRoomForSession(): boolean;
+  reportBug(error: unknown): void;
+}
+
+const wordBytes = 4;
+const noBytesHeld = { input: 0, output: 0 };
+/** A connection that holds less memory than this is not counted in the memory budget. */
+const reportedBytesMin = 4 << 10;
+
+export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
+  readonly #connection: Connection;
+  readonly #host: ConnectionHost;
+  readonly #readBuffer: ReadBuffer;
+  readonly identities: Identity[];
+  /** The first bytes, until they are known to be a four-letter word or a frame; then null. */
+  #firstBytes: Uint8Array | null = new Uint8Array(0);
+  #requester: OperationRequester<ClientConnection> | null = null;
+  #ended = false;
+  #paused = false;
+  /** Requests whose replies wait for the disk. */
+  outstandingCount = 0;
+  #outstandingBytes = 0;
+  /** The length of the request that is being handled. */
+  #requestBytes = 0;
+  /** Bytes of replies in the group commit queue. */
+  #pendingBytes = 0;
+  #reportedBytes = noBytesHeld;
+  receivedCount = 0;
+  /** The zxid of the last reply. The reply to a ping must not have a lower one. */
+  #lastZxid = 0n;
+
+  constructor(connection: Connection, host: ConnectionHost, ip: string) {
+    this.#connection = connection;
+    this.#host = host;
+    this.#readBuffer = new ReadBuffer(host.limits.frameBytesMax);
+    this.identities = [{ scheme: "ip", id: ip }];
+  }
+
+  get peer(): string {
+    return this.#connection.peer;
+  }
+
+  get session(): KeeperSession | null {
+    return this.#requester?.session ?? null;
+  }
+
+  onData(chunk: Uint8Array): void {
+    if (this.#ended) return;
+    this.#readBuffer.push(this.#firstBytes === null ? chunk : this.#afterFirstBytes(chunk));
+    if (this.#paused) this.#readBuffer.copyRest(); // the chunk arrived after the pause; the scheduler continues with it
+    else this.runSlice();
+  }
+
+  /** Handles requests for one time slice. When the output is full, the rest waits: small requests can have large responses. */
+  runSlice(): void {
+    if (this.#ended) return;
+    // Check this before reading the input: a lease counts from when its holder sent the request.
+    if (!this.#host.ownsData) return this.destroy();
+    const endMs = this.#host.scheduler.sliceEnd();
+    try {
+      while (!this.#isFull) {
+        const frame = this.#readBuffer.nextFrame();
+        if (frame === null) break;
+        this.#handleFrame(frame);
+        if (this.#ended || this.#host.scheduler.isOver(endMs)) break;
+      }
+    } catch (error) {
+      // The keeper, like ZooKeeper, sends no response to a client that breaks the protocol. Any other error is a bug.
+      if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.reportBug(error);
+      this.#end();
+    }
+    if (this.#ended) this.#readBuffer.clear();
+    else this.#readBuffer.copyRest();
+    this.#applyBackpressure();
+    this.#host.commitQueue.flush();
+  }
+
+  onClosed(): void {
+    this.#ended = true;
+    this.#host.scheduler.remove(this);
+    this.#host.closed(this);
+  }
+
+  onDrained(): void {
+    this.#applyBackpressure();
+  }
+
+  deliver({ writer, replies, requestBytes, last }: PendingReply): void {
+    this.outstandingCount -= replies;
+    this.#outstandingBytes -= requestBytes;
+    this.#pendingBytes -= writer.length;
+    this.#connection.write(writer.finish());
+    if (last) this.#end();
+    else this.#applyBackpressure();
+  }
+
+  /** Queues a watch event ahead of all replies that are queued later. */
+  notify(type: number, path: string): void {
+    if (this.#ended) return;
+    const { writer } = this.#host.commitQueue.enqueue(this);
+    this.#writeFrame(writer, () => {
+      ReplyHeader.write(writer, { xid: specialXid.event, zxid: -1n, err: 0 });
+      WatcherEvent.write(writer, { type, state: eventStateConnected, path });
+    });
+  }
+
+  destroy(): void {
+    this.#ended = true;
+    this.#connection.destroy();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#connection.end();
+    this.#host.connections.closeSoon(this);
+  }
+
+  /** Checks the first four bytes: a four-letter word gets its response, anything else is the beginning of frames. */
+  #afterFirstBytes(chunk: Uint8Array): Uint8Array {
+    const first = new Uint8Array((this.#firstBytes?.byteLength ?? 0) + chunk.byteLength);
+    first.set(this.#firstBytes ?? []);
+    first.set(chunk, this.#firstBytes?.byteLength ?? 0);
+    if (first.byteLength < wordBytes) {
+      this.#firstBytes = first;
+      return new Uint8Array(0);
+    }
+    this.#firstBytes = null;
+    const word = String.fromCharCode(...first.subarray(0, wordBytes));
+    if (!isFourLetterWord(word)) return first;
+    this.#connection.write(new TextEncoder().encode(this.#host.fourLetterResponse(word)));
+    this.#end();
+    return new Uint8Array(0);
+  }
+
+  #handleFrame(frame: Uint8Array): void {
+    this.receivedCount++;
+    this.#requestBytes = frame.byteLength;
+    const reader = new ByteReader(frame);
+    if (this.#requester === null) this.#handshake(connectRequest.read(reader));
+    else this.#handleRequest(reader, this.#requester);
+  }
+
+  #handleRequest(reader: ByteReader, requester: OperationRequester<ClientConnection>): void {
+    const { state, commitQueue } = this.#host;
+    const xid = reader.i32();
+    const code = reader.i32();
+    state.sessions.touch(requester.session, this.#host.now());
+    if (code === operations.ping.code) {
+      return this.#reply(commitQueue.enqueueUnconditional(this), { xid, zxid: this.#zxidToReport, err: 0 });
+    }
+    if (code === operations.auth.code) return this.#authenticate(xid, reader);
+    // Do not apply a change that cannot be stored: the client learns that its connection is lost.
+    if (!this.#host.writable && state.isWrite(code)) return this.destroy();
+    const result = state.apply(code, reader, requester);
+    if (code === operations.sync.code) {
+      // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of locks
+      // renew their lease with it, and other clients' writes must not delay that.
+      const header = { xid, zxid: this.#zxidToReport, err: result.error };
+      return this.#reply(commitQueue.enqueueUnconditional(this), header, result);
+    }
+    this.#lastZxid = result.zxid;
+    this.#reply(commitQueue.enqueue(this), { xid, zxid: result.zxid, err: result.error }, result);
+  }
+
+  /** The zxid for a reply that does not wait for the disk. */
+  get #zxidToReport(): bigint {
+    const { durableZxid } = this.#host;
+    return durableZxid > this.#lastZxid ? durableZxid : this.#lastZxid;
+  }
+
+  #reply(
+    pending: PendingReply,
+    header: { xid: number; zxid: bigint; err: number },
+    result: { write: ((writer: ByteWriter) => void) | null; last: boolean } = { write: null, last: false },
+  ): void {
+    const { writer } = pending;
+    this.#writeFrame(writer, () => {
+      ReplyHeader.write(writer, header);
+      result.write?.(writer);
+    });
+    pending.replies++;
+    pending.requestBytes += this.#requestBytes;
+    this.outstandingCount++;
+    this.#outstandingBytes += this.#requestBytes;
+    if (!result.last) return;
+    pending.last = true;
+    this.#ended = true;
+  }
+
+  #authenticate(xid: number, reader: ByteReader): void {
+    const { scheme, auth } = AuthPacket.read(reader);
+    const pending = this.#host.commitQueue.enqueueUnconditional(this);
+    if (scheme === "ip") return this.#reply(pending, { xid, zxid: 0n, err: 0 }); // every connection has this identity
+    if (scheme !== "digest" || this.identities.length >= this.#host.limits.identitiesMax) {
+      const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
+      return this.#reply(pending, header, { write: null, last: true });
+    }
+    const id = digestId(new TextDecoder().decode(auth ?? new Uint8Array(0)));
+    if (id === this.#host.superDigest) this.identities.push({ scheme: "super", id: "" });
+    if (!this.identities.some((own) => own.scheme === "digest" && own.id === id)) {
+      this.identities.push({ scheme: "digest", id });
+    }
+    this.#reply(pending, { xid, zxid: 0n, err: 0 });
+  }
+
+  #handshake(request: ConnectRequest): void {
+    const { state, commitQueue, writable } = this.#host;
+    if (!state.mayHaveGiven(request.lastZxidSeen)) {
+      throw protocolError(
+        `The client has seen zxid ${request.lastZxidSeen}, but the last one of this keeper is ${state.zxid}`,
+      );
+    }
+    if (!this.#host.connections.hasRoom(this, request.sessionId)) return this.destroy();
+    const timeoutMs = this.#host.negotiateTimeoutMs(request.timeOut);
+    const nowMs = this.#host.now();
+    let session: KeeperSession | undefined;
+    let pending: PendingReply | undefined;
+    if (request.sessionId === 0n) {
+      if (!writable || !this.#host.makeRoomForSession()) return this.destroy();
+      session = state.openSession(timeoutMs, nowMs);
+      pending = commitQueue.enqueueUnconditional(this); // see KeeperState.hasUrgentChanges
+    } else {
+      // Check the password before changing anything for the connection that has the session now.
+      session = state.sessions.find(request.sessionId, request.passwd);
+      if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this)); // the session may just have ended
+      if (session.timeoutMs !== timeoutMs && !writable) return this.destroy();
+      // A session that moves during a slow commit gets its response immediately: it contains nothing new.
+      if (session.timeoutMs === timeoutMs) pending = commitQueue.enqueueUnconditional(this);
+      state.sessions.setTimeout(session, timeoutMs);
+      state.sessions.touch(session, nowMs);
+    }
+    this.#requester = { session, identities: this.identities, watcher: this };
+    this.#host.connections.sessionAttached(this, session);
+    this.#sendConnectResponse(request, session, pending ?? commitQueue.enqueue(this));
+  }
+
+  #sendConnectResponse(request: ConnectRequest, session: KeeperSession | null, pending: PendingReply): void {
+    this.#writeFrame(pending.writer, () =>
+      connectResponse.write(pending.writer, {
+        protocolVersion: 0,
+        timeOut: session?.timeoutMs ?? 0,
+        sessionId: session?.id ?? 0n,
+        passwd: session?.password ?? new Uint8Array(sessionPasswordBytes),
+        readOnly: request.readOnly === undefined ? undefined : false,
+      }));
+    if (session !== null) return;
+    pending.last = true;
+    this.#ended = true;
+  }
+
+  /** Pauses reading while the output is full or input is left over; schedules another slice when there is room. */
+  #applyBackpressure(): void {
+    if (this.#ended) return;
+    if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesCloseMax) return this.destroy();
+    if (!this.#isFull && !this.#readBuffer.isEmpty) this.#host.scheduler.schedule(this);
+    const pause = this.#isFull || !this.#readBuffer.isEmpty;
+    this.#reportHeldBytes();
+    if (pause === this.#paused) return;
+    this.#paused = pause;
+    if (pause) this.#connection.pause();
+    else this.#connection.resume();
+  }
+
+  /** Reports the memory of this connection to the host. Most connections hold too little to be counted. */
+  #reportHeldBytes(): void {
+    const input = this.#readBuffer.heldBytes;
+    const output = this.#pendingBytes + this.#connection.bufferedBytes;
+    const bytes = input + output >= reportedBytesMin ? { input, output } : noBytesHeld;
+    if (bytes === this.#reportedBytes) return;
+    this.#reportedBytes = bytes;
+    this.#host.setHeldBytes(this, bytes.input, bytes.output);
+  }
+
+  /** Whether the client has too many requests or bytes outstanding for another request to be handled. */
+  get #isFull(): boolean {
+    return this.waitsForDisk || this.#pendingBytes + this.#connection.bufferedBytes > this.#host.limits.unsentBytesMax;
+  }
+
+  /** Whether no request of this client is read until the disk has stored earlier ones. */
+  get waitsForDisk(): boolean {
+    const { outstandingRequestsMax, outstandingBytesMax } = this.#host.limits;
+    return this.outstandingCount > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax;
+  }
+
+  #writeFrame(writer: ByteWriter, write: () => void): void {
+    const start = writer.length;
+    writer.i32(0);
+    write();
+    writer.setI32(start, writer.length - start - 4);
+    this.#pendingBytes += writer.length - start;
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Group commit: decides when replies may be sent. A reply that depends on state that is not on the disk waits for the commit;
+ * changes made during one commit are stored by the next. Owns no disk and no socket.
+ */
+import { ByteWriter } from "../../../base/wire/bytes.ts";
+
+export interface Recipient {
+  /** Sends everything that was queued for it, in order. */
+  deliver(reply: PendingReply): void;
+}
+
+export interface PendingReply {
+  readonly writer: ByteWriter;
+  /** The number of replies in `writer`. */
+  replies: number;
+  /** Bytes of the requests that the replies belong to. */
+  requestBytes: number;
+  /** The connection ends after this reply. */
+  last: boolean;
+}
+
+type ReplyBatch = Map<Recipient, PendingReply>;
+
+export interface GroupCommitQueueOptions {
+  /** Whether there are changes that no commit contains yet. */
+  readonly hasChanges: () => boolean;
+  /** Whether there are changes that must be on the disk before any client may see them. */
+  readonly hasUrgentChanges: () => boolean;
+  /** Stores all changes made so far. */
+  readonly commit: () => Promise<void>;
+  /** Called when a commit failed: none of its changes are on the disk, and the queued replies are never sent. */
+  readonly failed: (error: unknown) => void;
+}
+
+export class GroupCommitQueue {
+  readonly #options: GroupCommitQueueOptions;
+  /** Replies that depend on nothing unstored; sent by the next flush. */
+  #ready: ReplyBatch = new Map();
+  /** Replies that wait for the running commit; null when none is running. */
+  #committing: ReplyBatch | null = null;
+  /** Replies that wait for the next commit. */
+  #open: ReplyBatch = new Map();
+  #stopped = false;
+
+  constructor(options: GroupCommitQueueOptions) {
+    this.#options = options;
+  }
+
+  get committing(): boolean {
+    return this.#committing !== null;
+  }
+
+  /** The entry for a reply that depends on the current state. */
+  enqueue(recipient: Recipient): PendingReply {
+    if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
+    return pendingReplyIn(this.#committing ?? this.#ready, recipient);
+  }
+
+  /** The entry for a reply that does not depend on the state. It waits only for earlier replies to the same connection. */
+  enqueueUnconditional(recipient: Recipient): PendingReply {
+    const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
+    return waiting ?? pendingReplyIn(this.#ready, recipient);
+  }
+
+  /** Sends the replies that may be sent, and starts a commit if one is due. Call it after each batch of input. */
+  flush(): void {
+    if (this.#stopped) return;
+    deliver(this.#ready);
+    if (this.#options.hasUrgentChanges()) this.#commit();
+  }
+
+  /** Also stores changes that no reply waits for. Call it from time to time. */
+  commitRest(): void {
+    if (!this.#stopped && this.#options.hasChanges()) this.#commit();
+  }
+
+  /** Sends no further replies. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #commit(): void {
+    if (this.#committing !== null) return;
+    const committing = this.#committing = this.#open;
+    this.#open = new Map();
+    this.#options.commit().then(() => {
+      if (this.#stopped) return;
+      this.#committing = null;
+      deliver(committing);
+      this.flush();
+    }, (error) => {
+      if (this.#stopped) return;
+      this.#stopped = true;
+      this.#options.failed(error);
+    });
+  }
+}
+
+function pendingReplyIn(batch: ReplyBatch, recipient: Recipient): PendingReply {
+  let entry = batch.get(recipient);
+  if (entry === undefined) {
+    batch.set(recipient, entry = { writer: new ByteWriter(), replies: 0, requestBytes: 0, last: false });
+  }
+  return entry;
+}
+
+/**
+ * Sends replies to requests first, closing replies last. Each write wakes its reader, which may then compete with the keeper for
+ * the processor; a grant starts a command, other events only cause reads.
+ */
+function deliver(batch: ReplyBatch): void {
+  if (batch.size === 0) return;
+  const entries = [...batch].sort(([, left], [, right]) => deliveryOrder(left) - deliveryOrder(right));
+  batch.clear();
+  for (const [recipient, entry] of entries) recipient.deliver(entry);
+}
+
+function deliveryOrder({ replies, last }: PendingReply): number {
+  if (last) return 2;
+  return replies > 0 ? 0 : 1;
+}

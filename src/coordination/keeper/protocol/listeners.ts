@@ -1,0 +1,137 @@
+/**
+ * The keeper's listening sockets. Owns the files of its unix sockets: creates them, restores them when they are removed, and
+ * deletes only its own.
+ */
+import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { messageOf } from "../../../base/errors.ts";
+import {
+  type Accept,
+  type Address,
+  type Listen,
+  type Listener,
+  type TlsSource,
+} from "../../../base/sockets/connection.ts";
+import { takeAddress } from "../../../base/sockets/take_address.ts";
+
+export interface ListenersOptions {
+  readonly listen: Listen;
+  readonly accept: (address: Address) => Accept;
+  /** The keeper owns this folder: a process that listens at a socket in it is a keeper that has lost the data. */
+  readonly dataDir: string;
+  /** Unix sockets that every user may connect to. */
+  readonly openSocketPaths: readonly string[];
+  /** TLS handshakes at the same time. */
+  readonly handshakesMax: number;
+  /** Receives sentences for the operator. */
+  readonly log: (sentence: string) => void;
+}
+
+interface ListenerRecord {
+  /** The address with the port that the system chose. */
+  readonly address: Address;
+  /** Null after the socket's file was removed, until it can be bound again. */
+  listener: Listener | null;
+  /** The inode of the socket's file; null for TCP. */
+  inode: number | null;
+}
+
+export class Listeners {
+  readonly #options: ListenersOptions;
+  readonly #records: ListenerRecord[] = [];
+  #closed = false;
+  #restoring: Promise<void> | null = null;
+  /** The failure that was logged last: binding is tried every second, and logged once. */
+  #loggedFailure: string | null = null;
+
+  constructor(options: ListenersOptions) {
+    this.#options = options;
+  }
+
+  get addresses(): Address[] {
+    return this.#records.map(({ address }) => address);
+  }
+
+  /**
+   * Listens at an address. TLS is for TCP. The keeper must own the data directory already. A stale socket is replaced. A socket
+   * outside that folder that a process listens at is not: that process has other data and may have granted the same locks.
+   * Throws CANNOT_CREATE.
+   */
+  async open(address: Address, tls: TlsSource | undefined): Promise<void> {
+    const listener = await this.#listen(address, tls);
+    this.#records.push({ address: listener.address, listener, inode: inodeAt(address) });
+  }
+
+  /** Binds removed sockets again. The next call retries those that cannot be bound now. Never rejects. */
+  restore(): Promise<void> {
+    return this.#restoring ??= this.#restore().then(() => this.#loggedFailure = null, (error) => {
+      const failure = messageOf(error);
+      if (failure !== this.#loggedFailure) this.#options.log(failure);
+      this.#loggedFailure = failure;
+    }).then(() => void (this.#restoring = null));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#restoring;
+    for (const { address, listener, inode } of this.#records) {
+      if (address.kind === "unix") {
+        // Closing a unix listener deletes the file of that name, whichever process created it. Do not close it if the file
+        // belongs to another keeper now: this listener is unreachable and ends with the process.
+        const found = inodeAt(address);
+        if (found !== null && found !== inode) continue;
+        rmSync(address.path, { force: true });
+      }
+      await listener?.close();
+    }
+  }
+
+  async #restore(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const record of this.#records) {
+      if (record.address.kind === "tcp" || record.listener !== null && inodeAt(record.address) !== null) continue;
+      await record.listener?.close();
+      record.listener = null;
+      if (this.#closed) return;
+      try {
+        record.listener = await this.#listen(record.address, undefined);
+        record.inode = inodeAt(record.address);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async #listen(address: Address, tls: TlsSource | undefined): Promise<Listener> {
+    const accept = this.#options.accept(address);
+    const { listen, handshakesMax } = this.#options;
+    if (address.kind === "tcp") {
+      return await takeAddress(address, () => listen(address, accept, tls === undefined ? {} : { tls, handshakesMax }));
+    }
+    const bind = async () => {
+      const forAll = this.#options.openSocketPaths.includes(address.path);
+      createFolder(dirname(address.path), forAll);
+      const listener = await listen(address, accept);
+      if (forAll) chmodSync(address.path, 0o666);
+      return listener;
+    };
+    return await takeAddress(address, bind, { mayTakeOver: dirname(address.path) === this.#options.dataDir });
+  }
+}
+
+/** Creates a missing folder. The umask keeps other users out of the data, but must not keep them out of this folder. */
+function createFolder(path: string, forAll: boolean): void {
+  const made = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (made !== undefined && forAll) chmodSync(path, 0o755);
+}
+
+/** The inode of the socket's file; null for TCP, and when the file cannot be seen. */
+function inodeAt(address: Address): number | null {
+  if (address.kind === "tcp") return null;
+  try {
+    return statSync(address.path).ino;
+  } catch {
+    return null;
+  }
+}

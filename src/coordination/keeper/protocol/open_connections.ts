@@ -1,0 +1,104 @@
+/** The open connections and their sessions. Closes those that must go; connection_table.ts decides which. */
+import type { Clock } from "../../../base/support/clock.ts";
+import type { ClientConnection } from "./client_connection.ts";
+import { ConnectionTable } from "./connection_table.ts";
+import type { KeeperLimits } from "../state/keeper_limits.ts";
+import type { KeeperSession } from "../state/session_table.ts";
+
+/** Limits for a connection without a session, and for one that stays open after its last response. */
+const handshakeMsMax = 10_000;
+const closeGraceMs = 2_000;
+
+export interface OpenConnectionsOptions {
+  readonly clock: Clock;
+  readonly limits: KeeperLimits;
+  /** Closes a connection whose session has moved to another one, or that holds too much memory. */
+  readonly drop: (connection: ClientConnection) => void;
+}
+
+export class OpenConnections {
+  readonly #options: OpenConnectionsOptions;
+  readonly table: ConnectionTable<ClientConnection>;
+  readonly #connectionsBySession = new Map<bigint, ClientConnection>();
+  readonly #closingTimers = new Set<() => void>();
+  #isClosingExcess = false;
+  /** Requests of connections that have ended. */
+  received = 0;
+
+  constructor(options: OpenConnectionsOptions) {
+    this.#options = options;
+    this.table = new ConnectionTable(options.limits);
+  }
+
+  connectionOf(sessionId: bigint): ClientConnection | undefined {
+    return this.#connectionsBySession.get(sessionId);
+  }
+
+  /** `address` is null for a unix socket. */
+  accepted(connection: ClientConnection, address: string | null): void {
+    this.table.add(connection, { address, nowMs: this.#options.clock.now() })?.destroy();
+    if (this.table.hasExcess) this.#closeExcessLater();
+  }
+
+  hasRoom(connection: ClientConnection, sessionId: bigint): boolean {
+    return this.table.hasRoom(connection, this.#connectionsBySession.get(sessionId));
+  }
+
+  sessionAttached(connection: ClientConnection, session: KeeperSession): void {
+    this.table.sessionOpened(connection);
+    const before = this.#connectionsBySession.get(session.id);
+    this.#connectionsBySession.set(session.id, connection);
+    if (before !== undefined) this.#options.drop(before);
+  }
+
+  closed(connection: ClientConnection): void {
+    this.received += connection.receivedCount;
+    this.table.remove(connection);
+    const session = connection.session;
+    if (session !== null && this.#connectionsBySession.get(session.id) === connection) {
+      this.#connectionsBySession.delete(session.id);
+    }
+  }
+
+  /** Sets the memory that a connection holds. Returns the connections that were closed for it. */
+  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): ClientConnection[] {
+    const gone = this.table.setHeldBytes(connection, inputBytes, outputBytes);
+    for (const one of gone) this.#options.drop(one);
+    return gone;
+  }
+
+  /** Closes a connection after its last response, if the client does not. */
+  closeSoon(connection: ClientConnection): void {
+    const cancel = this.#options.clock.startTimer(closeGraceMs, () => {
+      this.#closingTimers.delete(cancel);
+      connection.destroy();
+    });
+    this.#closingTimers.add(cancel);
+  }
+
+  /** Closes connections that should have opened a session by now. */
+  closeSilent(): void {
+    const beforeMs = this.#options.clock.now() - handshakeMsMax;
+    for (const silent of this.table.withoutSessionBefore(beforeMs)) silent.destroy();
+  }
+
+  closeAll(): void {
+    for (const connection of this.table) connection.destroy();
+  }
+
+  stop(): void {
+    for (const cancel of this.#closingTimers) cancel();
+  }
+
+  /** Closes excess connections after the sockets were polled again, so that the latest input has been read. */
+  #closeExcessLater(): void {
+    if (this.#isClosingExcess) return;
+    this.#isClosingExcess = true;
+    setImmediate(() =>
+      setImmediate(() => {
+        this.#isClosingExcess = false;
+        for (const silent of this.table.takeExcess()) silent.destroy();
+      })
+    );
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Access control lists. Source: ZooKeeperServer.checkACL, PrepRequestProcessor.fixupACL, DigestAuthenticationProvider,
+ * IPAuthenticationProvider. Pure; the connection provides the identities.
+ */
+import { createHash } from "node:crypto";
+import { openAcl, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
+import { refuse } from "./operation_error.ts";
+
+export interface Identity {
+  readonly scheme: string;
+  readonly id: string;
+}
+
+/** The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a user name. */
+export function digestId(credentials: string): string {
+  const [user = ""] = credentials.split(":", 1);
+  return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;
+}
+
+/** Throws NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */
+export function checkAcl(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): void {
+  if (acl === openAcl || isPermitted(acl, wanted, identities)) return;
+  refuse("NOAUTH");
+}
+
+/** Whether one of the identities has one of the wanted permissions. */
+export function isPermitted(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): boolean {
+  if (acl === openAcl || identities.some((identity) => identity.scheme === "super")) return true;
+  return acl.some(({ perms, id }) => {
+    if ((perms & wanted) === 0) return false;
+    if (id.scheme === "world") return id.id === "anyone";
+    return identities.some((identity) => identity.scheme === id.scheme && matchesId(identity, id.id));
+  });
+}
+
+function matchesId(identity: Identity, wanted: string): boolean {
+  return identity.scheme === "ip" ? addressMatches(identity.id, wanted) : identity.id === wanted;
+}
+
+/** The list as it is stored, with the own identities for `auth`. Throws INVALIDACL for an entry that no identity can match. */
+export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Identity[]): readonly Acl[] {
+  if (acl === null || acl.length === 0) refuse("INVALIDACL");
+  const first = acl[0];
+  if (acl.length === 1 && first?.perms === permission.all && first.id.scheme === "world" && first.id.id === "anyone") {
+    return openAcl;
+  }
+  const resolved: Acl[] = [];
+  for (const entry of acl) {
+    for (const candidate of resolveEntry(entry, identities)) {
+      const known = resolved.some(({ perms, id }) =>
+        perms === candidate.perms && id.scheme === candidate.id.scheme && id.id === candidate.id.id
+      );
+      if (!known) resolved.push(candidate);
+    }
+  }
+  return resolved;
+}
+
+function resolveEntry(entry: Acl, identities: readonly Identity[]): Acl[] {
+  const { scheme, id } = entry.id;
+  switch (scheme) {
+    case "world":
+      return id === "anyone" ? [entry] : refuse("INVALIDACL");
+    case "digest":
+      return id.split(":").length === 2 ? [entry] : refuse("INVALIDACL");
+    case "ip":
+      return isAddressRange(id) ? [entry] : refuse("INVALIDACL");
+    case "auth": {
+      const own = identities.filter((identity) => identity.scheme === "digest");
+      return own.length > 0 ? own.map((identity) => ({ perms: entry.perms, id: identity })) : refuse("INVALIDACL");
+    }
+    default:
+      return refuse("INVALIDACL");
+  }
+}
+
+/** The list as a client without ADMIN sees it: the digests are hidden. */
+export function maskDigests(acl: readonly Acl[]): Acl[] {
+  return acl.map((entry) =>
+    entry.id.scheme === "digest"
+      ? { perms: entry.perms, id: { scheme: "digest", id: `${entry.id.id.split(":")[0]}:x` } }
+      : entry
+  );
+}
+
+/** Whether `range` is an address, or an address and a prefix length. */
+export function isAddressRange(range: string): boolean {
+  return parseRange(range) !== null;
+}
+
+export function addressMatches(address: string, range: string): boolean {
+  const bytes = parseAddress(address);
+  const parsed = parseRange(range);
+  if (bytes === null || parsed === null || bytes.length !== parsed.bytes.length) return false;
+  return bytes.every((byte, index) => {
+    const bits = Math.min(8, Math.max(0, parsed.bits - index * 8));
+    const mask = (0xff << (8 - bits)) & 0xff;
+    return (byte & mask) === ((parsed.bytes[index] ?? 0) & mask);
+  });
+}
+
+function parseRange(range: string): { bytes: number[]; bits: number } | null {
+  const [address = "", prefix, ...rest] = range.split("/");
+  const bytes = parseAddress(address);
+  if (bytes === null || rest.length > 0) return null;
+  if (prefix === undefined) return { bytes, bits: bytes.length * 8 };
+  const bits = /^\d{1,3}$/.test(prefix) ? Number(prefix) : Infinity;
+  return bits <= bytes.length * 8 ? { bytes, bits } : null;
+}
+
+function parseAddress(address: string): number[] | null {
+  const mapped = address.startsWith("::ffff:") && address.includes(".") ? address.slice(7) : address;
+  if (/^\d{1,3}(\.\d{1,3}){3}$/.test(mapped)) {
+    const bytes = mapped.split(".").map(Number);
+    return bytes.every((byte) => byte <= 255) ? bytes : null;
+  }
+  const halves = mapped.split("%")[0]?.split("::") ?? [];
+  if (!mapped.includes(":") || halves.length > 2) return null;
+  const [head = [], tail = []] = halves.map((half) => half === "" ? [] : half.split(":"));
+  const missing = 8 - head.length - tail.length;
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return null;
+  const groups = [...head, ...Array<string>(missing).fill("0"), ...tail];
+  if (!groups.every((group) => /^[0-9a-fA-F]{1,4}$/.test(group))) return null;
+  return groups.flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 0xff]);
+}

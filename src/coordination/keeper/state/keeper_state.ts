@@ -1,0 +1,261 @@
+/**
+ * The complete state of a keeper, and the only way to change it: a request in, a result and events out. Uses no socket, no disk
+ * and no timer. Its owner sends the replies when the changes are durable.
+ */
+import { type ByteReader, type ByteWriter } from "../../../base/wire/bytes.ts";
+import type { AnyCodec } from "../../../base/wire/record_codec.ts";
+import { zooKeeperErrorNumbers } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
+import { openAcl, operations, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
+import { type Identity, isPermitted } from "./acl_check.ts";
+import type { KeeperLimits } from "./keeper_limits.ts";
+import { type KeeperOperation, operationsByCode } from "./operation_table.ts";
+import { OperationError } from "./operation_error.ts";
+import { type KeeperSession, sessionPasswordBytes, SessionTable } from "./session_table.ts";
+import { Transaction } from "./transaction.ts";
+import { Tree, type ZNode } from "./tree.ts";
+import { WatchTable } from "./watch_table.ts";
+
+/** A part of the stored data. The zxid is 0 in all parts but the first, and in the first part of a new directory. */
+export interface StoredPiece {
+  readonly zxid: bigint;
+  readonly nodes: readonly ZNode[];
+  readonly sessions: readonly Omit<KeeperSession, "deadlineMs">[];
+}
+
+/** The result of one request. `write` appends the body of the response, which only a successful request has. */
+export interface OperationResult {
+  readonly zxid: bigint;
+  readonly error: number;
+  readonly write: ((writer: ByteWriter) => void) | null;
+  /** The connection ends after this response. */
+  readonly last: boolean;
+}
+
+/** The client that sends a request. `Watcher` stands for the connection that receives events. */
+export interface OperationRequester<Watcher> {
+  readonly session: KeeperSession;
+  readonly identities: readonly Identity[];
+  readonly watcher: Watcher;
+}
+
+export interface KeeperStateOptions<Watcher> {
+  readonly tickTimeMs: number;
+  readonly limits: KeeperLimits;
+  /** Wall-clock milliseconds, for ctime, mtime and TTL only. */
+  readonly wallClock: () => number;
+  /** Receives events in the order in which they happen, before the result of the request that caused them. */
+  readonly notify: (watcher: Watcher, type: number, path: string) => void;
+  /** The current identities of a watcher: they decide which events it may see. */
+  readonly identitiesOf: (watcher: Watcher) => readonly Identity[];
+  readonly sequenceStart?: number;
+}
+
+const readOnlyAcl: readonly Acl[] = [{ perms: permission.read, id: { scheme: "world", id: "anyone" } }];
+
+export class KeeperState<Watcher> {
+  readonly tree = new Tree();
+  readonly sessions: SessionTable;
+  readonly watches = new WatchTable<Watcher>();
+  readonly #options: KeeperStateOptions<Watcher>;
+  #zxid = 0n;
+  #zxidLogged = 0n;
+  /** The next transaction has a higher zxid. No client sees this one: it is not stored. */
+  #zxidBefore = 0n;
+
+  constructor(options: KeeperStateOptions<Watcher>) {
+    this.#options = options;
+    this.sessions = new SessionTable(options.tickTimeMs);
+  }
+
+  get zxid(): bigint {
+    return this.#zxid;
+  }
+
+  get limits(): KeeperLimits {
+    return this.#options.limits;
+  }
+
+  /** Whether there are changes that were not taken for the log. */
+  get hasChanges(): boolean {
+    return this.hasUrgentChanges || this.sessions.hasChanges;
+  }
+
+  /**
+   * Whether one of these changes must be on the disk before any client may see it. A new session is not: its later changes are
+   * logged after it, and a session that has done nothing loses nothing when it expires.
+   */
+  get hasUrgentChanges(): boolean {
+    return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
+  }
+
+  /**
+   * Prepares for the first request. The next zxid will be above all that this directory has ever used, also after a restored
+   * backup, as far as the wall clock can tell. It is not used before: a keeper that is started next must know each zxid that
+   * a client has seen, and its wall clock may have been set back. Creates the server's own nodes in a new directory.
+   */
+  initialize(): void {
+    this.#zxidBefore = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
+    if (this.tree.size > 0) return;
+    if (this.#zxidBefore > this.#zxid) this.#zxid = this.#zxidBefore;
+    for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
+      this.tree.insert(this.#serverNode(path));
+    }
+    // As in ZooKeeper: read-only, with an ACL that was never set.
+    const config = this.tree.get("/zookeeper/config");
+    if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
+  }
+
+  /** Whether a client with this zxid may have it from this data: if not, the data is older than what the client has seen. */
+  mayHaveGiven(zxid: bigint): boolean {
+    return zxid <= this.#zxid || zxid <= this.#zxidBefore;
+  }
+
+  /** Adds a part of the stored data, which is not a change. Each session has its full timeout from now on. */
+  restore(piece: StoredPiece, nowMs: number): void {
+    if (piece.zxid !== 0n) this.#zxid = piece.zxid;
+    for (const node of piece.nodes) this.tree.insert(node);
+    for (const session of piece.sessions) this.sessions.add(session, nowMs);
+    this.takeChanges();
+  }
+
+  notify(watcher: Watcher, type: number, path: string): void {
+    this.#options.notify(watcher, type, path);
+  }
+
+  /** All changes since the last call, for the log. */
+  takeChanges(): { zxid: bigint; nodes: Map<number, ZNode | null>; sessions: Map<bigint, KeeperSession | null> } {
+    this.#zxidLogged = this.#zxid;
+    return { zxid: this.#zxid, nodes: this.tree.takeChanges(), sessions: this.sessions.takeChanges() };
+  }
+
+  /**
+   * Opens a session. Its ID is random, so that it is never used twice, even if the log never stored the first session. Unlike in
+   * ZooKeeper it uses no zxid, which no client may see before it is logged.
+   */
+  openSession(timeoutMs: number, nowMs: number): KeeperSession {
+    const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));
+    const password = crypto.getRandomValues(new Uint8Array(sessionPasswordBytes));
+    return this.sessions.add({ id: (1n << 56n) | bits >> 8n, password, timeoutMs }, nowMs);
+  }
+
+  /** Ends a session and deletes its ephemeral nodes, in one transaction. */
+  closeSession(session: KeeperSession): void {
+    const transaction = this.#begin(session.id, []);
+    for (const node of [...this.tree.ephemeralsOf(session.id)]) transaction.remove(node);
+    this.sessions.removeSession(session);
+    this.#fire(transaction);
+  }
+
+  /** Ends sessions that have no connection and no ephemeral nodes: no other client can notice that. */
+  endIdleSessions(isConnected: (id: bigint) => boolean, countMax: number): void {
+    const isIdle = ({ id }: KeeperSession) => !isConnected(id) && this.tree.ephemeralCountOf(id) === 0;
+    for (const session of [...this.sessions.all].filter(isIdle).slice(0, countMax)) this.closeSession(session);
+  }
+
+  /** Deletes a container or TTL node without children, in its own transaction. */
+  reap(node: ZNode): void {
+    const transaction = this.#begin(0n, []);
+    transaction.remove(node);
+    this.#fire(transaction);
+  }
+
+  /** Whether requests with this code are logged, also when they fail. */
+  isWrite(code: number): boolean {
+    return operationsByCode.get(code)?.kind === "write" || code === operations.closeSession.code;
+  }
+
+  /** Executes one request. `reader` is positioned after the request header. */
+  apply(code: number, reader: ByteReader, requester: OperationRequester<Watcher>): OperationResult {
+    if (code === operations.closeSession.code) {
+      this.closeSession(requester.session);
+      return { zxid: this.#zxid, error: 0, write: null, last: true };
+    }
+    const operation = operationsByCode.get(code);
+    if (operation === undefined) return this.#refused(zooKeeperErrorNumbers.UNIMPLEMENTED, true);
+    return operation.kind === "write"
+      ? this.#applyWrite(operation, reader, requester)
+      : this.#respond(operation, reader, (request) => operation.run(request as never, this, requester));
+  }
+
+  #applyWrite(
+    operation: KeeperOperation & { kind: "write" },
+    reader: ByteReader,
+    requester: OperationRequester<Watcher>,
+  ): OperationResult {
+    const transaction = this.#begin(requester.session.id, requester.identities);
+    let result: OperationResult | null = null;
+    try {
+      result = this.#respond(operation, reader, (request) => operation.run(request as never, transaction));
+    } finally {
+      if (result?.error !== 0) transaction.rollback();
+    }
+    this.#fire(transaction);
+    return result;
+  }
+
+  #respond(
+    operation: { readonly request: AnyCodec; readonly response: AnyCodec },
+    reader: ByteReader,
+    run: (request: unknown) => unknown,
+  ): OperationResult {
+    let request: unknown;
+    try {
+      request = operation.request.read(reader);
+    } catch {
+      return this.#refused(zooKeeperErrorNumbers.MARSHALLINGERROR, false);
+    }
+    try {
+      const response = run(request) as never;
+      return { zxid: this.#zxid, error: 0, write: (writer) => operation.response.write(writer, response), last: false };
+    } catch (thrown) {
+      if (!(thrown instanceof OperationError)) throw thrown;
+      return this.#refused(thrown.errorNumber, false);
+    }
+  }
+
+  #refused(error: number, last: boolean): OperationResult {
+    return { zxid: this.#zxid, error, write: null, last };
+  }
+
+  #begin(session: bigint, identities: readonly Identity[]): Transaction {
+    const { wallClock, limits, sequenceStart = 0 } = this.#options;
+    this.#zxid = (this.#zxidBefore > this.#zxid ? this.#zxidBefore : this.#zxid) + 1n;
+    return new Transaction(this.tree, {
+      zxid: this.#zxid,
+      wallMs: wallClock(),
+      session,
+      identities,
+      limits,
+      sequenceStart,
+    });
+  }
+
+  #fire(transaction: Transaction): void {
+    for (const { type, path, acl } of transaction.triggers) {
+      const mayLearn = (watcher: Watcher) => isPermitted(acl, permission.read, this.#options.identitiesOf(watcher));
+      for (const watcher of this.watches.fire({ type, path, mayLearn })) this.#options.notify(watcher, type, path);
+    }
+  }
+
+  #serverNode(path: string): ZNode {
+    return {
+      id: this.tree.newId(),
+      path,
+      kind: "persistent",
+      ephemeralOwner: 0n,
+      ttlMs: 0,
+      czxid: 0n,
+      ctime: 0,
+      data: new Uint8Array(0),
+      acl: openAcl,
+      mzxid: 0n,
+      pzxid: 0n,
+      mtime: 0,
+      version: 0,
+      aversion: 0,
+      creates: 0,
+      children: null,
+    };
+  }
+}

@@ -1,0 +1,243 @@
+/**
+ * One write: the checks and effects of the operations that change nodes, in ZooKeeper's order. It succeeds completely or changes
+ * nothing. The caller fires the collected events after success. Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
+ */
+import {
+  createFlag,
+  eventType,
+  type OperationRequest,
+  permission,
+} from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
+import { checkAcl, type Identity, resolveAcl } from "./acl_check.ts";
+import type { KeeperLimits } from "./keeper_limits.ts";
+import { bytesOf, createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
+import { refuse } from "./operation_error.ts";
+
+export interface Trigger {
+  readonly type: number;
+  readonly path: string;
+  /** The ACL of the node at the time of the event: a client without READ is not notified. */
+  readonly acl: readonly Acl[];
+}
+
+export interface TransactionContext {
+  readonly zxid: bigint;
+  /** Wall-clock milliseconds, for ctime and mtime. */
+  readonly wallMs: number;
+  readonly session: bigint;
+  readonly identities: readonly Identity[];
+  readonly limits: KeeperLimits;
+  /** The create counter of new nodes; 0 except in tests of its upper limit. */
+  readonly sequenceStart: number;
+}
+
+interface CreateModeTraits {
+  readonly kind: NodeKind;
+  readonly sequential: boolean;
+}
+
+const createModes = new Map<number, CreateModeTraits>([
+  [createFlag.persistent, { kind: "persistent", sequential: false }],
+  [createFlag.ephemeral, { kind: "ephemeral", sequential: false }],
+  [createFlag.persistentSequential, { kind: "persistent", sequential: true }],
+  [createFlag.ephemeralSequential, { kind: "ephemeral", sequential: true }],
+  [createFlag.container, { kind: "container", sequential: false }],
+  [createFlag.persistentTtl, { kind: "ttl", sequential: false }],
+  [createFlag.persistentSequentialTtl, { kind: "ttl", sequential: true }],
+]);
+
+/** EphemeralType.TTL: 40 bits of milliseconds. */
+const ttlMsMax = 0xffffffffffn;
+
+export class Transaction {
+  readonly triggers: Trigger[] = [];
+  readonly #tree: Tree;
+  readonly #context: TransactionContext;
+  readonly #undo: (() => void)[] = [];
+
+  constructor(tree: Tree, context: TransactionContext) {
+    this.#tree = tree;
+    this.#context = context;
+  }
+
+  get limits(): KeeperLimits {
+    return this.#context.limits;
+  }
+
+  /** Undoes all changes, the last one first. */
+  rollback(): void {
+    for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
+    this.triggers.length = 0;
+  }
+
+  create(request: OperationRequest<"create">, ttl = -1n): ZNode {
+    const mode = createModes.get(request.flags) ?? refuse("BADARGUMENTS");
+    if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
+    const parentPath = parentOf(request.path);
+    const acl = this.#resolvedAcl(request.acl);
+    const parent = this.#requireNode(parentPath);
+    checkAcl(parent.acl, permission.create, this.#context.identities);
+    const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
+    checkPath(path);
+    if (path.length > this.#context.limits.pathCharsMax) refuse("BADARGUMENTS");
+    if (this.#tree.get(path) !== undefined) refuse("NODEEXISTS");
+    if (parent.kind === "ephemeral") refuse("NOCHILDRENFOREPHEMERALS");
+    const { zxid, wallMs } = this.#context;
+    const node: ZNode = {
+      id: this.#tree.newId(),
+      path,
+      kind: mode.kind,
+      ephemeralOwner: mode.kind === "ephemeral" ? this.#context.session : 0n,
+      ttlMs: mode.kind === "ttl" ? Number(ttl) : 0,
+      czxid: zxid,
+      ctime: wallMs,
+      data: request.data,
+      acl,
+      mzxid: zxid,
+      pzxid: zxid,
+      mtime: wallMs,
+      version: 0,
+      aversion: 0,
+      creates: this.#context.sequenceStart,
+      children: null,
+    };
+    this.#checkQuota(bytesOf(node), node);
+    this.#recordUndo(parent);
+    parent.creates = Math.min(parent.creates + 1, createsMax);
+    parent.pzxid = zxid;
+    this.#tree.touch(parent);
+    this.#tree.insert(node);
+    this.#undo.push(() => this.#tree.remove(node));
+    this.triggers.push(
+      { type: eventType.created, path, acl },
+      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
+    );
+    return node;
+  }
+
+  delete(request: OperationRequest<"delete">): void {
+    const parentPath = parentOf(request.path);
+    if (isSpecialPath(request.path)) refuse("BADARGUMENTS");
+    const parent = this.#requireNode(parentPath);
+    checkAcl(parent.acl, permission.delete, this.#context.identities);
+    const node = this.#requireNode(request.path);
+    checkVersion(node.version, request.version);
+    if (node.children !== null) refuse("NOTEMPTY");
+    this.remove(node);
+  }
+
+  /** Deletes without permission checks: ephemeral nodes of an ended session, empty containers. */
+  remove(node: ZNode): void {
+    const parent = this.#requireNode(parentOf(node.path));
+    this.#recordUndo(parent);
+    parent.pzxid = this.#context.zxid;
+    this.#tree.touch(parent);
+    this.#tree.remove(node);
+    this.#undo.push(() => this.#tree.insert(node));
+    this.triggers.push(
+      { type: eventType.deleted, path: node.path, acl: node.acl },
+      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
+    );
+  }
+
+  setData(request: OperationRequest<"setData">): ZNode {
+    checkPath(request.path);
+    const node = this.#requireNode(request.path);
+    checkAcl(node.acl, permission.write, this.#context.identities);
+    checkVersion(node.version, request.version);
+    this.#checkQuota((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
+    this.#recordUndo(node);
+    this.#tree.change(node, { data: request.data });
+    node.version = nextVersion(node.version);
+    node.mzxid = this.#context.zxid;
+    node.mtime = this.#context.wallMs;
+    this.#tree.touch(node);
+    this.triggers.push({ type: eventType.dataChanged, path: node.path, acl: node.acl });
+    return node;
+  }
+
+  setAcl(request: OperationRequest<"setAcl">): ZNode {
+    checkPath(request.path);
+    const acl = this.#resolvedAcl(request.acl);
+    const node = this.#requireNode(request.path);
+    checkAcl(node.acl, permission.admin, this.#context.identities);
+    checkVersion(node.aversion, request.version);
+    this.#checkQuota(bytesOf({ ...node, acl }) - bytesOf(node));
+    this.#recordUndo(node);
+    this.#tree.change(node, { acl });
+    node.aversion = nextVersion(node.aversion);
+    this.#tree.touch(node);
+    return node;
+  }
+
+  check(request: { path: string; version: number }): void {
+    checkPath(request.path);
+    const node = this.#requireNode(request.path);
+    checkAcl(node.acl, permission.read, this.#context.identities);
+    checkVersion(node.version, request.version);
+  }
+
+  #resolvedAcl(acl: OperationRequest<"create">["acl"]): readonly Acl[] {
+    const resolved = resolveAcl(acl, this.#context.identities);
+    return resolved.length > this.#context.limits.aclEntriesMax ? refuse("INVALIDACL") : resolved;
+  }
+
+  /** Throws QUOTAEXCEEDED when a limit would be exceeded. A change that frees memory always passes. */
+  #checkQuota(bytes: number, made: ZNode | null = null): void {
+    const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
+    if (made !== null && this.#tree.size >= nodesMax) refuse("QUOTAEXCEEDED");
+    const owner = made?.ephemeralOwner ?? 0n;
+    if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) refuse("QUOTAEXCEEDED");
+    if (bytes <= 0 && made === null) return;
+    if (this.#tree.bytes + bytes > dataBytesMax) refuse("QUOTAEXCEEDED");
+    if (!this.#tree.hasDiskFor(bytes, made === null ? 0 : 1)) refuse("QUOTAEXCEEDED");
+  }
+
+  #requireNode(path: string): ZNode {
+    return this.#tree.get(path) ?? refuse("NONODE");
+  }
+
+  #recordUndo(node: ZNode): void {
+    const { data, acl, mzxid, pzxid, mtime, version, aversion, creates } = node;
+    this.#undo.push(() => {
+      this.#tree.change(node, { data, acl });
+      Object.assign(node, { mzxid, pzxid, mtime, version, aversion, creates });
+    });
+  }
+}
+
+/** The next version. It wraps after 2^31-1 and skips -1, which as an expected version means any (ZOOKEEPER-4743). */
+export function nextVersion(version: number): number {
+  const next = (version + 1) | 0;
+  return next === -1 ? 0 : next;
+}
+
+function checkVersion(actual: number, expected: number): void {
+  if (expected !== -1 && expected !== actual) refuse("BADVERSION");
+}
+
+// deno-lint-ignore no-control-regex -- control characters are what it looks for
+const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]|\/\/|\/\.{1,2}(?:\/|$)/;
+const special = new Set(["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]);
+
+/** Throws BADARGUMENTS unless this is the path of a node. Source: PathUtils.validatePath. */
+export function checkPath(path: string): void {
+  if (path === "/") return;
+  if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuse("BADARGUMENTS");
+}
+
+/**
+ * The path of the parent, "" for the root. Throws BADARGUMENTS only if there is no parent path: like ZooKeeper, the parent is
+ * looked up before the name is checked.
+ */
+export function parentOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  if (slash === -1 || path.includes("\0")) refuse("BADARGUMENTS");
+  return path.slice(0, slash);
+}
+
+/** Whether this is one of the server's own nodes, which cannot be deleted. Source: DataTree.isSpecialPath. */
+export function isSpecialPath(path: string): boolean {
+  return special.has(path);
+}

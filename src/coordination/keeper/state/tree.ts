@@ -1,0 +1,232 @@
+/** The nodes after all requests so far, and which of them changed, for the log. Checks nothing: transaction.ts decides. */
+import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Acl, Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
+
+export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
+
+/** A parent's create counter stops here, as in ZooKeeper. */
+export const createsMax = 0x7fffffff;
+
+export interface ZNode {
+  /** The ID of the node's row in the database. */
+  readonly id: number;
+  readonly path: string;
+  readonly kind: NodeKind;
+  /** The session that owns an ephemeral; 0 for all others. */
+  readonly ephemeralOwner: bigint;
+  /** A TTL node without children is deleted after it was unchanged for this long, in milliseconds; 0 for all others. */
+  readonly ttlMs: number;
+  readonly czxid: bigint;
+  /** Wall-clock milliseconds, for display. */
+  readonly ctime: number;
+  data: Uint8Array | null;
+  acl: readonly Acl[];
+  mzxid: bigint;
+  pzxid: bigint;
+  mtime: number;
+  version: number;
+  aversion: number;
+  /** The number of children ever created: the next sequence suffix. Never decreases. */
+  creates: number;
+  /** Names of the children; null for none, which is the usual case. */
+  children: Set<string> | null;
+}
+
+/** Bytes of a node on the disk besides those of `bytesOf`. */
+const rowBytes = 256;
+
+export class Tree {
+  readonly #nodes = new Map<string, ZNode>();
+  readonly #ephemerals = new Map<bigint, Set<ZNode>>();
+  /** Containers and TTL nodes. */
+  readonly #expirable = new Set<ZNode>();
+  #changed = new Map<number, ZNode | null>();
+  #nextId = 1;
+  #bytes = 0;
+  /** The most bytes that the nodes may have on the disk. */
+  #storedBytesMax = Infinity;
+  #descendants: DescendantCounts | null = null;
+
+  get size(): number {
+    return this.#nodes.size;
+  }
+
+  /** The size of all nodes on the disk. */
+  get storedBytes(): number {
+    return this.#bytes + this.size * rowBytes;
+  }
+
+  /** The disk has room for `room` bytes more than `storedBytes`; null: as before. */
+  limitStoredBytes(storedBytes: number, room: number | null): void {
+    if (room !== null) this.#storedBytesMax = storedBytes + room;
+  }
+
+  /** Whether the disk has room for these bytes more, and this number of nodes. */
+  hasDiskFor(bytes: number, nodes: number): boolean {
+    return this.storedBytes + bytes + nodes * rowBytes <= this.#storedBytesMax;
+  }
+
+  /** The size of all nodes, as `bytesOf` counts it. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get ephemeralCount(): number {
+    let count = 0;
+    for (const nodes of this.#ephemerals.values()) count += nodes.size;
+    return count;
+  }
+
+  get nodes(): Iterable<ZNode> {
+    return this.#nodes.values();
+  }
+
+  get expirableNodes(): Iterable<ZNode> {
+    return this.#expirable;
+  }
+
+  get hasChanges(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  /** The node at `path`; both "" and "/" are the root. */
+  get(path: string): ZNode | undefined {
+    return this.#nodes.get(path === "" ? "/" : path);
+  }
+
+  ephemeralsOf(session: bigint): Iterable<ZNode> {
+    return this.#ephemerals.get(session) ?? [];
+  }
+
+  ephemeralCountOf(session: bigint): number {
+    return this.#ephemerals.get(session)?.size ?? 0;
+  }
+
+  /** A row ID that no node has. */
+  newId(): number {
+    return this.#nextId++;
+  }
+
+  /** Adds a new or restored node. The caller updates the parent's counters. */
+  insert(node: ZNode): void {
+    this.#nodes.set(node.path, node);
+    this.#bytes += bytesOf(node);
+    this.#descendants?.addToAncestors(node.path, 1);
+    this.#nextId = Math.max(this.#nextId, node.id + 1);
+    if (node.path !== "/") {
+      const parent = parentIn(this.#nodes, node.path);
+      parent.children ??= new Set();
+      parent.children.add(nameOf(node.path));
+    }
+    if (node.kind === "ephemeral") {
+      const own = this.#ephemerals.get(node.ephemeralOwner);
+      if (own === undefined) this.#ephemerals.set(node.ephemeralOwner, new Set([node]));
+      else own.add(node);
+    } else if (node.kind !== "persistent") {
+      this.#expirable.add(node);
+    }
+    this.#changed.set(node.id, node);
+  }
+
+  remove(node: ZNode): void {
+    this.#nodes.delete(node.path);
+    this.#bytes -= bytesOf(node);
+    this.#descendants?.addToAncestors(node.path, -1);
+    const parent = parentIn(this.#nodes, node.path);
+    parent.children?.delete(nameOf(node.path));
+    if (parent.children?.size === 0) parent.children = null;
+    if (node.kind === "ephemeral") {
+      const own = this.#ephemerals.get(node.ephemeralOwner);
+      own?.delete(node);
+      if (own?.size === 0) this.#ephemerals.delete(node.ephemeralOwner);
+    }
+    this.#expirable.delete(node);
+    this.#changed.set(node.id, null);
+  }
+
+  /** Changes the fields that determine a node's size. Call `touch` afterwards. */
+  change(node: ZNode, to: Partial<Pick<ZNode, "data" | "acl">>): void {
+    this.#bytes -= bytesOf(node);
+    Object.assign(node, to);
+    this.#bytes += bytesOf(node);
+  }
+
+  /** Records a changed node for the log. Call it after any change of a field. */
+  touch(node: ZNode): void {
+    this.#changed.set(node.id, node);
+  }
+
+  /** The nodes changed since the last call, by row ID; null for a deleted node. */
+  takeChanges(): Map<number, ZNode | null> {
+    const changed = this.#changed;
+    this.#changed = new Map();
+    return changed;
+  }
+
+  /** Nodes below `node`, at any depth. */
+  descendantCount(node: ZNode): number {
+    if (node.children === null) return 0;
+    this.#descendants ??= new DescendantCounts(this.#nodes.keys());
+    return this.#descendants.countBelow(node.path);
+  }
+}
+
+/** The approximate size of a node's path, data and ACL. */
+export function bytesOf({ path, data, acl }: Pick<ZNode, "path" | "data" | "acl">): number {
+  const bytes = path.length + (data?.byteLength ?? 0);
+  return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
+}
+
+/** The stat that clients see. A container or TTL node looks like a persistent one. */
+export function statOf(node: ZNode): Stat {
+  const numChildren = node.children?.size ?? 0;
+  return {
+    czxid: node.czxid,
+    mzxid: node.mzxid,
+    ctime: BigInt(node.ctime),
+    mtime: BigInt(node.mtime),
+    version: node.version,
+    cversion: (2 * node.creates - numChildren) | 0,
+    aversion: node.aversion,
+    ephemeralOwner: node.ephemeralOwner,
+    dataLength: node.data?.byteLength ?? 0,
+    numChildren,
+    pzxid: node.pzxid,
+  };
+}
+
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
+  const parent = nodes.get(path.slice(0, path.lastIndexOf("/")) || "/");
+  if (parent === undefined) throw new TypeError(`The node ${path} has no parent`);
+  return parent;
+}
+
+/**
+ * The number of nodes below each node. It is rarely requested: the first request counts all nodes, and later every new or
+ * deleted node updates the counts, because counting all nodes again would delay all clients.
+ */
+export class DescendantCounts {
+  readonly #counts = new Map<string, number>();
+
+  constructor(paths: Iterable<string>) {
+    for (const path of paths) this.addToAncestors(path, 1);
+  }
+
+  /** Counts a new (1) or deleted (-1) node. */
+  addToAncestors(path: string, change: 1 | -1): void {
+    for (let above = path; above !== "/";) {
+      above = above.slice(0, above.lastIndexOf("/")) || "/";
+      const count = (this.#counts.get(above) ?? 0) + change;
+      if (count === 0) this.#counts.delete(above);
+      else this.#counts.set(above, count);
+    }
+  }
+
+  countBelow(path: string): number {
+    return this.#counts.get(path) ?? 0;
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Checks that the data still belongs to this keeper. If its files are removed or replaced, another keeper can start there and
+ * grant the same locks to other clients; this keeper must then end, and answer no request meanwhile. Owns its timer. Never opens
+ * a file: closing it would release SQLite's locks on it (fcntl(2)).
+ */
+import { BatonError } from "../../../base/errors.ts";
+import type { Clock } from "../../../base/support/clock.ts";
+import { ownerName } from "../../../base/storage/file_lock_holder.ts";
+import type { DataFiles } from "./data_files.ts";
+import { databaseName } from "./stored_records.ts";
+
+/**
+ * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full timeout from
+ * its own start. A lease ends at least 500 ms before its session, counted from the send time of a request
+ * (src/protocols/zookeeper/session_timing.ts): a request sent 500 ms after that start must not be answered.
+ */
+const freshMs = 100;
+/** The interval of checks without requests, in milliseconds. */
+const checkMs = 1_000;
+/** Interval of updates of the files' times, because tools that clean /var/tmp delete files that are days old. Milliseconds. */
+const touchMs = 3_600_000;
+
+const requiredFiles = [databaseName, ownerName];
+/** The files that SQLite keeps beside the database: its log, and the memory that its users share. */
+const logFiles = [`${databaseName}-wal`, `${databaseName}-shm`];
+
+export interface DataGuardOptions {
+  readonly clock: Clock;
+  readonly dataDir: string;
+  readonly files: DataFiles;
+  /** Rejects with LOCK_BUSY when another keeper owns the rows. */
+  readonly confirm: () => Promise<void>;
+  /** Called when the data no longer belongs to this keeper; once, and nothing is called afterwards. */
+  readonly onLost: (error: BatonError) => void;
+  /** Called after each periodic check that finds the data in place. */
+  readonly onPresent: () => void;
+}
+
+export class DataGuard {
+  readonly #options: DataGuardOptions;
+  readonly #inodes: ReadonlyMap<string, bigint | null>;
+  #lost = false;
+  #confirming = false;
+  #checkedMs: number;
+  #touchedMs = -Infinity;
+  #cancel = () => {};
+
+  /** Create it as soon as the files are open: it guards the files that it finds now. */
+  constructor(options: DataGuardOptions) {
+    this.#options = options;
+    this.#checkedMs = options.clock.now();
+    const inodeOf = (name: string) => options.files.inodeOf(options.dataDir, name);
+    const there = logFiles.filter((name) => inodeOf(name) !== null); // on some file systems SQLite cannot use a log
+    this.#inodes = new Map([...requiredFiles, ...there].map((name) => [name, inodeOf(name)]));
+    if ([...this.#inodes.values()].includes(null)) this.#checkedMs = -Infinity;
+  }
+
+  watch(): void {
+    this.#cancel = this.#options.clock.startTimer(checkMs, () => {
+      if (!this.ownsData()) return;
+      this.watch();
+      this.#touch();
+      this.#confirm();
+      this.#options.onPresent();
+    });
+  }
+
+  /** Whether the data belonged to this keeper `freshMs` ago. Cheap enough to call for every request. */
+  ownsData(): boolean {
+    const nowMs = this.#options.clock.now();
+    if (this.#lost || nowMs - this.#checkedMs < freshMs) return !this.#lost;
+    this.#checkedMs = nowMs;
+    const { dataDir, files } = this.#options;
+    for (const [name, inode] of this.#inodes) {
+      if (inode !== null && files.inodeOf(dataDir, name) === inode) continue;
+      const fault = "was removed or replaced while it was in use: another keeper may have started there";
+      this.#lose(new BatonError("IO", `The keeper's ${name} in ${dataDir} ${fault}`));
+      return false;
+    }
+    return true;
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  #lose(error: BatonError): void {
+    if (this.#lost) return;
+    this.#lost = true;
+    this.stop();
+    this.#options.onLost(error);
+  }
+
+  /** Confirms the owner in the rows. A busy disk can delay the response; only one request runs at a time. */
+  #confirm(): void {
+    if (this.#confirming) return;
+    this.#confirming = true;
+    this.#options.confirm().catch((error) => {
+      // Failures of the disk are reported by commits.
+      if (error instanceof BatonError && error.code === "LOCK_BUSY") this.#lose(error);
+    }).finally(() => this.#confirming = false);
+  }
+
+  #touch(): void {
+    const { clock, dataDir, files } = this.#options;
+    if (clock.now() - this.#touchedMs < touchMs) return;
+    this.#touchedMs = clock.now();
+    for (const name of this.#inodes.keys()) {
+      try {
+        files.touch(dataDir, name);
+      } catch {
+        // a read-only disk: no files are removed from it either
+      }
+    }
+  }
+}

@@ -1,0 +1,236 @@
+/**
+ * The keeper's files: an SQLite database with the rows, which names its owner (sqlite_file.ts), and a mark beside it
+ * (committed_mark.ts). Synchronous: it runs in the storage thread.
+ */
+import { existsSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { BatonError } from "../../../base/errors.ts";
+import { flushParentFolders } from "../../../base/storage/durable_file.ts";
+import { createDatabaseFile } from "../../../base/storage/create_database_file.ts";
+import { CommittedMark, readMark } from "../../../base/storage/committed_mark.ts";
+import { roomIn } from "../../../base/storage/disk_space.ts";
+import { SqliteFile } from "../../../base/storage/sqlite_file.ts";
+import type { SqliteFormat } from "../../../base/storage/sqlite_format.ts";
+import { damageInLog } from "../../../base/storage/wal_check.ts";
+import { databaseName, decodeRows, encodeRows, markName, type StoredRow, zxidChecksum } from "./stored_records.ts";
+
+/**
+ * The size reserved for the write-ahead log. A checkpoint copies the log into the database before it is full; it is then written
+ * from its beginning again.
+ */
+const logBytes = 8 << 20;
+/** The size from which an idle keeper makes a checkpoint, and one whose disk is nearly full. */
+const idleCheckpointBytes = 1 << 20;
+const lowCheckpointBytes = 512 << 10;
+/** Free space that nodes leave, so that they can be deleted and sessions can end on a full disk. */
+const freeBytesKept = 1 << 20;
+/** Interval of measurements of the disk, in commits. */
+const commitsPerMeasurement = 16;
+/** Backups read the database and hold locks for short times. Milliseconds. */
+export const busyMs = 5_000;
+const schema = `
+  CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL, checksum INTEGER);
+  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, keeper TEXT NOT NULL);`;
+
+const statements = {
+  nodes: {
+    put: "INSERT OR REPLACE INTO nodes (id, body) VALUES (?, ?)",
+    drop: "DELETE FROM nodes WHERE id = ?",
+  },
+  sessions: {
+    put: "INSERT OR REPLACE INTO sessions (id, body) VALUES (?, ?)",
+    drop: "DELETE FROM sessions WHERE id = ?",
+  },
+  progress: "INSERT OR REPLACE INTO progress (id, zxid, checksum) VALUES (0, ?, ?)",
+} as const;
+
+const damageRemedy = "Acknowledged data cannot be read; start from a backup (baton keeper backup), or " +
+  "move the folder away while no lock is held";
+
+/** The approximate size of the parts in which rows are sent to the other thread. */
+const pieceBytes = 4 << 20;
+
+/** The tables above, and the format of their rows (stored_records.ts). The database in `folder` is named `path`. */
+export function keeperFormat(path: string): SqliteFormat {
+  return { what: "keeper's data", folder: dirname(path), path, applicationId: 0, format: 2, schema };
+}
+
+export class KeeperDatabase {
+  readonly #file: SqliteFile;
+  readonly #logPath: string;
+  readonly #mark: CommittedMark;
+  /** Whether the next commit may be the first one in a restarted log. */
+  #logBegins = true;
+  /** Whether the disk has no room for a log of its full size. */
+  #isLow = true;
+  #measuredAtCommit = 0;
+
+  /** Throws LOCK_BUSY when another keeper owns the data, CONFIG for a truncated file and another format, and other errors. */
+  constructor(dataDir: string) {
+    const path = join(dataDir, databaseName);
+    this.#logPath = `${path}-wal`;
+    const mark = this.#mark = new CommittedMark(join(dataDir, markName));
+    const owned = () => new BatonError("LOCK_BUSY", `Another keeper owns the data directory ${dataDir}`);
+    let isRestored = false;
+    this.#file = new SqliteFile({
+      format: keeperFormat(path),
+      busyMs,
+      pragmas: `PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`,
+      owner: { column: "keeper", busy: owned, takenOver: owned },
+      prepare: () => prepareFile(path, mark),
+      inspect: (database) => {
+        isRestored = isCopy(database);
+        if (!isRestored) return;
+        mark.remove();
+        flushParentFolders(dataDir);
+      },
+    });
+    // A copy needs no mark. From now on the mark applies to this file, also without its log.
+    if (isRestored) this.#file.closeIfFails(() => this.#file.checkpoint("FULL"));
+  }
+
+  load(): Generator<Uint8Array, void, void> {
+    return readPieces(this.#file.database);
+  }
+
+  /** Throws LOCK_BUSY when another keeper has opened the rows since. */
+  confirmOwner(): void {
+    this.#file.requireOwnership();
+  }
+
+  /** Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like `confirmOwner` or otherwise. */
+  commit(changes: Uint8Array): void {
+    const { zxid, nodes, sessions } = decodeRows(changes);
+    this.#file.transaction(() => {
+      this.#store(nodes, statements.nodes);
+      this.#store(sessions, statements.sessions);
+      this.#file.run(statements.progress, zxid, zxidChecksum(zxid));
+    });
+    this.#raiseMark(zxid);
+  }
+
+  #store(rows: readonly StoredRow[], { put, drop }: { readonly put: string; readonly drop: string }): void {
+    for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
+  }
+
+  /** Bytes of nodes that the disk has room for; null: as after the last measurement. */
+  room(): number | null {
+    if (!this.#isLow && this.#file.commits - this.#measuredAtCommit < commitsPerMeasurement) return null;
+    this.#measuredAtCommit = this.#file.commits;
+    // A checkpoint keeps at least this part of a log of its full size empty.
+    const emptyLogBytes = this.#file.logFileBytes >= logBytes ? logBytes / 2 : 0;
+    const room = roomIn(this.#file.space(), freeBytesKept, emptyLogBytes);
+    this.#isLow = room < logBytes;
+    return room;
+  }
+
+  /** Copies the log into the database if it is large enough for the occasion. */
+  checkpoint(occasion: "idle" | "busy"): void {
+    const busyBytes = this.#isLow ? lowCheckpointBytes : logBytes;
+    if (this.#file.loggedBytes < (occasion === "idle" ? idleCheckpointBytes : busyBytes)) return;
+    this.#logBegins = true;
+    this.#file.checkpoint(this.#isLow && this.#file.logFileBytes > 2 * logBytes ? "TRUNCATE" : "PASSIVE");
+  }
+
+  reserveLog(): void {
+    this.#file.reserveLog(logBytes);
+  }
+
+  close(): void {
+    this.#file.close(() => {
+      // SQLite deletes the log when the database contains all of it and no other process reads.
+      if (existsSync(this.#logPath)) this.#mark.close();
+      else this.#mark.remove();
+    });
+  }
+
+  /** Raises the mark before the commit is acknowledged. If the mark cannot be written, the next commit tries again. */
+  #raiseMark(zxid: bigint): void {
+    try {
+      this.#mark.write(zxid, { flush: this.#logBegins });
+      this.#logBegins = false;
+    } catch {
+      this.#logBegins = true;
+    }
+  }
+}
+
+/** Creates the file if there is none. Throws if SQLite would silently leave out what it cannot read: locks that are held would be free. */
+function prepareFile(path: string, mark: CommittedMark): void {
+  const damage = damageInLog(path) ?? describeOlderThanMark(path);
+  if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) {
+    mark.remove(); // it belongs to removed data
+    createDatabaseFile(path);
+  } // SQLite takes an empty file for a database without tables; a keeper never leaves one
+  else if (found.size === 0) throw new BatonError("CONFIG", truncatedMessage(path));
+}
+
+/** The owner's name in a copy. */
+export const ownerOfCopies = "a backup";
+
+/**
+ * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or removed,
+ * or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
+ */
+export function describeOlderThanMark(path: string): string | null {
+  const mark = readMark(join(dirname(path), markName)); // read first: a running keeper raises both
+  if (mark === 0n || !existsSync(path)) return null;
+  using database = new DatabaseSync(path, { readOnly: true });
+  if (isCopy(database)) return null;
+  const zxid = hasTables(database) ? zxidIn(database) : 0n;
+  return zxid >= mark ? null : `transaction ${mark} was stored, but ${zxid} is the last that can be read: the log ` +
+    `was truncated or removed, or ${databaseName} is an older file (if that is intended, remove ${markName})`;
+}
+
+function isCopy(database: DatabaseSync): boolean {
+  return hasTables(database) && database.prepare("SELECT keeper FROM owner").get()?.["keeper"] === ownerOfCopies;
+}
+
+function hasTables(database: DatabaseSync): boolean {
+  return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'owner'").get() !== undefined;
+}
+
+/** All rows in parts: first the sessions and the zxid (0 in a new directory), then the nodes by age, oldest first. */
+export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
+  yield encodeRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
+  let nodes: StoredRow[] = [];
+  let bytes = 0;
+  for (const row of rowsOf(database, "SELECT id, body FROM nodes ORDER BY id")) {
+    nodes.push(row);
+    bytes += row.body?.byteLength ?? 0;
+    if (bytes < pieceBytes) continue;
+    yield encodeRows(0n, nodes, []);
+    nodes = [];
+    bytes = 0;
+  }
+  yield encodeRows(0n, nodes, []);
+}
+
+function zxidIn(database: DatabaseSync): bigint {
+  const progress = database.prepare("SELECT zxid, checksum FROM progress");
+  progress.setReadBigInts(true);
+  const row = progress.get();
+  if (row === undefined) return 0n;
+  const { zxid, checksum } = row;
+  if (typeof zxid === "bigint" && checksum === BigInt(zxidChecksum(zxid))) return zxid;
+  throw new TypeError(`The number of the last transaction, ${zxid}, does not match its checksum`);
+}
+
+function* rowsOf(database: DatabaseSync, sql: string): Generator<StoredRow, void, void> {
+  const statement = database.prepare(sql);
+  statement.setReadBigInts(true);
+  for (const { id, body } of statement.iterate()) {
+    if (typeof id !== "bigint" || !(body instanceof Uint8Array)) throw new TypeError(`A row of "${sql}" is damaged`);
+    yield { id, body };
+  }
+}
+
+function truncatedMessage(path: string): string {
+  return `The keeper's data ${path} is empty: the file was truncated. Replace it with ` +
+    "a backup (baton keeper backup), or remove it while no lock is held";
+}

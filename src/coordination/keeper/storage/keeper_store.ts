@@ -1,0 +1,74 @@
+/** The keeper's store, in a thread of its own (keeper_store_thread.ts). */
+import { Worker } from "node:worker_threads";
+import { messageOf } from "../../../base/errors.ts";
+import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
+import { storageError } from "../../../base/storage/storage_error.ts";
+import type { KeeperStoreCalls } from "./keeper_store_thread.ts";
+import { decodeRows, describeData, nodeOf, sessionOf } from "./stored_records.ts";
+import type { StoredPiece } from "../state/keeper_state.ts";
+
+/** Starts a thread that serves a KeeperStore. */
+export function startKeeperStoreThread(): StorageWorker {
+  return new Worker(new URL("./keeper_store_worker.ts", import.meta.url));
+}
+
+export class KeeperStore {
+  readonly #dataDir: string;
+  readonly #thread: StorageThread<KeeperStoreCalls, Uint8Array>;
+  /** Receives the pieces while data is loaded. */
+  #onPiece = (_: Uint8Array) => {};
+
+  private constructor(dataDir: string, worker: StorageWorker) {
+    this.#dataDir = dataDir;
+    const onEvent = (piece: Uint8Array) => this.#onPiece(piece);
+    this.#thread = new StorageThread(worker, { what: describeData(dataDir), onEvent });
+  }
+
+  /**
+   * Takes ownership of a data directory. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when its files were
+   * truncated or have another format, with IO when it cannot be read or written.
+   */
+  static async open(dataDir: string, startThread = startKeeperStoreThread): Promise<KeeperStore> {
+    const store = new KeeperStore(dataDir, startThread());
+    await store.#thread.open(dataDir);
+    return store;
+  }
+
+  /** Passes all stored data to `receive` in parts, parents before their children. Rejects with IO for damage. */
+  async load(receive: (piece: StoredPiece) => void): Promise<void> {
+    let damage: unknown = null;
+    this.#onPiece = (bytes) => {
+      try {
+        const { zxid, nodes, sessions } = decodeRows(bytes);
+        receive({ zxid, nodes: nodes.map(nodeOf), sessions: sessions.map(sessionOf) });
+      } catch (error) {
+        damage ??= error;
+      }
+    };
+    await this.#thread.call("load");
+    if (damage !== null) throw storageError(describeData(this.#dataDir), new Error(messageOf(damage)));
+  }
+
+  /** Rejects with LOCK_BUSY when another keeper has opened the same data since. */
+  confirmOwner(): Promise<void> {
+    return this.#thread.call("confirmOwner");
+  }
+
+  /**
+   * Resolves when all changes are on the disk, with the room that is left there, as `room` does. Rejects, like `confirmOwner` or
+   * with IO, when none of them are.
+   */
+  commit(changes: Uint8Array): Promise<number | null> {
+    return this.#thread.call("commit", changes);
+  }
+
+  /** Bytes of nodes that the disk has room for; null: as before. */
+  room(): Promise<number | null> {
+    return this.#thread.call("room");
+  }
+
+  /** Gives up the data directory after all earlier requests. */
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+}

@@ -1,0 +1,70 @@
+/** The storage thread of a keeper: it waits for the disk so that the keeper does not. Executes one request at a time, in order. */
+import { storageError } from "../../../base/storage/storage_error.ts";
+import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
+import type { KeeperDatabase } from "./keeper_database.ts";
+import { describeData } from "./stored_records.ts";
+
+const idleMs = 200;
+
+type KeeperRows = Pick<
+  KeeperDatabase,
+  "load" | "confirmOwner" | "commit" | "room" | "checkpoint" | "reserveLog" | "close"
+>;
+
+export interface KeeperStoreThreadOptions {
+  /** Opens the rows of a data directory, as KeeperDatabase does. */
+  readonly openRows: (dataDir: string) => KeeperRows;
+  /** The thread's end of its worker; `parentPort` when left out. */
+  readonly parent?: StorageParentPort;
+}
+
+export type KeeperStoreCalls = ReturnType<typeof serveKeeperStore>;
+
+/** Serves a KeeperStore until the thread ends. */
+export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOptions) {
+  let dataDir = "";
+  let rows: KeeperRows;
+  let idleTimer: ReturnType<typeof setTimeout> | undefined;
+
+  const checkpointAndReserve = (occasion: "idle" | "busy"): void => {
+    try {
+      rows.checkpoint(occasion);
+      if (occasion === "idle") rows.reserveLog();
+    } catch {
+      // The disk is full, or another process reads. The commits are in the log, and the next attempt follows soon.
+    }
+  };
+  const calls = {
+    open: (folder: string) => {
+      dataDir = folder;
+      rows = openRows(folder);
+    },
+    load: () => {
+      for (const bytes of rows.load()) port.emit(bytes);
+    },
+    confirmOwner: () => rows.confirmOwner(),
+    commit: (changes: Uint8Array) => {
+      rows.commit(changes);
+      return rows.room();
+    },
+    room: () => rows.room(),
+    close: () => {
+      clearTimeout(idleTimer);
+      rows.close();
+    },
+  };
+  const port = new StoragePort<typeof calls, Uint8Array>({
+    ...ports,
+    calls,
+    errorOf: (error) => storageError(describeData(dataDir), error),
+    // A call that fails has changed nothing: the keeper reads the data again and continues.
+    isRefusal: () => true,
+    after: (method) => {
+      if (method !== "commit") return;
+      checkpointAndReserve("busy");
+      clearTimeout(idleTimer);
+      idleTimer = setTimeout(checkpointAndReserve, idleMs, "idle");
+    },
+  });
+  return calls;
+}

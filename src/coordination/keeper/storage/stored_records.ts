@@ -1,0 +1,185 @@
+/**
+ * The stored form of the keeper's data: a row for each node and each session, and the last zxid. The storage thread handles
+ * rows; the main thread handles nodes. Each row carries a checksum, because SQLite stores none. Pure.
+ */
+import { crc32 } from "node:zlib";
+import { ByteReader, ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
+import { buffer, int, long, record, ustring, vector } from "../../../base/wire/record_codec.ts";
+import { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
+import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { KeeperSession } from "../state/session_table.ts";
+import type { NodeKind, ZNode } from "../state/tree.ts";
+
+/** The database's file in the data directory. */
+export const databaseName = "keeper.sqlite";
+/** The file with the mark: at least this zxid was committed; see storage/committed_mark.ts. */
+export const markName = "stored.zxid";
+
+/** The data directory as the subject of an error's sentence. */
+export function describeData(dataDir: string): string {
+  return `The keeper's data in ${dataDir}`;
+}
+
+/** A row: its ID and its content; null deletes the row. */
+export interface StoredRow {
+  readonly id: bigint;
+  readonly body: Uint8Array | null;
+}
+
+const StoredNode = record({
+  path: ustring,
+  kind: int,
+  ephemeralOwner: long,
+  ttlMs: long,
+  czxid: long,
+  mzxid: long,
+  pzxid: long,
+  ctime: long,
+  mtime: long,
+  version: int,
+  aversion: int,
+  creates: int,
+  /** null: open to all clients, the usual case. */
+  acl: vector(Acl),
+  data: buffer,
+});
+const StoredSession = record({ password: buffer, timeoutMs: int });
+
+const checksumBytes = 4;
+
+/** A kind is stored as its index in this list: only append to it. */
+const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
+
+/** Encodes all changes for one commit. */
+export function encodeChanges(changes: {
+  zxid: bigint;
+  nodes: ReadonlyMap<number, ZNode | null>;
+  sessions: ReadonlyMap<bigint, KeeperSession | null>;
+}): Uint8Array {
+  const writer = new ByteWriter(1024);
+  writer.i64(changes.zxid);
+  writer.i32(changes.nodes.size);
+  for (const [id, node] of changes.nodes) {
+    writeRow(writer, BigInt(id), node === null ? null : () => writeNode(writer, node), writeChecksum);
+  }
+  writer.i32(changes.sessions.size);
+  for (const [id, session] of changes.sessions) {
+    writeRow(writer, id, session === null ? null : () => StoredSession.write(writer, session), writeChecksum);
+  }
+  return writer.finish();
+}
+
+/** Encodes rows without changing them. */
+export function encodeRows(zxid: bigint, nodes: readonly StoredRow[], sessions: readonly StoredRow[]): Uint8Array {
+  const writer = new ByteWriter(1 << 16);
+  writer.i64(zxid);
+  for (const rows of [nodes, sessions]) {
+    writer.i32(rows.length);
+    for (const { id, body } of rows) writeRow(writer, id, body === null ? null : () => writer.raw(body));
+  }
+  return writer.finish();
+}
+
+/** Decodes the rows of one part; `body` is a view onto it. */
+export function decodeRows(bytes: Uint8Array): { zxid: bigint; nodes: StoredRow[]; sessions: StoredRow[] } {
+  const reader = new ByteReader(bytes);
+  const rows = (): StoredRow[] => {
+    const count = reader.i32();
+    const list: StoredRow[] = [];
+    for (let index = 0; index < count; index++) {
+      const id = reader.i64();
+      const length = reader.i32();
+      list.push({ id, body: length === -1 ? null : reader.view(length) });
+    }
+    return list;
+  };
+  return { zxid: reader.i64(), nodes: rows(), sessions: rows() };
+}
+
+/** The checksum of the last zxid, which is stored beside it. */
+export function zxidChecksum(zxid: bigint): number {
+  const writer = new ByteWriter(8);
+  writer.i64(zxid);
+  return crc32(writer.finish());
+}
+
+/** Decodes a node. Throws PROTOCOL for a damaged row. */
+export function nodeOf(row: StoredRow): ZNode {
+  const stored = StoredNode.read(new ByteReader(verifiedBody(row)));
+  const kind = kinds[stored.kind];
+  if (kind === undefined) throw protocolError(`Node ${stored.path} has the unknown kind ${stored.kind}`);
+  // Copying field by field saves a third of a start's time compared with spreading.
+  return {
+    id: Number(row.id),
+    path: stored.path,
+    kind,
+    ephemeralOwner: stored.ephemeralOwner,
+    ttlMs: Number(stored.ttlMs),
+    czxid: stored.czxid,
+    ctime: Number(stored.ctime),
+    data: stored.data,
+    acl: stored.acl ?? openAcl,
+    mzxid: stored.mzxid,
+    pzxid: stored.pzxid,
+    mtime: Number(stored.mtime),
+    version: stored.version,
+    aversion: stored.aversion,
+    creates: stored.creates,
+    children: null,
+  };
+}
+
+/** Decodes a session. Throws PROTOCOL for a damaged row. */
+export function sessionOf(row: StoredRow): Omit<KeeperSession, "deadlineMs"> {
+  const { id } = row;
+  const { password, timeoutMs } = StoredSession.read(new ByteReader(verifiedBody(row)));
+  if (password === null) throw protocolError(`Session ${id} has no password`);
+  return { id, password, timeoutMs };
+}
+
+function writeRow(
+  writer: ByteWriter,
+  id: bigint,
+  write: (() => void) | null,
+  close: (writer: ByteWriter, id: bigint, start: number) => void = () => {},
+): void {
+  writer.i64(id);
+  writer.i32(-1);
+  if (write === null) return;
+  const start = writer.length;
+  write();
+  close(writer, id, start);
+  writer.setI32(start - 4, writer.length - start);
+}
+
+function writeNode(writer: ByteWriter, node: ZNode): void {
+  StoredNode.write(writer, {
+    ...node,
+    kind: kinds.indexOf(node.kind),
+    ttlMs: BigInt(node.ttlMs),
+    ctime: BigInt(node.ctime),
+    mtime: BigInt(node.mtime),
+    acl: node.acl === openAcl ? null : [...node.acl],
+  });
+}
+
+/** Appends the checksum of the bytes written from `start` on. */
+function writeChecksum(writer: ByteWriter, id: bigint, start: number): void {
+  writer.i32(checksumOf(id, writer.finish().subarray(start)) | 0);
+}
+
+/** The body without its checksum. Throws PROTOCOL if the checksum does not match. */
+function verifiedBody({ id, body }: StoredRow): Uint8Array {
+  const at = (body?.byteLength ?? 0) - checksumBytes;
+  if (body !== null && at >= 0) {
+    const content = body.subarray(0, at);
+    const stored = new DataView(body.buffer, body.byteOffset + at, checksumBytes).getUint32(0);
+    if (stored === checksumOf(id, content)) return content;
+  }
+  throw protocolError(`Row ${id} is damaged: its checksum does not match`);
+}
+
+/** The checksum includes the row's ID: a body in another row is damage. */
+function checksumOf(id: bigint, content: Uint8Array): number {
+  return crc32(content, (Number(id & 0xffff_ffffn) ^ Number((id >> 32n) & 0xffff_ffffn)) >>> 0);
+}

@@ -1,0 +1,71 @@
+/** Creates nodes together with the containers above them. The server removes empty containers by itself, at any time. */
+import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
+import { ancestorsOf } from "./node_paths.ts";
+import { isRefusal, nullIfRefused } from "./node_requests.ts";
+
+/** Nodes that the caller believes to be missing above the new one: the inner container, both of them, or also the nodes above these. */
+export type MissingNodes = "nothing" | "inner" | "outer" | "parents";
+
+export interface CreateMemberOptions {
+  readonly missing: MissingNodes;
+  /** The requests that create the outer and the inner container. */
+  readonly containers: readonly [MultiRequest, MultiRequest];
+  /** Path of the new node without the sequence that the server appends. */
+  readonly prefix: string;
+  readonly data: Uint8Array;
+  readonly acl: Acl[];
+}
+
+/**
+ * Creates an ephemeral node with a sequence, together with the missing containers, in one transaction. Returns the name of the new node,
+ * or the missing nodes: then nothing was created, and the caller tries again with these. A container is created together with its
+ * first child, because the server never removes one that has had no child.
+ */
+export async function createMember(
+  zk: ZooKeeper,
+  { missing, containers, prefix, data, acl }: CreateMemberOptions,
+): Promise<{ readonly node: string } | { readonly missing: MissingNodes }> {
+  for (const { path } of containers) zk.usesContainer?.(path);
+  try {
+    if (missing === "nothing") {
+      const created = await zk.create(prefix, data, { mode: "ephemeralSequential", acl });
+      return { node: nameOf(created.path) };
+    }
+    const made = (await zk.multi([
+      ...containers.slice(missing === "inner" ? 1 : 0),
+      { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
+    ])).at(-1);
+    return { node: nameOf(made?.type === "create" ? made.path : "") };
+  } catch (thrown) {
+    if (isRefusal(thrown, "NONODE")) {
+      return { missing: missing === "nothing" || missing === "inner" ? "outer" : "parents" };
+    }
+    if (isRefusal(thrown, "NODEEXISTS")) return { missing: missing === "inner" ? "nothing" : "inner" };
+    throw thrown;
+  }
+}
+
+/**
+ * Creates a node that the server deletes some time after its last child is gone. Belongs into the transaction that creates the
+ * first child: the server never deletes a container that has had no child.
+ */
+export function containerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
+  return { type: "createContainer", path, data, acl, flags: createFlag.container };
+}
+
+/** Creates the missing nodes above a path. The requests go in one packet: a slow disk flushes once for all of them. */
+export async function createParents(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
+  const create = (parent: string) => nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS");
+  const creations = ancestorsOf(path).map((parent) => ({ parent, creation: create(parent) }));
+  for (const { creation } of creations) creation.catch(() => {}); // the first failure explains the others
+  for (const { parent, creation } of creations) {
+    await creation.catch((thrown) => {
+      // The client creates the root of a new chroot when it creates the first node: the others came too early.
+      if (isRefusal(thrown, "NONODE")) return create(parent);
+      throw thrown;
+    });
+  }
+}
+
+const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

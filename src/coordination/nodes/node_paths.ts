@@ -1,0 +1,98 @@
+/**
+ * Paths of the objects: `<root>/<folder>/<name>`, where the node of the name `db/nightly` is `db%2Fnightly`. A lock has its contenders in
+ * `q` and its holders in `h`, and so has an election.
+ */
+import { BatonError } from "../../base/errors.ts";
+
+export const defaultRoot = "/baton";
+
+export interface LockPath {
+  /** Container whose data is the lock's state; its version guards every grant. */
+  readonly lock: string;
+  readonly queue: string;
+  readonly holders: string;
+}
+
+/** The name in messages of the objects in each folder. */
+const kinds = { locks: "a lock", elections: "an election", barriers: "a barrier", gates: "a barrier" } as const;
+
+/** `root` is a ZooKeeper path without a slash at its end. Throws USAGE for an invalid name. */
+export function objectPath(folder: keyof typeof kinds, name: string, root?: string): string {
+  return `${folderOf(folder, root)}/${encodeLockName(name, kinds[folder])}`;
+}
+
+export function lockPath(name: string, root?: string): LockPath {
+  return lockPathAt(objectPath("locks", name, root));
+}
+
+/** Returns the path of an election, with the same nodes as a lock. */
+export function electionPath(name: string, root?: string): LockPath {
+  return lockPathAt(objectPath("elections", name, root));
+}
+
+/** Returns the node whose children are the objects of a kind: one of `kinds`, "pools" or "fences". */
+export function folderOf(kind: string, root: string = defaultRoot): string {
+  return `${root === "/" ? "" : root}/${kind}`;
+}
+
+/** Returns the paths of a lock at any place. */
+export function lockPathAt(lock: string): LockPath {
+  return { lock, queue: `${lock}/q`, holders: `${lock}/h` };
+}
+
+/** Returns the nodes above a path, outermost first, without the root. */
+export function ancestorsOf(path: string): string[] {
+  const names = path.split("/").slice(1, -1);
+  return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
+}
+
+/** Maximum length of a name in bytes of UTF-8. With every byte as %XX the path is still short. */
+export const nameBytesMax = 255;
+
+/** Matches the usual names: they are valid, and only their slashes are encoded. */
+const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
+
+const utf8 = new TextEncoder();
+
+/** Throws USAGE for an invalid name: empty, over 255 bytes, with control characters, or not valid Unicode. */
+export function encodeLockName(name: string, kind = "a lock"): string {
+  if (plainName.test(name)) return name.replaceAll("/", "%2F");
+  const refuse = (why: string) =>
+    new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${kind}: ${why}`);
+  if (name === "") throw refuse("it is empty");
+  const bytes = utf8.encode(name).length;
+  if (bytes > nameBytesMax) throw refuse(`it has ${bytes} bytes, the maximum is ${nameBytesMax}`);
+  // Lists print one name per line, and a name must not move the cursor.
+  // deno-lint-ignore no-control-regex
+  if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(name)) throw refuse("it contains a control character");
+  if (!name.isWellFormed()) throw refuse("it is not valid Unicode");
+  if (name === "." || name === "..") return name.replaceAll(".", "%2E");
+  let encoded = "";
+  for (const character of name) encoded += isPlain(character) ? character : percentEncode(character);
+  return encoded;
+}
+
+/**
+ * Returns the lock's name of a node. A node that this version would not write, because another program did, has its own name, with %XX
+ * for what no name can contain: one such node must not keep a list from being read.
+ */
+export function decodeLockName(encoded: string): string {
+  if (plainName.test(encoded)) return encoded;
+  try {
+    const name = decodeURIComponent(encoded);
+    if (encodeLockName(name) === encoded) return name;
+  } catch {
+    // shown as it is
+  }
+  return encoded.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, percentEncode);
+}
+
+/** True for characters that ZooKeeper allows in a path (PathUtils.validatePath: no surrogates, private use, specials), except % and /. */
+function isPlain(character: string): boolean {
+  const code = character.codePointAt(0) ?? 0;
+  return character !== "/" && character !== "%" && (code < 0xd800 || (code > 0xf8ff && code < 0xfff0));
+}
+
+function percentEncode(character: string): string {
+  return Array.from(utf8.encode(character), (byte) => `%${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+}

@@ -1,0 +1,160 @@
+/** Failed requests: their kinds, and sending them again. After a transient failure the operation may have been done or not. */
+import { requestBackoff, retry } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import type { ReadOptions, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
+import type { ZooKeeperErrorName } from "../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
+
+const transient: readonly (ZooKeeperErrorName | number)[] = [
+  "CONNECTIONLOSS",
+  "OPERATIONTIMEOUT",
+  "REQUESTTIMEOUT",
+  "SESSIONMOVED",
+  "THROTTLEDOP",
+];
+
+export function isTransient(thrown: unknown): boolean {
+  return thrown instanceof ZooKeeperError && transient.includes(thrown.reason);
+}
+
+/** True when the server refused the request for one of these reasons. */
+export function isRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): thrown is ZooKeeperError {
+  return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
+}
+
+/** Reads; reads once more if the connection was lost before the response. */
+export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (thrown) {
+    if (!isTransient(thrown) || session.ended.aborted) throw thrown;
+    return await read();
+  }
+}
+
+/** Runs `work` for each element, for `size` of them at the same time: too many requests would fill the buffers of client and server. */
+export async function mapInBatches<T, R>(
+  all: readonly T[],
+  size: number,
+  work: (one: T) => Promise<R>,
+): Promise<R[]> {
+  const results: R[] = [];
+  for (let start = 0; start < all.length; start += size) {
+    results.push(...await Promise.all(all.slice(start, start + size).map(work)));
+  }
+  return results;
+}
+
+/** Returns "hidden" when the node's ACL does not let this client read it. */
+export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidden"> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isRefusal(thrown, "NOAUTH")) return "hidden";
+    throw thrown;
+  }
+}
+
+/** Returns null when the server refuses the request for one of these reasons. */
+export async function nullIfRefused<T>(request: Promise<T>, ...reasons: ZooKeeperErrorName[]): Promise<T | null> {
+  try {
+    return await request;
+  } catch (thrown) {
+    if (isRefusal(thrown, ...reasons)) return null;
+    throw thrown;
+  }
+}
+
+/** Returns null when the node does not exist. */
+export const nullIfNoNode = <T>(reading: Promise<T>): Promise<T | null> => nullIfRefused(reading, "NONODE");
+
+/** Deletes a node of any version. Returns false when it does not exist. */
+export async function deleteIfThere(zk: Pick<ZooKeeper, "delete">, path: string): Promise<boolean> {
+  return await nullIfNoNode(zk.delete(path, -1).then(() => true)) ?? false;
+}
+
+/** Returns the names of the children; none when the node does not exist. */
+export async function childNames(
+  zk: Pick<ZooKeeper, "getChildren">,
+  path: string,
+  options: ReadOptions = {},
+): Promise<readonly string[]> {
+  return (await nullIfNoNode(zk.getChildren(path, options)))?.children ?? [];
+}
+
+/** Reads those of the nodes below `folder` that still exist. */
+export async function readNodes<N extends { readonly name: string }>(
+  zk: Pick<ZooKeeper, "getData">,
+  folder: string,
+  nodes: readonly N[],
+): Promise<{ readonly node: N; readonly data: Uint8Array; readonly stat: Stat }[]> {
+  const found = await Promise.all(nodes.map(async (node) => {
+    const read = await nullIfNoNode(zk.getData(`${folder}/${node.name}`));
+    return read === null ? null : { node, ...read };
+  }));
+  return found.filter((read) => read !== null);
+}
+
+/** Reads what the leader knows now: a follower that lags could miss the newest holder. Not for the outcome of an own write. */
+export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
+  return readAfter(zk.sync(path), read);
+}
+
+/**
+ * Resolves when every earlier write of this session has been executed or never will be, and the server has seen it. A sync
+ * is not enough: a leader that the others have replaced, and that does not know it yet, answers it from what it has. A write
+ * needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in their order.
+ */
+export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
+  await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
+}
+
+/**
+ * Reads the outcome of an own write whose response was lost. What is there is there, and no write is needed, which takes long on a slow
+ * disk. What is missing may still come, until a later write of this session has been executed.
+ */
+export async function readOutcome<T>(
+  zk: ZooKeeper,
+  path: string,
+  read: () => Promise<T>,
+  isThere: (found: T) => boolean,
+): Promise<T> {
+  const found = await readAfterSync(zk, path, read);
+  return isThere(found) ? found : await readAfterOwnWrites(zk, path, read);
+}
+
+/** Reads after a lost response: shows every earlier write of this session. */
+export function readAfterOwnWrites<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
+  return readAfter(settleWrites(zk, path), read);
+}
+
+/** Sends both requests in one packet. */
+async function readAfter<T>(sent: Promise<unknown>, read: () => Promise<T>): Promise<T> {
+  const reading = read();
+  reading.catch(() => {}); // the failure of the first request is reported
+  await sent;
+  return await reading;
+}
+
+export interface RetryRequestOptions {
+  readonly clock: Clock;
+  /** How long to repeat the request, in milliseconds. By default T: then the session has lost all that it held. */
+  readonly limitMs?: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly isWanted?: () => boolean;
+}
+
+/**
+ * Sends requests that may be done twice. Rejects with the last failure when the session has ended, when the result is no
+ * longer wanted, and when no response has arrived within the limit; and with the reason of the signal.
+ */
+export async function retryOnConnectionLoss<T>(
+  { session }: Pick<ZooKeeper, "session">,
+  send: () => Promise<T>,
+  { clock, limitMs = session.timeoutMs, signal, isWanted = () => true }: RetryRequestOptions,
+): Promise<T> {
+  const lastMs = clock.now() + limitMs;
+  const mayRetry = (thrown: unknown) =>
+    isTransient(thrown) && !session.ended.aborted && clock.now() < lastMs && isWanted();
+  return await retry(send, { clock, backoff: requestBackoff, signal, mayRetry });
+}

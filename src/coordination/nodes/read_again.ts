@@ -1,0 +1,55 @@
+/** Reads again whenever something may have changed, until a signal aborts or the session ends. */
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { abortable, onAbort, TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { Event } from "../../base/support/event.ts";
+import { retryOnConnectionLoss } from "./node_requests.ts";
+
+export interface ReadAgainOptions {
+  /** Ends the iteration. */
+  readonly signal: AbortSignal | undefined;
+  readonly clock: Clock;
+  /** Waits for the time of the next read. `event` is set by each change since the read, which took `tookMs`. */
+  readonly pause: (event: Event, tookMs: number) => Promise<void>;
+}
+
+/**
+ * Yields the result of each read. `read` sets watches that call `wake`, which is the same function for every read: the client keeps a
+ * set of them. Ends with the signal; throws the reason when the session ends, and a refusal of the server.
+ */
+export async function* readAgain<T>(
+  { session }: Pick<ZooKeeper, "session">,
+  read: (wake: () => void) => Promise<T>,
+  { signal, clock, pause }: ReadAgainOptions,
+): AsyncGenerator<T, void, void> {
+  let event = new Event();
+  const wake = () => event.set();
+  let connections = session.connections;
+  using _wakers = new TaskScope(
+    onAbort(signal, wake),
+    onAbort(session.ended, wake),
+    // A watch that the client has armed again after a reconnect is not reliable.
+    session.subscribe((change) => {
+      if (change === "state" && session.state === "connected" && session.connections !== connections) wake();
+    }),
+  );
+  while (!signal?.aborted) {
+    let startMs = 0;
+    let value: T;
+    try {
+      if (session.ended.aborted) throw session.ended.reason;
+      value = await retryOnConnectionLoss({ session }, () => {
+        event = new Event();
+        connections = session.connections;
+        startMs = clock.now();
+        return abortable(read(wake), signal);
+      }, { clock, limitMs: Infinity, signal });
+    } catch (thrown) {
+      if (signal?.aborted) return;
+      throw session.ended.aborted ? session.ended.reason : thrown;
+    }
+    const tookMs = clock.now() - startMs;
+    yield value;
+    await pause(event, tookMs);
+  }
+}

@@ -1,0 +1,139 @@
+/** Waits that depend on the state of a session. */
+import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
+import { steadyLeaseMs } from "../../protocols/zookeeper/session_timing.ts";
+import { BatonError } from "../../base/errors.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { Event } from "../../base/support/event.ts";
+import { isTransient } from "./node_requests.ts";
+
+/** A watch and the number of the connection it was armed on. */
+export interface ArmedWatch {
+  readonly event: Event;
+  readonly connections: number;
+}
+
+/** Waits of one contender: for a watch to fire, or for a pause to end. `stop` ends them all. */
+export class AttemptWaits {
+  readonly #session: ZooKeeperSession;
+  readonly #clock: Clock;
+  #isStopped = false;
+  #event: Event | null = null;
+
+  constructor(session: ZooKeeperSession, clock: Clock) {
+    this.#session = session;
+    this.#clock = clock;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Ends the current wait. Later waits end immediately; pauses still take their time. */
+  stop(): void {
+    this.#isStopped = true;
+    this.wake();
+  }
+
+  /** Ends the current wait or pause. */
+  wake(): void {
+    this.#event?.set();
+  }
+
+  /**
+   * Calls `advance` until it returns a result. After a lost response, `recover` chooses the next step, which follows immediately the
+   * first time. Returns null after `stop`.
+   */
+  async repeat<T>(advance: () => Promise<T | null>, recover: () => void): Promise<T | null> {
+    for (let failures = 0; !this.#isStopped;) {
+      try {
+        const result = await advance();
+        if (result !== null && !this.#isStopped) return result;
+        failures = 0;
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown;
+        recover();
+        if (failures > 0) await this.pause(failures);
+        failures++;
+      }
+    }
+    return null;
+  }
+
+  /** Returns a new watch. The caller arms it before it sends the request that sets the watch on the server. */
+  arm(): ArmedWatch {
+    return { event: new Event(), connections: this.#session.connections };
+  }
+
+  /** True when the watch fired; false when its connection is lost, or after `stop`. */
+  async waitFor({ event, connections }: ArmedWatch): Promise<boolean> {
+    let changed = true;
+    const giveUp = () => {
+      changed = false;
+      event.set();
+    };
+    const check = () => {
+      if (this.#session.connections !== connections || this.#session.state === "ended") giveUp();
+    };
+    const off = this.#session.subscribe((change) => change === "state" && check());
+    this.#event = event;
+    if (this.#isStopped) giveUp();
+    check();
+    await event.wait();
+    off();
+    this.#event = null;
+    return changed && !this.#isStopped;
+  }
+
+  /** Waits for the back-off time, which grows with the number of failures. */
+  async pause(failures: number): Promise<void> {
+    const event = new Event();
+    if (!this.#isStopped) this.#event = event;
+    await resultWithin(this.#clock, backoffMs(failures, requestBackoff), event.wait());
+  }
+}
+
+/**
+ * Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response; and to give back a
+ * claim that may have been granted, which would be lost otherwise.
+ */
+const leaveMsMax = { stopped: 600, late: 300, responded: 1000, claimed: 3000 } as const;
+
+export type LeaveReason = keyof typeof leaveMsMax;
+
+/** Returns null when the work takes longer than this; the work itself goes on until the session ends. */
+export async function withinLeaveTime<T>(
+  { session, clock, why }: { readonly session: ZooKeeperSession; readonly clock: Clock; readonly why: LeaveReason },
+  work: Promise<T>,
+): Promise<T | null> {
+  // No response can arrive without a connection.
+  return await resultWithin(clock, session.state === "connected" ? leaveMsMax[why] : 0, work);
+}
+
+/**
+ * Waits until the session's lease is as long as steady heartbeats keep it; nearly always this resolves immediately. After the
+ * process was suspended, the session may be alive with an expired lease: then it waits for a response of the ZooKeeper
+ * leader. Rejects with the signal's reason, and UNREACHABLE when `isPatient` is false and no response arrives within T.
+ */
+export async function waitForFreshLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly isPatient: boolean;
+}): Promise<void> {
+  const isProven = () => {
+    clock.noticeSuspend();
+    return session.leaseEndMs() - clock.now() >= steadyLeaseMs(session.timeoutMs);
+  };
+  if (isProven()) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const why = `no server has responded for ${session.timeoutMs} ms, and the session may have ended`;
+  using _ends = new TaskScope(
+    session.guard(),
+    session.subscribe(() => isProven() && resolve()),
+    onAbort(signal, reject),
+    isPatient ? () => {} : clock.startTimer(session.timeoutMs, () => reject(new BatonError("UNREACHABLE", why))),
+  );
+  await promise;
+}

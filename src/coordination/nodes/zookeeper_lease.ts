@@ -1,0 +1,318 @@
+/**
+ * Lease of a held lock. The lock is lost when the clock reaches the lease end, when the session ends, and when its node is
+ * deleted; a lost lease stays lost even if the session lives on. When the lock is asked back, `lost` aborts too, so that its
+ * user stops, but the lock stays held until the release.
+ */
+import type { MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { printable } from "../../base/support/text.ts";
+import { ListenerSet } from "../../base/support/event.ts";
+import { formatNodeInfo, parseNodeInfo, type Revocation } from "./holder_info.ts";
+import type { Lease, LockMode } from "../../base/process/lease.ts";
+import { deleteIfThere, isRefusal, isTransient, nullIfNoNode, retryOnConnectionLoss } from "./node_requests.ts";
+
+export interface ZooKeeperLeaseOptions
+  extends Pick<Lease, "name" | "path" | "holderId" | "mode" | "slot" | "limit" | "fencingToken" | "waitedMs"> {
+  /** Name of the lock's kind in messages: "lock". */
+  readonly kind: string;
+  /** Path of the holder's node. */
+  readonly holderPath: string;
+  /** Milliseconds from the creation of the holder's node to the hold; 0 when left out. A longer time is corrected in the node. */
+  readonly aheadMs?: number | undefined;
+  /** Path of a node in the queue that the release deletes too; null or left out when there is none. */
+  readonly queueNode?: string | null | undefined;
+  /** The client's own clock. */
+  readonly clock: Clock;
+  /**
+   * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves the
+   * watch; a request to give the lock back is noticed later by at most this time.
+   */
+  readonly watchDelayMs?: number | undefined;
+  /** Reads from the node's data that the lock is asked back; baton's own format when left out. */
+  readonly parseRevocation?: ((data: Uint8Array) => Revocation | null) | undefined;
+}
+
+const watchDelayMsDefault = 50;
+/** The start of the hold in the node's data may be early by this time, in milliseconds. */
+const aheadMsMax = 1000;
+/** Listeners are notified when the lease end has moved by at least T divided by this. */
+const reportedPart = 50;
+/** Milliseconds until the node is read again after a lost response. */
+const rereadMs = 1000;
+
+export class ZooKeeperLease implements Lease {
+  readonly name: string;
+  readonly path: string;
+  readonly holderId: string;
+  readonly mode: LockMode;
+  readonly slot: number | null;
+  readonly limit: number | null;
+  readonly fencingToken: bigint;
+  readonly sessionId: bigint;
+  readonly sessionTimeoutMs: number;
+  readonly waitedMs: number;
+  readonly nodes: readonly string[];
+  readonly #zk: ZooKeeper;
+  readonly #clock: Clock;
+  readonly #holderPath: string;
+  readonly #queueNode: string | null;
+  readonly #kind: string;
+  readonly #parseRevocation: (data: Uint8Array) => Revocation | null;
+  readonly #lost = new AbortController();
+  readonly #changes = new ListenerSet();
+  readonly #subscriptions = new TaskScope();
+  #cancelEnd: () => void = () => {};
+  #unguard: () => void = () => {};
+  #isUsed = true;
+  #cancelWatch: () => void = () => {};
+  #watchedConnections = -1;
+  #released: Promise<void> | null = null;
+  /** True while the lease deletes its own node: a missing node is then no loss. */
+  #isReleasing = false;
+  #endedAtMs = Number.POSITIVE_INFINITY;
+  /** Wall-clock time of the hold that is to be written into the node; null when the node has it. */
+  #sinceMs: number | null;
+  #reportedEndMs: number;
+  /** Warning that belongs into the node's data. */
+  readonly #warnings = { guard: "", processes: "" };
+
+  constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
+    this.#zk = zk;
+    this.#clock = options.clock;
+    this.#holderPath = options.holderPath;
+    this.#queueNode = options.queueNode ?? null;
+    this.#sinceMs = (options.aheadMs ?? 0) > aheadMsMax ? Date.now() : null;
+    this.#kind = options.kind;
+    this.#parseRevocation = options.parseRevocation ?? ((data) => parseNodeInfo(data).revoke);
+    this.name = options.name;
+    this.path = options.path;
+    this.holderId = options.holderId;
+    this.mode = options.mode;
+    this.slot = options.slot;
+    this.limit = options.limit;
+    this.fencingToken = options.fencingToken;
+    this.waitedMs = options.waitedMs;
+    this.nodes = [options.holderPath];
+    this.sessionId = zk.session.id;
+    this.sessionTimeoutMs = zk.session.timeoutMs;
+    this.#reportedEndMs = zk.session.leaseEndMs();
+    this.#unguard = zk.session.guard();
+    this.#subscriptions.add(() => this.#unguard());
+    this.#subscriptions.add(zk.session.subscribe((change) => this.#onSession(change)));
+    this.#subscriptions.add(onAbort(zk.session.ended, (reason) => {
+      this.#lose(`the session ended: ${messageOf(reason)}`, reason);
+    }));
+    this.#watchEnd();
+    if (!this.#isOver) this.#watchNodeIn(options.watchDelayMs ?? watchDelayMsDefault);
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  isHeld(): boolean {
+    this.#clock.noticeSuspend();
+    if (this.#isOver) return false;
+    if (!this.#isUsed || this.#clock.now() < this.#zk.session.leaseEndMs()) return true;
+    this.#loseByClock();
+    return false;
+  }
+
+  endMs(): number {
+    return Math.min(this.#zk.session.leaseEndMs(), this.#endedAtMs);
+  }
+
+  /**
+   * Whether something is done under the lock, as after the construction. Otherwise no lease has to be kept: the session waits for a slow
+   * server as long as it needs, and the lock is lost only when the session ends, or its node is deleted.
+   */
+  setUsed(isUsed: boolean): void {
+    if (isUsed === this.#isUsed || this.#isOver) return;
+    this.#isUsed = isUsed;
+    if (!isUsed) {
+      this.#cancelEnd();
+      return this.#unguard();
+    }
+    this.#unguard = this.#zk.session.guard();
+    this.#watchEnd();
+  }
+
+  inDoubt(): boolean {
+    return this.#zk.session.state !== "connected";
+  }
+
+  describeOutage(): string {
+    return this.#zk.session.describeOutage();
+  }
+
+  subscribe(listener: () => void): () => void {
+    return this.#changes.subscribe(listener);
+  }
+
+  warn(about: "guard" | "processes", what: string): void {
+    this.#warnings[about] = what;
+    void this.#watchNode();
+  }
+
+  release(): Promise<void> {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  /**
+   * Releases the lock and executes `requests` in one transaction: all of it is done, or nothing. When it rejects without a
+   * response, the transaction may have been done; the lease itself is unchanged.
+   */
+  async releaseWith(requests: readonly MultiRequest[]): Promise<void> {
+    this.#isReleasing = true;
+    try {
+      await this.#zk.multi([{ type: "delete", path: this.#holderPath, version: -1 }, ...requests]);
+    } catch (thrown) {
+      this.#isReleasing = isTransient(thrown); // the node may be gone
+      throw thrown;
+    }
+    this.#released = Promise.resolve();
+    // Not part of the transaction, which must not fail when a user has deleted this node.
+    this.#deleteQueueNode();
+    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
+    this.#cleanUp();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  get #isOver(): boolean {
+    return this.#endedAtMs !== Number.POSITIVE_INFINITY;
+  }
+
+  // The deletions are sent before the first await: a caller that closes the session next sends all in one packet.
+  async #release(): Promise<void> {
+    const deleting = this.#retryDeletion(() => this.#deleteNodes());
+    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
+    this.#cleanUp();
+    // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
+    const deleted = deleting.then(() => true);
+    if (await resultWithin(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
+    throw new BatonError(
+      "OUTCOME_UNKNOWN",
+      `The release of ${this.#kind} "${this.name}" is not confirmed: no server responded within ${
+        this.sessionTimeoutMs / 2
+      } ms. It takes effect when a server responds, or when the session ends`,
+    );
+  }
+
+  /** Deletes the holder's node and, in the same commit, the one in the queue. */
+  async #deleteNodes(): Promise<unknown> {
+    if (this.#queueNode === null) return await deleteIfThere(this.#zk, this.#holderPath);
+    const paths = [this.#holderPath, this.#queueNode];
+    const requests = paths.map((path) => ({ type: "delete", path, version: -1 }) as const);
+    const done = await nullIfNoNode(this.#zk.multi(requests));
+    return done ?? await Promise.all(paths.map((path) => deleteIfThere(this.#zk, path)));
+  }
+
+  /** Deletes the node in the queue alone: a contender without a grant would be in front of all others. */
+  #deleteQueueNode(): void {
+    const path = this.#queueNode;
+    if (path !== null) void this.#retryDeletion(() => deleteIfThere(this.#zk, path)).catch(() => {});
+  }
+
+  /** Deletes nodes of the lease. A node that is gone, or a session that has ended, is a lock released. */
+  async #retryDeletion(remove: () => Promise<unknown>): Promise<void> {
+    try {
+      await retryOnConnectionLoss(this.#zk, remove, { clock: this.#clock, limitMs: Infinity });
+    } catch (thrown) {
+      if (!this.#zk.session.ended.aborted && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
+    }
+  }
+
+  /** The same function for every watch: a client that keeps a set of watchers keeps only one. */
+  readonly #onNodeEvent = (): void => void this.#watchNode();
+
+  #onSession(change: "state" | "renewed"): void {
+    if (change === "state" && this.#zk.session.state === "connected") {
+      // A watch that the client has armed again is not reliable: read the node.
+      if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
+    }
+    const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;
+    if (change === "state" || movedMs >= this.sessionTimeoutMs / reportedPart) this.#notify();
+  }
+
+  #watchEnd(): void {
+    this.#cancelEnd();
+    if (!this.isHeld()) return;
+    const leftMs = this.#zk.session.leaseEndMs() - this.#clock.now();
+    this.#cancelEnd = this.#clock.startTimer(leftMs, () => this.#watchEnd());
+  }
+
+  #watchNodeIn(delayMs: number): void {
+    this.#cancelWatch();
+    this.#cancelWatch = this.#clock.startTimer(delayMs, () => void this.#watchNode());
+  }
+
+  async #watchNode(): Promise<void> {
+    if (this.#isOver || this.#isReleasing) return;
+    this.#watchedConnections = this.#zk.session.connections;
+    try {
+      const found = await nullIfNoNode(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));
+      if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
+        return this.#lose(`its node "${this.#holderPath}" was deleted`);
+      }
+      if (this.#isOver) return;
+      this.#correctNode(found);
+      const revoke = this.#parseRevocation(found.data);
+      if (revoke === null) return;
+      const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
+      const why = revoke.reason === "" ? "" : `, reason "${revoke.reason}"`;
+      this.#abort("REVOKED", `was revoked${printable(by + why)}`);
+      this.#notify();
+    } catch (thrown) {
+      // The clock and the session's end are watched independently.
+      if (isTransient(thrown)) this.#watchNodeIn(rereadMs);
+      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(messageOf(thrown), thrown);
+    }
+  }
+
+  /** Writes what is for display: the start of the hold, and the warning. The write fires the watch, so that a refused one is repeated. */
+  #correctNode({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
+    const info = parseNodeInfo(data);
+    if (info.sessionTimeoutMs === 0) return; // another library's format
+    const sinceMs = Math.max(info.sinceMs, this.#sinceMs ?? 0);
+    const warning = Object.values(this.#warnings).filter(Boolean).join("; ");
+    if (sinceMs === info.sinceMs && warning === (info.warning ?? "")) return;
+    const corrected = formatNodeInfo({ ...info, sinceMs, warning });
+    this.#zk.setData(this.#holderPath, corrected, stat.version).catch(() => {});
+  }
+
+  #loseByClock(): void {
+    this.#lose(`no server responded in time${this.#zk.session.describeOutage()}, and the session may end now`);
+  }
+
+  #lose(why: string, cause?: unknown): void {
+    if (this.#isOver) return;
+    this.#endedAtMs = this.#clock.now();
+    this.#abort("LOCK_LOST", `is lost: ${why}`, cause);
+    this.#deleteQueueNode();
+    this.#cleanUp();
+    this.#notify();
+  }
+
+  #abort(code: "LOCK_LOST" | "REVOKED", what: string, cause?: unknown): void {
+    const kind = this.#kind.charAt(0).toUpperCase() + this.#kind.slice(1);
+    this.#lost.abort(new BatonError(code, `${kind} "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
+  }
+
+  #cleanUp(): void {
+    this.#cancelEnd();
+    this.#cancelWatch();
+    this.#subscriptions[Symbol.dispose]();
+  }
+
+  #notify(): void {
+    this.#reportedEndMs = this.#zk.session.leaseEndMs();
+    this.#changes.notify();
+  }
+}

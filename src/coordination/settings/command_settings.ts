@@ -1,0 +1,208 @@
+/** Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and `[pool]`. */
+import { flag, inSection, setting, type SettingTable } from "../../base/config/setting.ts";
+import {
+  choiceType,
+  commandLineType,
+  durationType,
+  integerType,
+  listType,
+  sessionTimeoutType,
+  textType,
+  toggleType,
+} from "../../base/config/value_types.ts";
+
+const elect = inSection("elect.");
+const barrier = inSection("barrier.");
+const keeper = inSection("keeper.");
+const component = inSection("pool.component.NAME.");
+
+/** The maximum of --jobs: each job is a process and a lock. */
+const poolJobsMax = 1000;
+
+export const restartModes = ["always", "on-loss", "never"] as const;
+
+/** Settings of `baton elect`. Settings of a single election, such as its value, are flags only. */
+export const electSettings = {
+  restart: elect("restart", choiceType(restartModes), {
+    help:
+      "when to stand for election again: on-loss (after the leadership was lost or given up), always (also after the command ended by itself), or never",
+    default: "on-loss",
+  }),
+  preempt: elect("preempt", toggleType(), {
+    help: "ask the leader to step down if its --priority number is higher than this candidate's",
+    default: false,
+  }),
+  health: elect("health", textType("command"), {
+    group: "health",
+    once: true,
+    help: "shell command that checks the health of the command; exit code 0 means healthy",
+  }),
+  healthInterval: elect("health_interval", durationType({ minMs: 1 }), {
+    group: "health",
+    help: "time from the start of the command, and from each check, to the next check",
+    default: 5000,
+  }),
+  healthTimeout: elect("health_timeout", durationType({ minMs: 1 }), {
+    group: "health",
+    help: "maximum duration of a health check; a longer check counts as failed",
+    default: 5000,
+  }),
+  healthFailures: elect("health_failures", integerType("count", { min: 1, max: 1000 }), {
+    group: "health",
+    help: "number of consecutive failed checks after which the leadership is given up",
+    default: 3,
+  }),
+  onElected: elect("on_elected", textType("command"), {
+    group: "health",
+    once: true,
+    help: "shell command to run as leader before the command starts; if it fails, baton prints that and continues",
+  }),
+  onDeposed: elect("on_deposed", textType("command"), {
+    group: "health",
+    once: true,
+    help:
+      "shell command to run after the command has ended and before the leadership is given up; not run if the leadership was lost",
+  }),
+  hookTimeout: elect("hook_timeout", durationType({ minMs: 1 }), {
+    group: "health",
+    help: "maximum duration of --on-elected and --on-deposed; then they are stopped",
+    default: 10_000,
+  }),
+} satisfies SettingTable;
+
+/** The same maximum as in src/coordination/barrier: one transaction starts all members. */
+export const barrierPartiesMax = 1000;
+
+/** Settings of `baton barrier`. */
+export const barrierSettings = {
+  parties: barrier("parties", integerType("count", { min: 1, max: barrierPartiesMax }), {
+    flag: "-N, --parties",
+    basic: true,
+    help: "number of processes that start together",
+  }),
+  within: barrier("timeout", durationType(), {
+    flag: "-w, --timeout",
+    aliases: "--within",
+    group: "waiting",
+    basic: true,
+    help: "maximum wait for the start, or for the gate to open; then exit 75",
+    unset: "no limit",
+  }),
+  onMemberLost: barrier("on_member_lost", choiceType(["fail", "wait"]), {
+    group: "waiting",
+    help:
+      "what happens when a member is lost before the start: the others exit with 82 (fail), or wait for a new member (wait)",
+    default: "fail",
+  }),
+  maxHold: barrier("max_hold", durationType({ minMs: 1 }), {
+    group: "command",
+    help: "stop the command if it runs longer than this (exit 124)",
+    unset: "no limit",
+  }),
+} satisfies SettingTable;
+
+/** A duration of the keeper. */
+const timeSetting = (name: string, help: string, standardMs: number) =>
+  keeper(name, sessionTimeoutType({ minMs: 10 }), { group: "limits", help, default: standardMs });
+
+/** Settings of `baton keeper`. Limits and durations also apply to the keeper that other commands start. */
+export const keeperSettings = {
+  keeperListen: keeper("listen", listType("unix:PATH|host:port,…"), {
+    once: true,
+    help: "addresses to listen on; over TCP all clients that reach the port have access",
+    unset: "a Unix socket in the data folder",
+  }),
+  keeperTlsCert: keeper("tls.cert", textType("file"), {
+    group: "security",
+    help: "PEM file with the server certificate; turns on TLS for TCP connections",
+  }),
+  keeperTlsKey: keeper("tls.key", textType("file"), {
+    group: "security",
+    help: "PEM file with the private key of the server certificate",
+  }),
+  keeperTlsCa: keeper("tls.ca", textType("file"), {
+    group: "security",
+    help: "PEM file with the authorities that sign client certificates",
+    unset: "clients need no certificate",
+  }),
+  keeperTickTime: timeSetting("tick_time", "resolution of session timeouts", 500),
+  keeperSessionTimeoutMin: timeSetting("session_timeout_min", "minimum session timeout of clients", 1000),
+  keeperSessionTimeoutMax: timeSetting("session_timeout_max", "maximum session timeout of clients", 60_000),
+  keeperContainerCheck: timeSetting(
+    "container_check",
+    "interval between two searches for empty container nodes",
+    60_000,
+  ),
+  keeperLimits: setting(listType("NAME=VALUE,…"), {
+    flag: "--limit",
+    group: "limits",
+    key: "keeper.limits",
+    once: true,
+    help:
+      "override limits listed in docs/protocol/keeper.md, for example dataBytesMax=1GiB,nodesMax=2000000; all data is kept in memory",
+  }),
+  keeperIdleExit: keeper("idle_exit", durationType(), {
+    help: "exit after this time without a session",
+    unset: "never",
+  }),
+  keeperMetricsListen: keeper("metrics_listen", textType("host:port|unix:PATH"), {
+    help:
+      "serve /healthz and /metrics (Prometheus) over HTTP on this address; :PORT is reachable from this machine only",
+    unset: "not served",
+  }),
+} satisfies SettingTable;
+
+/** Settings for the log of commands that run for a long time. */
+export const logSettings = {
+  log: flag("--log", choiceType(["text", "json"]), {
+    help: "format of the log on stderr: text, or one JSON object per line",
+    default: "text",
+  }),
+} satisfies SettingTable;
+
+/** Settings of `baton pool`. */
+export const poolSettings = {
+  poolComponentPath: setting(textType("template"), {
+    key: "pool.component_path",
+    help:
+      "template of the path of a pool's own lock, with {root} and {component}; must be the same in all calls, else exit 78",
+    default: "{root}/locks/{component}",
+  }),
+  poolItemPath: setting(textType("template"), {
+    key: "pool.item_path",
+    help:
+      "template of the path of an item's lock, with {root}, {component}, {item}, and {1} to {9} for the words of the item; must be the same in all calls, else exit 78",
+    default: "{root}/locks/{component}%2F{item}",
+  }),
+} satisfies SettingTable;
+
+/** Settings of one component of `baton pool`: a section of a file for each component, and flags of the command. */
+export const poolComponentSettings = {
+  query: component("query", textType("command"), {
+    once: true,
+    help: "shell command that prints the items, one per line; it runs while this call holds the component's lock",
+  }),
+  jobs: component("jobs", integerType("count", { min: 1, max: poolJobsMax }), {
+    flag: "-j, --jobs",
+    help: "number of items that this call runs at the same time",
+    default: 1,
+  }),
+  total: component("total", integerType("count", { min: 1, max: 1_000_000 }), {
+    help:
+      "number of items of the component that run at the same time in all calls on all machines; must be the same in all calls, else exit 78",
+    unset: "no limit",
+  }),
+  doneTtl: component("done_ttl", durationType({ minMs: 1 }), {
+    help: "how long the result of an item is kept; an item that exited with 0 is not run again during this time",
+    unset: "results are not kept",
+  }),
+  retries: component("retries", integerType("count", { min: 0, max: 1000 }), {
+    help: "how many times a failed item is run again",
+    default: 0,
+  }),
+  componentCommand: setting(commandLineType(), {
+    key: "pool.component.NAME.command",
+    help:
+      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the item as one text, also in quotation marks; the item is also $1",
+  }),
+} satisfies SettingTable;

@@ -1,0 +1,190 @@
+/** Settings of all commands that use a coordination server, and of `baton lock`, which loads only this table. */
+import { inGroup, inSection, setting, type SettingTable, variableOf } from "../../base/config/setting.ts";
+import {
+  absolutePathType,
+  choiceType,
+  durationType,
+  integerType,
+  listType,
+  priorityType,
+  sessionTimeoutType,
+  signalNameType,
+  sizeType,
+  textType,
+  toggleType,
+} from "../../base/config/value_types.ts";
+
+export const scopes = ["user", "machine", "cluster"] as const;
+/** The processes that share a lock: those of this user, of this machine, or of all machines that use the same servers. */
+export type Scope = (typeof scopes)[number];
+
+const topLevel = inSection("");
+const lock = inSection("lock.");
+
+/** Settings of all commands that use a coordination server. */
+export const connectionSettings = inGroup("connection", {
+  servers: topLevel("servers", textType("host:port,…[/chroot]"), {
+    flag: "-z, --servers",
+    basic: true,
+    help: "ZooKeeper servers; unix:PATH for a Unix socket, or `embedded` for the keeper of this machine",
+    unset: "the embedded keeper; a message says so on a terminal, and with -v",
+  }),
+  root: topLevel("root", textType("path"), {
+    help: "ZooKeeper node below which baton keeps all of its nodes",
+    default: "/baton",
+  }),
+  sessionTimeout: topLevel("session.timeout", sessionTimeoutType({ minMs: 2000 }), {
+    help:
+      "time after which the servers end the session of a client that they no longer hear from; its locks then go to other clients",
+    default: 10_000,
+  }),
+  connectTimeout: topLevel("connect.timeout", durationType({ minMs: 1 }), {
+    help: "maximum time to connect to a server; then exit 69",
+    unset: "the value of -w, else 10s; no limit if connect.retries is set",
+  }),
+  connectRetries: setting(integerType("count", { min: 0, max: 1_000_000 }), {
+    key: "connect.retries",
+    help: "number of additional passes over the list of servers",
+    unset: "no limit within connect.timeout",
+  }),
+  connectDelay: setting(durationType(), {
+    key: "connect.delay",
+    help: "pause between two passes over the list of servers",
+    unset: "random, longer after each pass",
+  }),
+  connectMaxRequestSize: setting(sizeType(), {
+    key: "connect.max_request_size",
+    help: "maximum size of a request; use the value of jute.maxbuffer of the servers",
+    default: 0xfffff,
+  }),
+  tls: setting(toggleType(), {
+    flag: "--tls",
+    key: "tls.enabled",
+    help: "use TLS for TCP connections to the servers (never for Unix sockets); any other tls setting turns it on, too",
+    default: false,
+  }),
+  tlsCa: topLevel("tls.ca", textType("file"), {
+    help: "PEM file with the trusted certificate authorities",
+    unset: "the system's",
+  }),
+  tlsCert: topLevel("tls.cert", textType("file"), { help: "PEM file with the client certificate" }),
+  tlsKey: topLevel("tls.key", textType("file"), { help: "PEM file with the private key of the client certificate" }),
+  tlsPassphrase: setting(textType("text"), {
+    key: "tls.passphrase",
+    help: "passphrase of the private key",
+    secret: true,
+  }),
+  tlsServerName: topLevel("tls.server_name", textType("name"), {
+    help: "name that the server certificate must contain",
+    unset: "the host name of the server",
+  }),
+  authCredentials: setting(textType("scheme:credentials"), {
+    key: "auth.credentials",
+    help: "ZooKeeper credentials of this client, for example digest:USER:PASSWORD",
+    secret: true,
+  }),
+  authFile: topLevel("auth.file", textType("file"), {
+    help: "file with one scheme:credentials per line; no other user may have read access to it",
+  }),
+  acl: topLevel("acl", listType("open|creator|scheme:id:perms,…"), {
+    help:
+      "access to the nodes that baton creates: open (all clients), creator (the authenticated creator), or a list of ACL entries",
+    default: ["open"],
+  }),
+  keeperDir: setting(absolutePathType(), {
+    key: "keeper.dir",
+    help: "folder for the data and the socket of the embedded keeper",
+    unset: "a folder of this user, the same from cron and from a login shell",
+  }),
+}) satisfies SettingTable;
+
+/** Settings of `baton lock`. */
+export const lockSettings = {
+  scope: topLevel("scope", choiceType(scopes), {
+    help: "minimum scope of the lock; exit 78 if the servers do not provide it",
+    unset: "any scope",
+  }),
+  priority: lock("priority", priorityType(), {
+    group: "waiting",
+    help: "position in the queue: the lowest number is served first; foreground is 100, background is 200",
+    default: 100,
+  }),
+  foregroundWait: setting(durationType(), {
+    key: "lock.foreground.wait",
+    help: "maximum wait for the lock with a priority below 200, if -w is not given",
+    unset: "no limit",
+  }),
+  backgroundWait: setting(durationType(), {
+    key: "lock.background.wait",
+    help: "maximum wait for the lock with priority 200 and up, if -w is not given",
+    unset: "no limit",
+  }),
+  killAfter: lock("kill_after", durationType(), {
+    group: "command",
+    help: "time between --signal and SIGKILL when baton stops the command; a signal sent to baton is only forwarded",
+    default: 5000,
+  }),
+  onDoubt: lock("on_doubt", choiceType(["ignore", "freeze"]), {
+    group: "command",
+    help:
+      "what happens to the command while no server responds and the lock is not lost yet: it continues (ignore) or is suspended (freeze)",
+    default: "ignore",
+  }),
+  signal: lock("signal", signalNameType(), {
+    group: "command",
+    help: "signal with which baton asks the command to stop",
+    default: "SIGTERM",
+  }),
+  publishCommand: lock("publish_command", toggleType(), {
+    group: "command",
+    help: "publish the full command line of the holder; otherwise other clients see the program name only",
+    default: false,
+  }),
+} satisfies SettingTable;
+
+const dayMs = 24 * 3_600_000;
+
+/** Settings of the records that `baton history` shows. */
+export const historySettings = inGroup("output", {
+  history: setting(toggleType(), {
+    flag: "--history",
+    key: "history.enabled",
+    help: "record how it ends, for baton history; a tick is always recorded",
+    default: false,
+  }),
+  historyKeep: setting(integerType("count", { min: 8, max: 1024 }), {
+    key: "history.keep",
+    help: "number of records that the servers keep of one name, rounded up to a multiple of 8",
+    default: 128,
+  }),
+  historyMaxAge: setting(durationType({ minMs: dayMs, maxMs: 366 * dayMs }), {
+    key: "history.max_age",
+    help: "age at which the servers' records may be cleared; at least 1d",
+    default: 30 * dayMs,
+  }),
+}) satisfies SettingTable;
+
+/** Setting of the commands that send traces. */
+export const traceSettings = {
+  traceOtlp: setting(toggleType(), {
+    key: "trace.otlp",
+    help: "send traces to a collector of OpenTelemetry",
+    default: false,
+  }),
+} satisfies SettingTable;
+
+export function wantsTraces(
+  { OTEL_TRACES_EXPORTER: to, OTEL_SDK_DISABLED: off }: Readonly<Record<string, string | undefined>>,
+  { traceOtlp }: { readonly traceOtlp?: boolean },
+): boolean {
+  return off !== "true" && (to ? /\botlp\b/.test(to) : traceOtlp === true);
+}
+
+let secrets: readonly string[] | undefined;
+
+/** Returns the variables with secrets, which a command does not inherit without --pass-auth. */
+export function secretVariables(): readonly string[] {
+  return secrets ??= Object.values<SettingTable[string]>(connectionSettings).flatMap(({ key, secret }) =>
+    key !== undefined && secret === true ? [variableOf(key)] : []
+  );
+}

@@ -1,0 +1,23 @@
+/**
+ * Publish/subscribe as a library, an entry of its own because it needs SQLite:
+ *
+ *     await using client = new PubsubClient({ servers: parseServers("zk1,zk2,zk3") }, "web1");
+ *     await client.publisher("orders").put("order 17");
+ *
+ *     for await (const message of client.subscriber("orders").messages({ signal })) {
+ *       await handle(message.text());
+ *       await message.acknowledge();
+ *     }
+ */
+export { PubsubClient } from "./pubsub_client.ts";
+export type { ProxyAddresses, PubsubCallOptions, PubsubClientOptions, PubsubPlace } from "./pubsub_connection.ts";
+export type { PutMessageOptions, TopicPublisher } from "./topic_publisher.ts";
+export type {
+  DeliveredMessage,
+  FetchOptions,
+  MessagesOptions,
+  TopicPosition,
+  TopicSubscriber,
+} from "./topic_subscriber.ts";
+export { TopicAdmin, type TopicAdminOptions, type TopicDeletion, type TopicEntry } from "./topic_admin.ts";
+export type { TopicDetails } from "../pubsub/store/topic_details.ts";

@@ -1,0 +1,160 @@
+/** Repeats an action in words before it is sent, and shows its result. A dangerous one needs the name of its target typed. */
+import { signal, useSignalEffect } from "@preact/signals";
+import type { JSX } from "preact";
+import { useRef } from "preact/hooks";
+import { shownText } from "../ui/shown_text.ts";
+import type { PersonRow, UseRow } from "../ui/ui_rows.ts";
+import { hello } from "./page_state.ts";
+import { askProgram } from "./read_stream.ts";
+import { personText } from "./row_parts.tsx";
+
+export interface ProposedAction {
+  readonly verb: "break" | "resign" | "redrive" | "drop" | "drain" | "move";
+  readonly title: string;
+  /** Consequences, for people. */
+  readonly words: string;
+  /** The target and what the page showed of it. */
+  readonly body: Readonly<Record<string, unknown>>;
+  /** The name that must be typed. */
+  readonly typed?: string;
+  /** The holder is told a reason. */
+  readonly hasReason?: boolean;
+  /** Names to choose from, as the field `to` of the body. */
+  readonly choices?: readonly string[];
+  readonly onDone?: () => void;
+}
+
+const proposed = signal<ProposedAction | null>(null);
+const state = signal<{ readonly kind: "asking" | "sending" | "done" | "failed"; readonly text: string }>({
+  kind: "asking",
+  text: "",
+});
+
+/** A button that opens the dialog; nothing on a page that only reads. */
+export function ActionButton({ label, action }: {
+  readonly label: string;
+  readonly action: () => ProposedAction;
+}): JSX.Element | null {
+  if (hello.value?.mayAct !== true) return null;
+  const open = () => {
+    state.value = { kind: "asking", text: "" };
+    proposed.value = action();
+  };
+  return <button type="button" onClick={open}>{label}…</button>;
+}
+
+export function ActionDialog(): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useSignalEffect(() => {
+    if (proposed.value === null) dialog.current?.close();
+    else if (dialog.current?.open === false) dialog.current.showModal();
+  });
+  const action = proposed.value;
+  return (
+    <dialog ref={dialog} class="action" aria-label={action?.title ?? ""} onClose={() => proposed.value = null}>
+      {action !== null && <ActionForm action={action} />}
+    </dialog>
+  );
+}
+
+function ActionForm({ action }: { readonly action: ProposedAction }): JSX.Element {
+  const { title, words, typed, hasReason, choices } = action;
+  const { kind, text } = state.value;
+  const isOver = kind === "done" || kind === "failed";
+  return (
+    <form onSubmit={(event) => send(event, action)}>
+      <h2>{title}</h2>
+      <p>{words}</p>
+      {!isOver && hasReason && (
+        <label>
+          Reason, which the holder sees <input name="reason" maxLength={200} autoComplete="off" />
+        </label>
+      )}
+      {!isOver && choices !== undefined && (
+        <label>
+          To{" "}
+          <select name="to" required>
+            {choices.map((one) => <option key={one} value={one}>{shownText(one)}</option>)}
+          </select>
+        </label>
+      )}
+      {!isOver && typed !== undefined && (
+        <label>
+          Type {shownText(typed)} to confirm <input name="typed" required autoComplete="off" />
+        </label>
+      )}
+      <p role="status" class={`state ${kind === "failed" ? "bad" : "good"}`}>
+        {kind === "sending" ? "Sent; waiting for the result." : shownText(text)}
+      </p>
+      <div class="buttons">
+        {!isOver && <button type="submit" disabled={kind === "sending"}>{title}</button>}
+        <button type="button" onClick={() => proposed.value = null}>{isOver ? "Close" : "Cancel"}</button>
+      </div>
+    </form>
+  );
+}
+
+async function send(
+  event: SubmitEvent & { readonly currentTarget: HTMLFormElement },
+  action: ProposedAction,
+): Promise<void> {
+  event.preventDefault();
+  const fields = Object.fromEntries(new FormData(event.currentTarget));
+  if (action.typed !== undefined && fields["typed"] !== shownText(action.typed)) {
+    state.value = { kind: "asking", text: "The name is not the same. Nothing was sent." };
+    return;
+  }
+  state.value = { kind: "sending", text: "" };
+  try {
+    const response = await askProgram(`/actions/${action.verb}`, { ...action.body, ...fields });
+    const text = (await response.text()).trim();
+    if (proposed.peek() === action) state.value = { kind: response.ok ? "done" : "failed", text };
+  } catch {
+    const text = "The connection was lost. The outcome is unknown: look at the row and at the list of actions.";
+    if (proposed.peek() === action) state.value = { kind: "failed", text };
+  }
+  action.onDone?.();
+}
+
+/** The buttons of a holder or a leader. */
+export function HolderActions({ row: { kind, name }, person }: {
+  readonly row: Pick<UseRow, "kind" | "name">;
+  readonly person: PersonRow;
+}): JSX.Element | null {
+  const { id, token } = person;
+  if (id === null || token === null || (kind !== "lock" && kind !== "election")) return null;
+  const body = { name, holder: id, token };
+  const who = shownText(personText(person));
+  const what = shownText(name);
+  if (kind === "election") {
+    return (
+      <ActionButton
+        label="Ask to step down"
+        action={() => ({
+          ...{ verb: "resign", body, title: "Ask to step down", hasReason: true },
+          words: `${who} leads "${what}". Its baton stops its command and lets the next candidate lead.`,
+        })}
+      />
+    );
+  }
+  return (
+    <>
+      <ActionButton
+        label="Ask to release"
+        action={() => ({
+          ...{ verb: "break", body, title: "Ask to release", hasReason: true },
+          words: `${who} holds "${what}". Its baton stops its command, and releases the lock.`,
+        })}
+      />
+      <ActionButton
+        label="Take by force"
+        action={() => ({
+          ...{ verb: "break", body: { ...body, force: true }, title: "Take by force", typed: name },
+          words:
+            `${who} holds "${what}". If it has not released the lock within its session timeout, the lock is given to the next one ` +
+            "while its command may still run.",
+        })}
+      />
+    </>
+  );
+}

@@ -1,0 +1,48 @@
+/** Sentences about what an operator should look at, from the rows of all tables. */
+import { countText, shownText } from "../ui/shown_text.ts";
+import { about, nowMinuteMs, tables, type TableState } from "./page_state.ts";
+import { tickState, type ViewName } from "./views.tsx";
+
+export interface Attention {
+  readonly view: ViewName;
+  readonly text: string;
+}
+
+const attentionsMax = 50;
+
+const rowsOf = <Row>({ keys, rows }: TableState<Row>): Row[] =>
+  keys.value.flatMap((key) => rows.get(key)?.value ?? []) as Row[];
+
+/** Reads all rows: called by a computed signal, so that it runs after a change only. */
+export function attentions(): readonly Attention[] {
+  const found: Attention[] = [];
+  const add = (view: ViewName, text: string) => void found.push({ view, text });
+  for (const problem of about()?.problems ?? []) add("overview", shownText(problem));
+  for (const row of rowsOf(tables.ticks)) {
+    const { kind, text } = tickState(row, nowMinuteMs.value);
+    if (kind === "bad") add("ticks", `Tick ${shownText(row.name)} (${shownText(row.schedule)}): ${shownText(text)}`);
+  }
+  for (const { name, dead } of rowsOf(tables.stores)) {
+    if (dead > 0) {
+      add("retry", `Store ${shownText(name)}: ${countText(dead)} dead ${dead === 1 ? "letter" : "letters"}`);
+    }
+  }
+  for (const { name, failed } of rowsOf(tables.pools)) {
+    if (failed > 0) add("pools", `Pool ${shownText(name)}: ${countText(failed)} failed`);
+  }
+  for (const { server, endpoint, topics } of rowsOf(tables.servers)) {
+    if (endpoint === null) {
+      add("servers", `Server ${shownText(server)} is offline and owns ${countText(topics)} topics`);
+    }
+  }
+  for (const [view, table] of [["locks", tables.locks], ["elections", tables.elections]] as const) {
+    for (const { name, problem, holders } of rowsOf(table)) {
+      const what = `${view === "locks" ? "Lock" : "Election"} ${shownText(name)}`;
+      if (problem !== null) add(view, `${what}: ${shownText(problem)}`);
+      else if (holders.some(({ askedBy }) => askedBy !== null)) {
+        add(view, `${what}: its holder was asked to release it`);
+      }
+    }
+  }
+  return found.slice(0, attentionsMax);
+}

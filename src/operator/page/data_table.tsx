@@ -1,0 +1,161 @@
+/** A table of rows: sorted, filtered, drawn in parts, and usable by keyboard. A changed row draws itself alone. */
+import { type Signal, signal, useComputed, useSignal } from "@preact/signals";
+import type { ComponentChildren, JSX } from "preact";
+import { countText, shownText } from "../ui/shown_text.ts";
+import type { TableState } from "./page_state.ts";
+
+export interface Column<Row> {
+  readonly id: string;
+  readonly head: string;
+  /** Text for the filter, the order, and the cell if there is no `cell`. */
+  readonly text: (row: Row) => string;
+  /** Number for the order of numbers and times. */
+  readonly order?: (row: Row) => number;
+  readonly cell?: (row: Row) => ComponentChildren;
+  readonly isNumber?: boolean;
+}
+
+interface DataTableProps<Row> {
+  /** Heading of the table. */
+  readonly caption: string;
+  readonly table: TableState<Row>;
+  /** The first one has the name of the row, which opens its details. */
+  readonly columns: readonly Column<Row>[];
+  /** A sentence for a table without rows. */
+  readonly empty: string;
+  readonly onOpen: (key: string) => void;
+}
+
+/** Rows that are drawn at first, and with each further step. */
+const drawnStep = 200;
+
+/** The text that rows must contain. */
+export const filterText = signal("");
+
+export function DataTable<Row>({ caption, table, columns, empty, onOpen }: DataTableProps<Row>): JSX.Element {
+  const sort = useSignal<{ readonly id: string; readonly isDown: boolean }>({
+    id: columns[0]?.id ?? "",
+    isDown: false,
+  });
+  const drawn = useSignal(drawnStep);
+  const isBusy = useSignal(false);
+  const previous = useSignal<{ keys: readonly string[] }>({ keys: [] });
+  const shown = useComputed(() => {
+    const { id, isDown } = sort.value;
+    const column = columns.find((one) => one.id === id) ?? columns[0];
+    const wanted = filterText.value.trim().toLowerCase();
+    const found = table.keys.value.filter((key) => {
+      const row = table.rows.get(key)?.value;
+      return row !== undefined &&
+        (wanted === "" || columns.some(({ text }) => text(row).toLowerCase().includes(wanted)));
+    });
+    const last = previous.peek();
+    const keys = isBusy.value ? keepOrder(last.keys, found) : sortKeys(found, table, column, isDown);
+    // The same list is the same value: then only changed rows are drawn.
+    if (keys.length !== last.keys.length || keys.some((key, index) => key !== last.keys[index])) last.keys = keys;
+    return last.keys;
+  });
+  const keys = shown.value;
+  const part = keys.slice(0, drawn.value);
+  return (
+    <section aria-label={caption}>
+      <p class="count">
+        {countText(keys.length)} {filterText.value === "" ? "" : `of ${countText(table.keys.value.length)} `}
+        {keys.length === 1 ? "row" : "rows"}
+      </p>
+      {keys.length === 0
+        ? <p class="empty">{table.keys.value.length === 0 ? empty : "No row has this text."}</p>
+        : (
+          <table>
+            <caption class="unseen">{caption}</caption>
+            <thead>
+              <tr>
+                {columns.map((column) => <HeadCell key={column.id} column={column} sort={sort} />)}
+              </tr>
+            </thead>
+            <tbody
+              onFocusIn={() => isBusy.value = true}
+              onFocusOut={(event) => isBusy.value = event.currentTarget.contains(event.relatedTarget as Node | null)}
+            >
+              {part.map((key) => {
+                const row = table.rows.get(key);
+                return row === undefined
+                  ? null
+                  : <Row key={key} id={key} row={row} columns={columns} onOpen={onOpen} />;
+              })}
+            </tbody>
+          </table>
+        )}
+      {keys.length > part.length && (
+        <button type="button" class="more" onClick={() => drawn.value += drawnStep}>
+          Show {countText(Math.min(drawnStep, keys.length - part.length))} more rows
+        </button>
+      )}
+    </section>
+  );
+}
+
+/** The order does not change while a row has the focus; new rows are last. */
+function keepOrder(before: readonly string[], found: readonly string[]): readonly string[] {
+  const left = new Set(found);
+  const kept = before.filter((key) => left.delete(key));
+  return [...kept, ...left];
+}
+
+function sortKeys<Row>(
+  keys: string[],
+  { rows }: TableState<Row>,
+  column: Column<Row> | undefined,
+  isDown: boolean,
+): readonly string[] {
+  if (column === undefined) return keys;
+  const { order, text } = column;
+  const valued = keys.flatMap((key) => {
+    const row = rows.get(key)?.value;
+    return row === undefined ? [] : [{ key, number: order?.(row) ?? 0, text: order === undefined ? text(row) : "" }];
+  });
+  const compare = (a: string, b: string) => a < b ? -1 : a > b ? 1 : 0;
+  valued.sort((a, b) => (isDown ? -1 : 1) * (a.number - b.number || compare(a.text, b.text)) || compare(a.key, b.key));
+  return valued.map(({ key }) => key);
+}
+
+function HeadCell<Row>({ column, sort }: {
+  readonly column: Column<Row>;
+  readonly sort: Signal<{ readonly id: string; readonly isDown: boolean }>;
+}): JSX.Element {
+  const { id, isDown } = sort.value;
+  const isSorted = id === column.id;
+  const direction = !isSorted ? "none" : isDown ? "descending" : "ascending";
+  return (
+    <th scope="col" aria-sort={direction} class={column.isNumber ? "number" : ""}>
+      <button type="button" onClick={() => sort.value = { id: column.id, isDown: isSorted && !isDown }}>
+        {column.head}
+        <span aria-hidden="true">{isSorted ? (isDown ? " ▼" : " ▲") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
+function Row<Row>({ id, row, columns, onOpen }: {
+  readonly id: string;
+  readonly row: Signal<Row>;
+  readonly columns: readonly Column<Row>[];
+  readonly onOpen: (key: string) => void;
+}): JSX.Element {
+  const value = row.value;
+  return (
+    <tr>
+      {columns.map((column, index) => {
+        const content = column.cell === undefined ? shownText(column.text(value)) : column.cell(value);
+        const name = column.isNumber ? "number" : "";
+        return index === 0
+          ? (
+            <th key={column.id} scope="row">
+              <button type="button" class="name" data-row={id} onClick={() => onOpen(id)}>{content}</button>
+            </th>
+          )
+          : <td key={column.id} class={name} data-head={column.head}>{content}</td>;
+      })}
+    </tr>
+  );
+}

@@ -1,0 +1,199 @@
+/** Dead letters of one store by pages of 100, as the program reads them: the page never has all of them. */
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { JSX } from "preact";
+import { countText, shownText } from "../ui/shown_text.ts";
+import type { DeadLetterPage, DeadLetterRow, StoreRow } from "../ui/ui_rows.ts";
+import { ActionButton, type ProposedAction } from "./action_dialog.tsx";
+import { hello } from "./page_state.ts";
+import { askJson } from "./read_stream.ts";
+import { Age } from "./row_parts.tsx";
+
+interface LetterPlace {
+  /** Numbers after which the pages begin, up to this page. */
+  readonly after: readonly number[];
+  readonly field: string;
+  readonly value: string;
+}
+
+const fields = { error: "last error contains", key: "key is", reason: "reason is" } as const;
+
+interface LettersState {
+  readonly store: StoreRow;
+  readonly place: Signal<LetterPlace>;
+  readonly answer: Signal<DeadLetterPage | null>;
+  /** Reason why they could not be read. */
+  readonly why: Signal<string>;
+  readonly body: Signal<string>;
+  readonly read: () => Promise<void>;
+}
+
+const messageOf = (thrown: unknown) => thrown instanceof Error ? thrown.message : String(thrown);
+
+function useLetters(store: StoreRow): LettersState {
+  const place = useSignal<LetterPlace>({ after: [0], field: "error", value: "" });
+  const answer = useSignal<DeadLetterPage | null>(null);
+  const why = useSignal("");
+  const body = useSignal("");
+  const read = async () => {
+    const wanted = place.peek();
+    const { after, field, value } = wanted;
+    const query = new URLSearchParams({ store: store.folder, after: String(after.at(-1) ?? 0), [field]: value });
+    try {
+      const found = await askJson<DeadLetterPage>(`/dead?${query}`);
+      if (place.peek() === wanted) answer.value = found;
+      why.value = "";
+    } catch (thrown) {
+      why.value = messageOf(thrown);
+    }
+  };
+  useSignalEffect(() => {
+    void place.value;
+    void read();
+  });
+  return { store, place, answer, why, body, read };
+}
+
+export function DeadLetters({ store }: { readonly store: StoreRow }): JSX.Element {
+  const state = useLetters(store);
+  const { place, answer: { value: answer }, why, body } = state;
+  const { after } = place.value;
+  const last = answer?.letters.at(-1);
+  return (
+    <section aria-label="Dead letters">
+      <h3>Dead letters</h3>
+      <LetterFilter place={place} />
+      {why.value !== "" && <p role="status" class="state bad">{shownText(why.value)}</p>}
+      {answer !== null && (answer.letters.length === 0 ? <p>None.</p> : <LetterTable state={state} page={answer} />)}
+      {body.value !== "" && <pre class="body">{shownText(body.value)}</pre>}
+      <p class="buttons">
+        {after.length > 1 && (
+          <button
+            type="button"
+            onClick={() => place.value = { ...place.value, after: after.slice(0, -1) }}
+          >
+            Previous 100
+          </button>
+        )}
+        {answer?.hasMore === true && last !== undefined && (
+          <button
+            type="button"
+            onClick={() => place.value = { ...place.value, after: [...after, last.seq] }}
+          >
+            Next 100
+          </button>
+        )}
+      </p>
+    </section>
+  );
+}
+
+function LetterFilter({ place }: Pick<LettersState, "place">): JSX.Element {
+  const filter = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
+    event.preventDefault();
+    const given = new FormData(event.currentTarget);
+    place.value = { after: [0], field: String(given.get("field")), value: String(given.get("value")) };
+  };
+  return (
+    <form class="filter" onSubmit={filter}>
+      <label>
+        Only those whose{" "}
+        <select name="field">
+          {Object.entries(fields).map(([field, text]) => <option key={field} value={field}>{text}</option>)}
+        </select>
+      </label>
+      <label>
+        <span class="unseen">Text of the filter</span>
+        <input name="value" id="dead-filter" />
+      </label>
+      <button type="submit">Show</button>
+    </form>
+  );
+}
+
+function LetterTable({ state, page: { letters } }: {
+  readonly state: LettersState;
+  readonly page: DeadLetterPage;
+}): JSX.Element {
+  const open = letters.filter(({ isForwarded }) => !isForwarded);
+  const heads = ["Id", "Reason", "Tries", "Age", "Key", "Last error", "Size"];
+  return (
+    <>
+      <p class="buttons">
+        {open.length > 0 && (
+          <ActionButton
+            label={`Redrive these ${countText(open.length)}`}
+            action={() => proposedChange(state, "redrive", open)}
+          />
+        )}
+        <ActionButton
+          label={`Drop these ${countText(letters.length)}`}
+          action={() => proposedChange(state, "drop", letters)}
+        />
+      </p>
+      <table class="letters">
+        <caption>Page {countText(state.place.value.after.length)}, the oldest first</caption>
+        <thead>
+          <tr>{heads.map((head) => <th key={head} scope="col">{head}</th>)}</tr>
+        </thead>
+        <tbody>{letters.map((letter) => <LetterRow key={letter.id} state={state} letter={letter} />)}</tbody>
+      </table>
+    </>
+  );
+}
+
+function LetterRow({ state, letter }: {
+  readonly state: LettersState;
+  readonly letter: DeadLetterRow;
+}): JSX.Element {
+  const { id, reason, isForwarded, tries, firstMs, key, error, bytes } = letter;
+  return (
+    <tr>
+      <th scope="row">
+        {shownText(id)}{" "}
+        {!isForwarded && <ActionButton label="Redrive" action={() => proposedChange(state, "redrive", [letter])} />}
+        {hello.value?.showsBodies === true && (
+          <button type="button" onClick={() => void showBody(state, id)}>Body</button>
+        )}
+      </th>
+      <td data-head="Reason">{shownText(reason ?? "-")}{isForwarded ? ", forwarded" : ""}</td>
+      <td data-head="Tries">{countText(tries)}</td>
+      <td data-head="Age">
+        <Age sinceMs={firstMs} />
+      </td>
+      <td data-head="Key">{shownText(key ?? "-")}</td>
+      <td data-head="Last error">{shownText(error ?? "-")}</td>
+      <td data-head="Size">{countText(bytes)}</td>
+    </tr>
+  );
+}
+
+async function showBody({ store, body }: LettersState, id: string): Promise<void> {
+  try {
+    const query = new URLSearchParams({ store: store.folder, id });
+    const { text, isCut } = await askJson<{ text: string; isCut: boolean }>(`/body?${query}`);
+    body.value = `${text}${isCut ? "\n… (cut)" : ""}`;
+  } catch (thrown) {
+    body.value = messageOf(thrown);
+  }
+}
+
+function proposedChange(
+  { store, read }: LettersState,
+  verb: "redrive" | "drop",
+  chosen: readonly DeadLetterRow[],
+): ProposedAction {
+  const count = `${countText(chosen.length)} dead ${chosen.length === 1 ? "letter" : "letters"}`;
+  const what = `${count} of store "${shownText(store.name)}"`;
+  const body = { store: store.folder, letters: chosen.map(({ id, lastMs }) => ({ id, lastMs })) };
+  const onDone = () => void read();
+  return verb === "redrive"
+    ? { verb, title: "Redrive", body, onDone, words: `${what} will be tried again, with all their tries.` }
+    : {
+      verb,
+      title: "Drop",
+      body,
+      onDone,
+      typed: store.name,
+      words: `${what} will be dropped, and never tried again.`,
+    };
+}

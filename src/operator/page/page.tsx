@@ -1,0 +1,365 @@
+/** The page: its bar, the view that the address names, and the keys. */
+import { computed, type Signal, signal, useComputed, useSignalEffect } from "@preact/signals";
+import type { JSX } from "preact";
+import { countText, shownText, timeText } from "../ui/shown_text.ts";
+import { attentions } from "./attention.ts";
+import { type Column, DataTable, filterText } from "./data_table.tsx";
+import { KeyHelp, watchKeys } from "./page_keys.tsx";
+import { ActionDialog } from "./action_dialog.tsx";
+import { about, hello, nowMs, storedChoice, streamState, streamWhy, tables, type TableState } from "./page_state.ts";
+import { readToken, reconnect, storeToken } from "./read_stream.ts";
+import { type OpenRow, RowDialog } from "./row_details.tsx";
+import { State } from "./row_parts.tsx";
+import * as views from "./views.tsx";
+
+const view = signal<views.ViewName>("overview");
+const openRow = signal<OpenRow | null>(null);
+const theme = storedChoice("baton-theme", ["auto", "light", "dark"]);
+const needsAttention = computed(attentions);
+
+export function startView(): void {
+  const show = () => {
+    const name = location.hash.slice(1);
+    view.value = views.viewNames.find((one) => one === name) ?? "overview";
+    openRow.value = null;
+    document.title = `baton: ${views.viewTitles[view.value]}`;
+  };
+  addEventListener("hashchange", show);
+  show();
+  watchKeys();
+}
+
+export function Page(): JSX.Element {
+  useSignalEffect(() => void (document.documentElement.dataset["theme"] = theme.choice.value));
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skipToMain}>Skip to the rows</a>
+      <Bar />
+      <Navigation />
+      <main id="main" tabIndex={-1}>
+        <Connection />
+        {streamState.value === "refused" ? <TokenForm /> : <View />}
+      </main>
+      <RowDialog open={openRow} />
+      <ActionDialog />
+      <KeyHelp />
+      <Announcements />
+    </>
+  );
+}
+
+/** The address keeps the name of the view. */
+function skipToMain(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function Bar(): JSX.Element {
+  const state = about();
+  return (
+    <header class="bar">
+      <h1>baton</h1>
+      <p class="place">{state === null ? "" : shownText(`${state.servers} ${state.root}`)}</p>
+      <p class={`live ${streamState.value}`}>{stateText()}</p>
+      <label>
+        <span class="unseen">Show only rows with this text</span>
+        <input
+          type="search"
+          placeholder="filter"
+          id="filter"
+          value={filterText.value}
+          onInput={(event) => filterText.value = event.currentTarget.value}
+        />
+      </label>
+      <button type="button" onClick={theme.next} aria-label={`Colours: ${theme.choice.value}. Change`}>
+        {theme.choice.value === "auto" ? "Auto" : theme.choice.value === "dark" ? "Dark" : "Light"}
+      </button>
+      <p class="mode">{hello.value?.mayAct === true ? "may act" : "read only"}</p>
+    </header>
+  );
+}
+
+function stateText(): string {
+  if (streamState.value === "waiting") return "connecting";
+  if (streamState.value === "refused") return "no access";
+  if (streamState.value === "lost") return "baton ui does not respond";
+  const state = about();
+  if (state?.isConnected !== true) return "no server responds";
+  return state.isComplete ? "live" : "reading";
+}
+
+const counts: Partial<Record<views.ViewName, TableState<unknown>>> = {
+  locks: tables.locks,
+  elections: tables.elections,
+  barriers: tables.barriers,
+  pools: tables.pools,
+  ticks: tables.ticks,
+  topics: tables.topics,
+  retry: tables.stores,
+  servers: tables.servers,
+};
+
+function Navigation(): JSX.Element {
+  return (
+    <nav aria-label="Views">
+      <ul>
+        {views.viewNames.map((name) => (
+          <li key={name}>
+            <a href={`#${name}`} aria-current={view.value === name ? "page" : undefined}>
+              {views.viewTitles[name]} <Count table={counts[name]} />
+            </a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+function Count({ table }: { readonly table: TableState<unknown> | undefined }): JSX.Element | null {
+  const length = table?.keys.value.length ?? 0;
+  return length === 0 ? null : <span class="number">{countText(length)}</span>;
+}
+
+function Connection(): JSX.Element | null {
+  if (streamState.value === "lost") {
+    return <p class="notice">The rows are old: {shownText(streamWhy.value)}. The page connects again by itself.</p>;
+  }
+  if (streamState.value === "live" && about()?.isConnected === false) {
+    return <p class="notice">The rows are old: no coordination server responds. baton ui connects again by itself.</p>;
+  }
+  return null;
+}
+
+/** Shown on a page that was opened without its link. */
+function TokenForm(): JSX.Element {
+  const submit = (event: SubmitEvent & { readonly currentTarget: HTMLFormElement }) => {
+    event.preventDefault();
+    const token = new FormData(event.currentTarget).get("token");
+    if (typeof token !== "string" || token.trim() === "") return;
+    storeToken(token.trim());
+    reconnect();
+  };
+  return (
+    <form class="token" onSubmit={submit}>
+      <h2>Token</h2>
+      <p>
+        {readToken() === "" ? "Open the link that baton ui printed, or enter its token." : shownText(streamWhy.value)}
+      </p>
+      <label>
+        Token <input name="token" type="password" autoComplete="off" required />
+      </label>
+      <button type="submit">Open</button>
+    </form>
+  );
+}
+
+const open = (table: OpenRow["table"]) => (key: string) => void (openRow.value = { table, key });
+
+function View(): JSX.Element {
+  switch (view.value) {
+    case "overview":
+      return <Overview />;
+    case "locks":
+      return (
+        <One
+          name="locks"
+          table={tables.locks}
+          columns={views.lockColumns}
+          empty="No lock is held, and none is waited for."
+        />
+      );
+    case "elections":
+      return (
+        <One
+          name="elections"
+          table={tables.elections}
+          columns={views.electionColumns}
+          empty="No election has candidates."
+        />
+      );
+    case "barriers":
+      return (
+        <One
+          name="barriers"
+          table={tables.barriers}
+          columns={views.barrierColumns}
+          empty="No barrier is in use, and no gate is closed."
+        />
+      );
+    case "pools":
+      return (
+        <One
+          name="pools"
+          table={tables.pools}
+          columns={views.poolColumns}
+          empty="No pool runs, and no results are stored."
+        />
+      );
+    case "ticks":
+      return <One name="ticks" table={tables.ticks} columns={views.tickColumns} empty="No lock has ticks." />;
+    case "topics":
+      return <One name="topics" table={tables.topics} columns={views.topicColumns} empty="There are no topics." />;
+    case "retry":
+      return (
+        <One
+          name="stores"
+          table={tables.stores}
+          columns={views.storeColumns}
+          empty="This machine has no message stores of this user."
+        />
+      );
+    case "servers":
+      return <Servers />;
+  }
+}
+
+function One<Row>({ name, table, columns, empty }: {
+  readonly name: OpenRow["table"];
+  readonly table: TableState<Row>;
+  readonly columns: readonly Column<Row>[];
+  readonly empty: string;
+}): JSX.Element {
+  const title = views.viewTitles[view.value];
+  return (
+    <>
+      <h2>{title}</h2>
+      <DataTable
+        key={name}
+        caption={title}
+        table={table}
+        columns={columns}
+        empty={empty}
+        onOpen={open(name)}
+      />
+    </>
+  );
+}
+
+function Servers(): JSX.Element {
+  const state = about();
+  return (
+    <>
+      <h2>Coordination</h2>
+      <dl>
+        <div>
+          <dt>Servers</dt>
+          <dd>{shownText(state?.servers ?? "") || "-"}</dd>
+        </div>
+        <div>
+          <dt>Root</dt>
+          <dd>{shownText(state?.root ?? "") || "-"}</dd>
+        </div>
+        <div>
+          <dt>State</dt>
+          <dd>{stateText()}</dd>
+        </div>
+        <div>
+          <dt>baton</dt>
+          <dd>{shownText(state?.version ?? "")}</dd>
+        </div>
+      </dl>
+      <h2>Publish/subscribe</h2>
+      <DataTable
+        caption="Servers of publish/subscribe"
+        table={tables.servers}
+        columns={views.serverColumns}
+        empty="There are no servers of publish/subscribe."
+        onOpen={open("servers")}
+      />
+      <h2>Processes</h2>
+      <DataTable
+        caption="Processes that serve metrics"
+        table={tables.processes}
+        columns={views.processColumns}
+        empty="No process that serves metrics is known; name some with --metrics."
+        onOpen={open("processes")}
+      />
+    </>
+  );
+}
+
+function Overview(): JSX.Element {
+  const list = needsAttention.value;
+  return (
+    <>
+      <h2>Needs attention</h2>
+      {list.length === 0 ? <p>Nothing.</p> : (
+        <ul class="attention">
+          {list.map(({ view: to, text }) => (
+            <li key={text}>
+              <a href={`#${to}`}>{text}</a>
+            </li>
+          ))}
+        </ul>
+      )}
+      <h2>In use</h2>
+      <ul class="cards">
+        {views.viewNames.filter((name) => counts[name] !== undefined).map((name) => (
+          <li key={name}>
+            <a href={`#${name}`}>
+              <strong>{countText(counts[name]?.keys.value.length ?? 0)}</strong> {views.viewTitles[name].toLowerCase()}
+            </a>
+          </li>
+        ))}
+      </ul>
+      <ActionList />
+    </>
+  );
+}
+
+/** The last actions of all pages. */
+function ActionList(): JSX.Element | null {
+  const actions = about()?.actions ?? [];
+  if (actions.length === 0) return null;
+  const kinds = { running: "idle", done: "good", failed: "bad" } as const;
+  return (
+    <>
+      <h2>Actions</h2>
+      <table>
+        <caption class="unseen">The last actions, the newest first</caption>
+        <thead>
+          <tr>{["Time (UTC)", "Action", "Result"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
+        </thead>
+        <tbody>
+          {actions.map(({ number, atMs, what, state, result }) => (
+            <tr key={number}>
+              <th scope="row">{timeText(atMs)}</th>
+              <td data-head="Action">{shownText(what)}</td>
+              <td data-head="Result">
+                <State kind={kinds[state]} text={result === "" ? state : result} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+/** A screen reader hears of the connection and of what needs attention, at most this often; never of rows. Milliseconds. */
+const announceEveryMs = 10_000;
+
+function Announcements(): JSX.Element {
+  const said: Signal<{ readonly text: string; readonly atMs: number }> = useComputed(() => {
+    const count = needsAttention.value.length;
+    const attention = count === 0
+      ? ""
+      : `, ${countText(count)} ${count === 1 ? "thing needs" : "things need"} attention`;
+    return { text: `${stateText()}${attention}`, atMs: nowMs.value - nowMs.value % announceEveryMs };
+  });
+  const text = useSlowText(said);
+  return <p class="unseen" role="status">{text}</p>;
+}
+
+/** The text of the last full interval. */
+function useSlowText(said: Signal<{ readonly text: string; readonly atMs: number }>): Signal<string> {
+  const slow = useComputed(() => ({ current: "", atMs: 0 })).peek();
+  return useComputed(() => {
+    const { text, atMs } = said.value;
+    if (atMs !== slow.atMs) {
+      slow.atMs = atMs;
+      slow.current = text;
+    }
+    return slow.current;
+  });
+}

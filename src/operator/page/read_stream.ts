@@ -1,0 +1,147 @@
+/** Reads the stream of rows, and connects again. Owns the connection and the token. */
+import { EventStreamReader, type StreamEvent } from "../ui/event_stream.ts";
+import type { UiHello, UiPatch } from "../ui/ui_rows.ts";
+import { applyPatch, greet, streamState, streamWhy } from "./page_state.ts";
+
+/** A stream that is silent for this long is lost: a comment comes every 15 s. Milliseconds. */
+const silentMsMax = 45_000;
+const againMs = { first: 500, max: 10_000 };
+
+const tokenKey = "baton-token";
+
+/** The token of the link. It is taken out of the address, and kept for this tab only. */
+export function takeToken(): void {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token === null) return;
+  storeToken(token);
+  history.replaceState(null, "", `${location.pathname}#overview`);
+}
+
+let memoryToken = "";
+
+export function storeToken(token: string): void {
+  memoryToken = token;
+  try {
+    sessionStorage.setItem(tokenKey, token);
+  } catch {
+    // storage is off: the token is lost when the page is loaded again
+  }
+}
+
+export function readToken(): string {
+  try {
+    return sessionStorage.getItem(tokenKey) ?? memoryToken;
+  } catch {
+    return memoryToken;
+  }
+}
+
+/** Sends a request with the token; with a body it is an action. */
+export async function askProgram(path: string, body?: object): Promise<Response> {
+  return await fetch(path, {
+    method: body === undefined ? "GET" : "POST",
+    headers: {
+      authorization: `Bearer ${readToken() || "none"}`,
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    cache: "no-store",
+    credentials: "omit",
+  });
+}
+
+/** Rejects with the sentence of the program. */
+export async function askJson<T>(path: string): Promise<T> {
+  const response = await askProgram(path);
+  if (!response.ok) throw new Error((await response.text()).trim().slice(0, 500));
+  return await response.json() as T;
+}
+
+let lastEventId = "";
+let current: AbortController | null = null;
+let retryTimer: ReturnType<typeof setTimeout> | null = null;
+let delayMs = againMs.first;
+
+/** Connects while the page is visible. A hidden page is closed: a browser allows few connections to a host. */
+export function followStream(): void {
+  document.addEventListener("visibilitychange", () => document.hidden ? closeStream() : connect());
+  if (!document.hidden) connect();
+}
+
+/** Connects now, with the token as it is now. */
+export function reconnect(): void {
+  closeStream();
+  delayMs = againMs.first;
+  connect();
+}
+
+function closeStream(): void {
+  if (retryTimer !== null) clearTimeout(retryTimer);
+  retryTimer = null;
+  current?.abort();
+  current = null;
+}
+
+function connect(): void {
+  closeStream();
+  const connection = new AbortController();
+  current = connection;
+  void readEvents(connection).catch((thrown: unknown) => {
+    if (current !== connection) return; // closed on purpose
+    current = null;
+    connection.abort();
+    streamWhy.value = thrown instanceof Error ? thrown.message : String(thrown);
+    if (thrown instanceof WrongToken) {
+      streamState.value = "refused";
+      return;
+    }
+    streamState.value = "lost";
+    retryTimer = setTimeout(connect, delayMs * (0.5 + Math.random() / 2));
+    delayMs = Math.min(againMs.max, delayMs * 2);
+  });
+}
+
+class WrongToken extends Error {}
+
+/** Reads until the connection is lost. Always rejects. */
+async function readEvents(connection: AbortController): Promise<never> {
+  let silence = setTimeout(() => connection.abort(), silentMsMax);
+  try {
+    const response = await fetch("/stream", {
+      headers: {
+        authorization: `Bearer ${readToken() || "none"}`,
+        ...(lastEventId === "" ? {} : { "last-event-id": lastEventId }),
+      },
+      cache: "no-store",
+      credentials: "omit",
+      signal: connection.signal,
+    });
+    if (!response.ok || response.body === null) {
+      const why = (await response.text()).trim().slice(0, 300);
+      throw response.status === 401 || response.status === 429 ? new WrongToken(why) : new Error(why);
+    }
+    const reader = new EventStreamReader();
+    const pieces = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await pieces.read();
+      if (done) throw new Error("baton ui has closed the connection");
+      clearTimeout(silence);
+      silence = setTimeout(() => connection.abort(), silentMsMax);
+      for (const event of reader.push(value)) takeEvent(event);
+    }
+  } finally {
+    clearTimeout(silence);
+  }
+}
+
+function takeEvent({ event, data, id }: StreamEvent): void {
+  if (event === "hello") {
+    greet(JSON.parse(data) as UiHello);
+    streamState.value = "live";
+    streamWhy.value = "";
+    delayMs = againMs.first;
+  } else if (event === "tables" || event === "patch") {
+    applyPatch(JSON.parse(data) as UiPatch, event === "tables");
+  }
+  if (id !== null) lastEventId = id;
+}

@@ -1,0 +1,100 @@
+/** Parts of cells: ages that move by themselves, processes, progress, and the time line of a schedule. */
+import { useComputed } from "@preact/signals";
+import type { JSX } from "preact";
+import { ageText, countText, relativeText, shownText, timeText } from "../ui/shown_text.ts";
+import type { PersonRow, PoolRow, TickRow, TickRunRow } from "../ui/ui_rows.ts";
+import { nowMinuteMs, nowMs } from "./page_state.ts";
+
+/** Only its text is drawn again when the time moves. */
+export function Age({ sinceMs }: { readonly sinceMs: number }): JSX.Element {
+  const text = useComputed(() => sinceMs === 0 ? "" : ageText(nowMs.value - sinceMs));
+  return <time title={timeText(sinceMs)}>{text}</time>;
+}
+
+export function Relative({ atMs }: { readonly atMs: number }): JSX.Element {
+  const text = useComputed(() => relativeText(atMs, nowMs.value));
+  return <time title={timeText(atMs)}>{text}</time>;
+}
+
+/** `root@db1:812 backup`. */
+export function personText({ user, host, pid, command }: PersonRow): string {
+  const process = `${user}@${host}${pid === 0 ? "" : `:${pid}`}`;
+  return `${process}${command === "" ? "" : ` ${command}`}`;
+}
+
+export function whyText({ value, reason, askedBy }: PersonRow): string {
+  const asked = askedBy === null ? "" : `asked to release it${askedBy === "" ? "" : ` by ${askedBy}`}`;
+  return [value, reason, asked].filter((text) => text !== "").join(", ");
+}
+
+export function People({ people, count }: {
+  readonly people: readonly PersonRow[];
+  readonly count: number | null;
+}): JSX.Element {
+  const [first] = people;
+  if (first === undefined) return <>{count === null ? "hidden by an access list" : "-"}</>;
+  const others = (count ?? 1) - 1;
+  return <>{shownText(personText(first))}{others > 0 ? ` and ${countText(others)} more` : ""}</>;
+}
+
+/** A state in words with a mark of its own shape, so that colour is not needed. */
+export function State(
+  { kind, text }: { readonly kind: "good" | "warn" | "bad" | "idle"; readonly text: string },
+): JSX.Element {
+  const marks = { good: "●", warn: "▲", bad: "✖", idle: "○" };
+  return (
+    <span class={`state ${kind}`}>
+      <span aria-hidden="true">{marks[kind]}</span>
+      {shownText(text)}
+    </span>
+  );
+}
+
+export function Progress({ row: { done, failed, running } }: { readonly row: PoolRow }): JSX.Element {
+  const all = done + failed + running;
+  const width = (count: number) => all === 0 ? 0 : 100 * count / all;
+  const text = `${countText(done)} done, ${countText(failed)} failed, ${countText(running)} running`;
+  return (
+    <svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label={text}>
+      <rect class="back" width="100" height="10" />
+      <rect class="good" width={width(done)} height="10" />
+      <rect class="bad" x={width(done)} width={width(failed)} height="10" />
+      <rect class="busy" x={width(done) + width(failed)} width={width(running)} height="10" />
+    </svg>
+  );
+}
+
+/** The time line shows this time before now. Milliseconds. */
+export const lineMs = 24 * 3_600_000;
+
+const lineClass = (result: string) =>
+  result === "done" ? "good" : result === "failed" || result === "lost" || result === "missed" ? "bad" : "warn";
+
+/** Each run is a bar from its beginning to its end; runs that failed are low, and ticks that were left out are hollow. */
+export function TimeLine({ row: { runs, open } }: { readonly row: TickRow }): JSX.Element {
+  const now = nowMinuteMs.value;
+  const fromMs = now - lineMs;
+  const at = (ms: number) => 240 * Math.min(1, Math.max(0, (ms - fromMs) / lineMs));
+  const visible = runs.filter(({ untilMs, endedMs }) => Math.max(untilMs, endedMs ?? 0) >= fromMs);
+  const counts = Map.groupBy(visible, ({ result }) => result);
+  const words = [...counts].map(([result, all]) => `${all.reduce((sum, { count }) => sum + count, 0)} ${result}`);
+  const label = `last 24 hours: ${words.join(", ") || "no ticks"}${open === null ? "" : ", 1 running"}`;
+  return (
+    <svg class="line" viewBox="0 0 240 16" preserveAspectRatio="none" role="img" aria-label={label}>
+      <rect class="back" width="240" height="16" />
+      {visible.map((run) => <RunBar key={`${run.tickMs} ${run.attempt} ${run.result}`} run={run} at={at} />)}
+      {open !== null && (
+        <rect class="busy" x={at(open.beganMs)} width={Math.max(2, at(now) - at(open.beganMs))} y="3" height="10" />
+      )}
+    </svg>
+  );
+}
+
+function RunBar({ run, at }: { readonly run: TickRunRow; readonly at: (ms: number) => number }): JSX.Element {
+  const from = at(run.beganMs ?? run.tickMs);
+  const width = Math.max(2, at(run.endedMs ?? run.untilMs) - from);
+  const isRun = run.beganMs !== null;
+  const name = `${lineClass(run.result)}${isRun ? "" : " hollow"}`;
+  const isLow = isRun && run.result !== "done";
+  return <rect class={name} x={from} width={width} y={isLow ? 8 : 3} height={isLow ? 5 : 10} />;
+}

@@ -1,0 +1,144 @@
+/** Details of a topic and of a server of publish/subscribe, with their actions. The subscribers are read while the topic is shown. */
+import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
+import type { JSX } from "preact";
+import { countText, shownText } from "../ui/shown_text.ts";
+import type { ServerRow, ShownTopicRow, TopicDetailRow } from "../ui/ui_rows.ts";
+import { ActionButton } from "./action_dialog.tsx";
+import { tables } from "./page_state.ts";
+import { askJson } from "./read_stream.ts";
+
+const readEveryMs = 2000;
+
+interface TopicReading {
+  readonly now: TopicDetailRow | null;
+  /** Puts a second; null before the second reading. */
+  readonly rate: number | null;
+  readonly why: string;
+}
+
+/** Reads the topic again and again while it is shown. */
+function useTopicReading(topic: string): Signal<TopicReading> {
+  const read = useSignal<TopicReading>({ now: null, rate: null, why: "" });
+  useSignalEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    let isOver = false;
+    const look = async () => {
+      const before = read.peek().now;
+      try {
+        const now = await askJson<TopicDetailRow>(`/topic?${new URLSearchParams({ topic })}`);
+        read.value = { now, rate: rateBetween(before, now), why: "" };
+      } catch (thrown) {
+        read.value = { now: before, rate: null, why: thrown instanceof Error ? thrown.message : String(thrown) };
+      }
+      if (!isOver) timer = setTimeout(look, readEveryMs);
+    };
+    void look();
+    return () => {
+      isOver = true;
+      if (timer !== null) clearTimeout(timer);
+    };
+  });
+  return read;
+}
+
+function rateBetween(before: TopicDetailRow | null, now: TopicDetailRow): number | null {
+  if (before === null || now.atMs <= before.atMs || now.end < before.end) return null;
+  return Math.round(10_000 * (now.end - before.end) / (now.atMs - before.atMs)) / 10;
+}
+
+export function TopicDetails({ row }: { readonly row: ShownTopicRow }): JSX.Element {
+  const { topic, server, epoch, state } = row;
+  const { now, rate, why } = useTopicReading(topic).value;
+  const facts: [string, string][] = [["Owner", server], ["State", state], ["Epoch", countText(epoch)]];
+  if (now !== null) {
+    facts.push(
+      ["Messages", now.first > now.end ? "none" : `${now.first} to ${now.end}`],
+      ["Puts", rate === null ? "-" : `${rate}/s`],
+      ["Bytes", countText(now.bytes)],
+      ["Clients", countText(now.clients)],
+      ["Subscribers", countText(now.subscribers)],
+    );
+    if (now.damage !== null) facts.push(["Damage", now.damage]);
+  }
+  return (
+    <>
+      <dl>
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{shownText(value)}</dd>
+          </div>
+        ))}
+      </dl>
+      {why !== "" && <p class="state bad">{shownText(why)}</p>}
+      {now !== null && now.slowest.length > 0 && <Subscribers slowest={now.slowest} />}
+      <MoveButton row={row} />
+    </>
+  );
+}
+
+function Subscribers({ slowest }: Pick<TopicDetailRow, "slowest">): JSX.Element {
+  return (
+    <table>
+      <caption>Subscribers, the furthest behind first</caption>
+      <thead>
+        <tr>{["Subscriber", "Had", "Behind"].map((head) => <th key={head} scope="col">{head}</th>)}</tr>
+      </thead>
+      <tbody>
+        {slowest.map(({ client, position, pending }) => (
+          <tr key={client}>
+            <th scope="row">{shownText(client)}</th>
+            <td data-head="Had">{countText(position)}</td>
+            <td data-head="Behind">{countText(pending)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function MoveButton({ row: { topic, server, epoch } }: { readonly row: ShownTopicRow }): JSX.Element | null {
+  const others = tables.servers.keys.value.filter((id) => {
+    const other = tables.servers.rows.get(id)?.value;
+    return id !== server && other !== undefined && other.endpoint !== null && !other.draining;
+  });
+  if (others.length === 0) return null;
+  return (
+    <p class="buttons">
+      <ActionButton
+        label="Move"
+        action={() => ({
+          ...{ verb: "move", title: "Move", body: { topic, owner: server, epoch }, choices: others },
+          words: `Topic "${shownText(topic)}" is handed over while it is used. Its owner is "${shownText(server)}".`,
+        })}
+      />
+    </p>
+  );
+}
+
+export function ServerActions({ row: { server, endpoint, draining, topics } }: {
+  readonly row: ServerRow;
+}): JSX.Element | null {
+  if (endpoint === null) return null;
+  const what = 'Server "' + shownText(server) + '"';
+  return (
+    <p class="buttons">
+      <ActionButton
+        label="Drain"
+        action={() => ({
+          ...{ verb: "drain", title: "Drain", body: { server, endpoint } },
+          words: `${what} gets no new topics, and its ${countText(topics)} topics are handed over to other servers.`,
+        })}
+      />
+      {draining && (
+        <ActionButton
+          label="End the drain"
+          action={() => ({
+            ...{ verb: "drain", title: "End the drain", body: { server, endpoint, undo: true } },
+            words: `${what} gets new topics again. Topics that were handed over do not come back.`,
+          })}
+        />
+      )}
+    </p>
+  );
+}

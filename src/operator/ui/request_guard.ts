@@ -1,0 +1,132 @@
+/**
+ * Decides whether a request may see the page, its data, or act. A page of another site must not use the browser of an operator to read
+ * or to act, and another user of this machine must not read: the address alone lets both connect. No cookie is used, since cookies are
+ * shared between the ports of a host. Owns the counter of wrong tokens.
+ */
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { Clock } from "../../base/support/clock.ts";
+
+/** The need of a request: the page without data, the data, or an action. */
+export type Access = "page" | "read" | "act";
+
+export interface GuardedRequest {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+export interface Refusal {
+  readonly status: 401 | 403 | 405 | 415 | 421 | 429;
+  /** A sentence for the user of the page. */
+  readonly why: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface GuardOptions {
+  /** Names under which a browser reaches this program, without ports, in lower case: `localhost`, `[::1]`. */
+  readonly hosts: ReadonlySet<string>;
+  readonly readToken: string;
+  /** Null: there are no actions. This token may also read. */
+  readonly actToken: string | null;
+  readonly clock: Clock;
+}
+
+/** More wrong tokens than this within the window are answered with 429. */
+export const wrongTokensMax = 10;
+const windowMs = 60_000;
+
+export class RequestGuard {
+  readonly #options: GuardOptions;
+  readonly #wrongTokensMs: number[] = [];
+
+  constructor(options: GuardOptions) {
+    this.#options = options;
+  }
+
+  /** Null: the request is allowed. */
+  check(request: GuardedRequest, access: Access): Refusal | null {
+    return this.#checkHost(request) ?? checkMethod(request, access) ?? checkSite(request, access) ??
+      (access === "page" ? null : this.#checkToken(request, access));
+  }
+
+  /** Whether the token of an allowed request may act. */
+  mayAct({ headers }: GuardedRequest): boolean {
+    return isToken(headers["authorization"], this.#options.actToken);
+  }
+
+  /**
+   * DNS rebinding: a page of another site whose name resolves to this machine is of the same origin as its own requests, so that only
+   * the name in the request gives it away. The port may be that of a tunnel.
+   */
+  #checkHost({ headers }: GuardedRequest): Refusal | null {
+    const name = textOf(headers["host"]).toLowerCase().replace(/:\d+$/, "");
+    if (this.#options.hosts.has(name)) return null;
+    const why = `This page is not served under the name "${name}"; if it is one of this machine, use --host-name`;
+    return { status: 421, why };
+  }
+
+  #checkToken({ headers }: GuardedRequest, access: "read" | "act"): Refusal | null {
+    const { readToken, actToken } = this.#options;
+    const given = headers["authorization"];
+    if (isToken(given, actToken)) return null;
+    if (isToken(given, readToken)) {
+      if (access === "read") return null;
+      const why = actToken === null
+        ? "baton ui was started without --allow-actions"
+        : "This link is for reading; actions need the other one";
+      return { status: 403, why };
+    }
+    return this.#countWrongToken();
+  }
+
+  /** A right token is never refused: else any user of this machine could lock out the operator. */
+  #countWrongToken(): Refusal {
+    const nowMs = this.#options.clock.now();
+    const times = this.#wrongTokensMs;
+    while (times.length > 0 && nowMs - (times[0] ?? nowMs) >= windowMs) times.shift();
+    if (times.length < wrongTokensMax) {
+      times.push(nowMs);
+      const why = "The token is missing or wrong: open the link that baton ui printed, or enter the token";
+      return { status: 401, why, headers: { "www-authenticate": "Bearer" } };
+    }
+    const seconds = Math.ceil((windowMs - (nowMs - (times[0] ?? nowMs))) / 1000);
+    return {
+      status: 429,
+      why: "There were too many requests with a wrong token",
+      headers: { "retry-after": String(seconds) },
+    };
+  }
+}
+
+function checkMethod({ method, headers }: GuardedRequest, access: Access): Refusal | null {
+  if (access !== "act") {
+    if (method === "GET" || (method === "HEAD" && access === "page")) return null;
+    return { status: 405, why: "Only GET", headers: { allow: "GET" } };
+  }
+  if (method !== "POST") return { status: 405, why: "Only POST", headers: { allow: "POST" } };
+  // A form of another site can send three content types, and this is none of them.
+  const type = textOf(headers["content-type"]).toLowerCase().replace(/\s*;.*$/, "");
+  return type === "application/json" ? null : { status: 415, why: "The body must be application/json" };
+}
+
+/** A request that a browser sends for another site is refused. Programs that are no browsers send neither header. */
+function checkSite({ headers }: GuardedRequest, access: Access): Refusal | null {
+  const refusal: Refusal = { status: 403, why: "A page of another site has sent this request" };
+  const origin = headers["origin"];
+  const host = textOf(headers["host"]).toLowerCase();
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) return refusal;
+  const site = headers["sec-fetch-site"];
+  if (site === undefined || site === "same-origin") return null;
+  // A link or a typed address opens the page, which has no data; its own requests are then of the same origin.
+  const isNavigation = headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document";
+  return access === "page" && isNavigation ? null : refusal;
+}
+
+const textOf = (header: string | readonly string[] | undefined): string => (typeof header === "string" ? header : "");
+
+const digestOf = (text: string) => createHash("sha256").update(text).digest();
+
+/** Takes the same time for every wrong token. */
+function isToken(header: string | readonly string[] | undefined, token: string | null): boolean {
+  const given = /^Bearer +(\S+)$/i.exec(textOf(header))?.[1];
+  return token !== null && given !== undefined && timingSafeEqual(digestOf(given), digestOf(token));
+}

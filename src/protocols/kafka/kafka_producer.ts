@@ -1,0 +1,309 @@
+/**
+ * Writes records to one Kafka topic, one at a time, each acknowledged by all in-sync replicas (acks=all). The producer is
+ * idempotent: a record that is sent again because its response was lost has the same sequence number, and the broker stores it
+ * once. That holds for this producer's life; another process that sends the same key again writes a second record.
+ */
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { type Address, formatAddress } from "../../base/sockets/connection.ts";
+import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
+import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import {
+  isNotAllowed,
+  isRecordRefused,
+  isRetriable,
+  isStaleProducer,
+  kafkaErrorName,
+  kafkaErrors,
+} from "./kafka_error_codes.ts";
+import { crc32c, encodeBatch, type KafkaRecord, noProducerStamp, type ProducerStamp } from "./record_batch.ts";
+import { initProducerId, produce } from "./kafka_requests.ts";
+import { BrokerConnection, type BrokerOptions } from "./broker_connection.ts";
+import { createTopic, describeTopic, type KafkaTopicShape } from "./kafka_topic_metadata.ts";
+import { throwIfAborted } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+
+export type { KafkaRecord };
+
+export interface KafkaProducerOptions extends BrokersOptions {
+  readonly topic: string;
+  /** How to create a missing topic; null: sending fails instead. */
+  readonly createAs: KafkaTopicShape | null;
+  /** The time limit for one record, including all attempts. */
+  readonly timeoutMs: number;
+}
+
+/** The number of lost connections after which a record fails: a broker closes the connection when a request exceeds its limit. */
+const connectionLossesMax = 3;
+
+export class KafkaProducer {
+  readonly #options: KafkaProducerOptions;
+  readonly #brokers: Brokers;
+  #leaders: readonly (Address | null)[] = [];
+  /** The ID that the broker has given this producer; null: not requested yet. */
+  #producer: Omit<ProducerStamp, "sequence"> | null = null;
+  /** The sequence number of the next record in each partition. */
+  readonly #sequences = new Map<number, number>();
+  /** The record that was sent without a response: the broker may have counted it. */
+  #unconfirmed: { readonly key: string; readonly partition: number } | null = null;
+  /** Connections that ended instead of a response. */
+  #connectionLosses = 0;
+
+  constructor(options: KafkaProducerOptions) {
+    this.#options = options;
+    this.#brokers = new Brokers(options);
+  }
+
+  /**
+   * Checks that records can be sent. Rejects with CONFIG when the topic does not exist, with REFUSED for missing permissions,
+   * with UNREACHABLE when no broker responds.
+   */
+  async check(signal: AbortSignal): Promise<void> {
+    await this.#runWithTimeout(signal, async (ending) => {
+      if (this.#leaders.length === 0) await this.#refreshMetadata(ending);
+    });
+  }
+
+  /**
+   * Resolves when the record is as durable as the topic requires. Rejects like `check`; with BAD_DATA when the broker will never
+   * accept this record; with CONNECTION_LOST after the time limit: the record may have been written.
+   */
+  async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
+    await this.#runWithTimeout(signal, async (ending) => {
+      let losses = 0;
+      let obstacle: string | null = null;
+      // An obstacle tells more than the end of the time limit.
+      const describe = (thrown: unknown): never => {
+        throw obstacle === null || signal.aborted || !ending.aborted
+          ? thrown
+          : this.#producerError("CONNECTION_LOST", obstacle);
+      };
+      for (let attempt = 0;; attempt++) {
+        const before = this.#connectionLosses;
+        obstacle = await this.#attempt(record, ending).catch(describe);
+        if (obstacle === null) return;
+        losses += this.#connectionLosses - before;
+        if (losses >= connectionLossesMax) throw this.#producerError("CONNECTION_LOST", obstacle);
+        await sleep(this.#options.clock, backoffMs(attempt, serverBackoff), ending).catch(describe);
+      }
+    });
+  }
+
+  close(): void {
+    this.#brokers.close();
+  }
+
+  /** Tries once. Null: the record is written. A text: an obstacle that may be gone at the next attempt. */
+  async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
+    try {
+      if (this.#leaders.length === 0) await this.#refreshMetadata(signal);
+    } catch (error) {
+      if (signal.aborted || !isConnectionLost(error)) throw error;
+      return messageOf(error);
+    }
+    const partition = this.#unconfirmed?.key === record.key
+      ? this.#unconfirmed.partition
+      : partitionOf(record.key, this.#leaders.length);
+    // Another record would have the sequence number of the unconfirmed one, and the broker could take it for a repetition.
+    if (this.#unconfirmed !== null && this.#unconfirmed.key !== record.key) this.#forgetProducer();
+    const leader = this.#leaders[partition] ?? null;
+    if (leader === null) return this.#forgetLeaders(`partition ${partition} has no leader`);
+    let broker: BrokerConnection;
+    try {
+      broker = await this.#brokers.connectionTo(leader, signal);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
+      // If no other broker responds either, fetching the metadata reports that.
+      return this.#forgetLeaders(`the leader of partition ${partition} cannot be reached, ${messageOf(error)}`);
+    }
+    try {
+      const obstacle = this.#producer === null ? await this.#register(broker, signal) : null;
+      if (obstacle !== null) return this.#forgetLeaders(obstacle);
+      return this.#handleResult(await this.#produce(broker, record, partition, signal), partition);
+    } catch (error) {
+      if (signal.aborted || !isConnectionLost(error)) throw error;
+      this.#connectionLosses++;
+      return this.#forgetLeaders(messageOf(error));
+    }
+  }
+
+  async #produce(
+    broker: BrokerConnection,
+    record: KafkaRecord,
+    partition: number,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { topic, timeoutMs } = this.#options;
+    const producer = this.#producer ?? noProducerStamp;
+    const sequence = producer.producerId === noProducerStamp.producerId
+      ? noProducerStamp.sequence
+      : this.#sequences.get(partition) ?? 0;
+    const records = encodeBatch(record, { ...producer, sequence });
+    this.#unconfirmed = { key: record.key, partition };
+    const { topics } = await broker.request(produce, {
+      transactionalId: null,
+      acks: -1,
+      timeoutMs,
+      topics: [{ name: topic, partitions: [{ index: partition, records }] }],
+    }, signal);
+    return topics?.[0]?.partitions?.[0]?.error ?? kafkaErrors.REQUEST_TIMED_OUT;
+  }
+
+  /** Handles the error code of a response. Returns like `#attempt`. */
+  #handleResult(error: number, partition: number): string | null {
+    // The broker has this sequence number: an earlier attempt wrote the record.
+    if (error === kafkaErrors.NONE || error === kafkaErrors.DUPLICATE_SEQUENCE) {
+      this.#sequences.set(partition, ((this.#sequences.get(partition) ?? 0) + 1) & 0x7fffffff);
+      this.#unconfirmed = null;
+      return null;
+    }
+    const name = kafkaErrorName(error);
+    if (isStaleProducer(error)) {
+      this.#forgetProducer();
+      return name;
+    }
+    if (isRecordRefused(error)) {
+      this.#unconfirmed = null;
+      throw this.#producerError("BAD_DATA", `the broker does not accept this message (${name})`);
+    }
+    if (isNotAllowed(error)) throw this.#producerError("REFUSED", `this client has no permission to write (${name})`);
+    return this.#forgetLeaders(name);
+  }
+
+  #forgetProducer(): void {
+    this.#producer = null;
+    this.#unconfirmed = null;
+    this.#sequences.clear();
+  }
+
+  #forgetLeaders(obstacle: string): string {
+    this.#leaders = [];
+    return obstacle;
+  }
+
+  /** Requests an ID for this producer. Returns like `#attempt`. */
+  async #register(broker: BrokerConnection, signal: AbortSignal): Promise<string | null> {
+    if (!broker.supports(initProducerId)) {
+      this.#producer = noProducerStamp;
+      return null;
+    }
+    const answer = await broker.request(initProducerId, { transactionalId: null, timeoutMs: 60_000 }, signal);
+    const { error, producerId, producerEpoch } = answer;
+    const why = `the broker gave this producer no ID (${kafkaErrorName(error)})`;
+    if (isRetriable(error)) return why;
+    if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
+    // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without it the record's key must identify
+    // repetitions.
+    else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noProducerStamp;
+    else throw this.#producerError("UNREACHABLE", why);
+    return null;
+  }
+
+  async #refreshMetadata(signal: AbortSignal): Promise<void> {
+    const { topic, createAs, clock } = this.#options;
+    let isAsked = false;
+    for (let attempt = 0;; attempt++) {
+      const broker = await this.#brokers.anyConnection(signal);
+      const { leaders, controller, obstacle } = await describeTopic(broker, topic, signal);
+      if (leaders.length > 0) {
+        this.#leaders = leaders;
+        return;
+      }
+      const missing = `the topic does not exist at ${this.#brokers.addressNames}`;
+      if (createAs === null && obstacle === null) {
+        throw this.#producerError("CONFIG", `${missing}; create it, or add ?create=yes`);
+      }
+      let why = obstacle ?? `${missing} yet; its creation was requested`;
+      if (createAs !== null && obstacle === null && !isAsked) {
+        const maker = controller === null ? broker : await this.#brokers.connectionTo(controller, signal);
+        const refusal = await createTopic(maker, topic, createAs, signal);
+        isAsked = refusal === null;
+        why = refusal ?? why;
+      }
+      const wait = sleep(clock, backoffMs(attempt, serverBackoff), signal);
+      await wait.catch(() => {
+        throw this.#producerError("UNREACHABLE", why);
+      });
+    }
+  }
+
+  /** Runs `work` with this producer's time limit. */
+  async #runWithTimeout(signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { clock, timeoutMs } = this.#options;
+    const reason = () => this.#producerError("CONNECTION_LOST", `no response within ${formatDuration(timeoutMs)}`);
+    using deadline = deadlineAfter(clock, timeoutMs, { signal, reason });
+    await work(deadline.signal);
+  }
+
+  #producerError(code: "BAD_DATA" | "CONFIG" | "CONNECTION_LOST" | "REFUSED" | "UNREACHABLE", why: string): BatonError {
+    return new BatonError(code, `Cannot write to the Kafka topic "${this.#options.topic}": ${why}`);
+  }
+}
+
+/** Whether the connection ended: another one may succeed. */
+function isConnectionLost(error: unknown): boolean {
+  return error instanceof BatonError && error.code === "CONNECTION_LOST";
+}
+
+function partitionOf(key: string, partitions: number): number {
+  return crc32c(new TextEncoder().encode(key)) % partitions;
+}
+
+interface BrokersOptions extends BrokerOptions {
+  /** The brokers to try first. */
+  readonly addresses: readonly Address[];
+  readonly clock: Clock;
+}
+
+/** The time limit of one attempt at one broker, in milliseconds. */
+const attemptMs = 5000;
+
+export class Brokers {
+  readonly #options: BrokersOptions;
+  readonly #open = new Map<string, BrokerConnection>();
+
+  constructor(options: BrokersOptions) {
+    this.#options = options;
+  }
+
+  /** The configured addresses, for messages. */
+  get addressNames(): string {
+    return this.#options.addresses.map(formatAddress).join(", ");
+  }
+
+  /** The connection to this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
+  async connectionTo(address: Address, signal: AbortSignal): Promise<BrokerConnection> {
+    const name = formatAddress(address);
+    const known = this.#open.get(name);
+    if (known !== undefined && !known.isClosed) return known;
+    const { clock } = this.#options;
+    const reason = () => new BatonError("UNREACHABLE", `${name}: no response for ${attemptMs / 1000} s`);
+    using deadline = deadlineAfter(clock, attemptMs, { signal, reason });
+    const broker = await BrokerConnection.open(address, this.#options, deadline.signal);
+    this.#open.set(name, broker);
+    return broker;
+  }
+
+  /**
+   * A connection to any broker: an open one, or else the first that responds. Rejects with UNREACHABLE when none does.
+   */
+  async anyConnection(signal: AbortSignal): Promise<BrokerConnection> {
+    for (const broker of this.#open.values()) if (!broker.isClosed) return broker;
+    const failures: string[] = [];
+    for (const address of this.#options.addresses) {
+      try {
+        return await this.connectionTo(address, signal);
+      } catch (error) {
+        throwIfAborted(signal);
+        if (error instanceof BatonError && error.code === "REFUSED") throw error;
+        failures.push(messageOf(error));
+      }
+    }
+    throw new BatonError("UNREACHABLE", `No Kafka broker can be reached: ${failures.join("; ")}`);
+  }
+
+  close(): void {
+    for (const broker of this.#open.values()) broker.close();
+    this.#open.clear();
+  }
+}

@@ -1,0 +1,130 @@
+/** Heartbeats of one connection. */
+import type { Clock } from "../../base/support/clock.ts";
+
+export interface HeartbeatHost {
+  /** Sends a PING with this time to live. */
+  sendPing(ttlMs: number): void;
+  /** The peer was silent for too long. */
+  onDead(why: string): void;
+}
+
+/** A late timer means that this process was held up: bytes of the peer may be unread. */
+const lateMsMax = 1000;
+
+export class ConnectionHeartbeat {
+  /** This side does not read at present, so silence means nothing. */
+  ignoresSilence = false;
+  readonly #host: HeartbeatHost;
+  readonly #clock: Clock;
+  readonly #everyMs: number;
+  readonly #timeoutMs: number;
+  #ttlMs = 0;
+  #lastReceivedMs = 0;
+  #lastPingMs = 0;
+  #dueMs = 0;
+  #isBeating = false;
+  /** The peer knows PING. */
+  #peerKnowsPing = false;
+  #cancel: (() => void) | null = null;
+
+  constructor(
+    { clock, heartbeat }: {
+      readonly clock: Clock;
+      readonly heartbeat: { readonly everyMs: number; readonly timeoutMs: number };
+    },
+    host: HeartbeatHost,
+  ) {
+    this.#clock = clock;
+    this.#host = host;
+    this.#everyMs = heartbeat.everyMs;
+    this.#timeoutMs = heartbeat.timeoutMs;
+  }
+
+  /**
+   * Starts after the handshake. A peer with ZMTP 3.0 gets no PING until it has sent one itself, as older versions of
+   * libzmq do.
+   */
+  start(isUnderstood: boolean): void {
+    this.#isBeating = true;
+    this.#peerKnowsPing ||= isUnderstood;
+    this.#lastReceivedMs = this.#lastPingMs = this.#clock.now();
+    this.#checkSilence();
+  }
+
+  noteReceived(): void {
+    if (this.#isBeating) this.#lastReceivedMs = this.#clock.now();
+  }
+
+  /** The peer wants to be considered dead after this time; 0 cancels that. */
+  setPeerTtl(ttlMs: number): void {
+    if (ttlMs === this.#ttlMs && this.#peerKnowsPing) return;
+    this.#peerKnowsPing = true;
+    this.#ttlMs = ttlMs;
+    if (this.#isBeating) this.#checkSilence();
+  }
+
+  stop(): void {
+    this.#isBeating = false;
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  #checkSilence(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+    const nowMs = this.#clock.now();
+    if (this.ignoresSilence || (this.#dueMs > 0 && nowMs - this.#dueMs > lateMsMax)) this.#lastReceivedMs = nowMs;
+    const step = planHeartbeat({
+      nowMs,
+      lastReceivedMs: this.#lastReceivedMs,
+      lastPingMs: this.#lastPingMs,
+      everyMs: this.#peerKnowsPing ? this.#everyMs : 0,
+      timeoutMs: this.#timeoutMs,
+      ttlMs: this.#ttlMs,
+    });
+    if (step.kind === "dead") {
+      return this.#host.onDead(`Nothing was heard of the peer for ${Math.round(step.silentMs)} ms`);
+    }
+    if (step.kind === "ping") {
+      this.#lastPingMs = nowMs;
+      this.#host.sendPing(this.#timeoutMs);
+    }
+    this.#dueMs = 0;
+    if (step.nextMs === Infinity || !this.#isBeating) return;
+    this.#dueMs = nowMs + step.nextMs;
+    this.#cancel = this.#clock.startTimer(step.nextMs, () => this.#checkSilence());
+  }
+}
+
+export interface HeartbeatState {
+  readonly nowMs: number;
+  /** Time at which the last byte of the peer arrived. */
+  readonly lastReceivedMs: number;
+  /** Time at which the last PING was sent. */
+  readonly lastPingMs: number;
+  /** Milliseconds between PINGs; 0 for never. */
+  readonly everyMs: number;
+  /** Milliseconds of silence after which the connection ends. No effect without PINGs. */
+  readonly timeoutMs: number;
+  /** Milliseconds that the peer's own PINGs ask for; 0 for none. */
+  readonly ttlMs: number;
+}
+
+export type HeartbeatStep =
+  | { readonly kind: "dead"; readonly silentMs: number }
+  /** Check again after `nextMs`, or never if it is infinite. */
+  | { readonly kind: "ping" | "rest"; readonly nextMs: number };
+
+/** Decides when to send a PING, and when a silent peer is considered dead. Pure. */
+export function planHeartbeat(
+  { nowMs, lastReceivedMs, lastPingMs, everyMs, timeoutMs, ttlMs }: HeartbeatState,
+): HeartbeatStep {
+  const silentMs = nowMs - lastReceivedMs;
+  const silentMsMax = Math.min(everyMs > 0 && timeoutMs > 0 ? timeoutMs : Infinity, ttlMs > 0 ? ttlMs : Infinity);
+  if (silentMs >= silentMsMax) return { kind: "dead", silentMs };
+  const untilDeadMs = silentMsMax - silentMs;
+  if (everyMs <= 0) return { kind: "rest", nextMs: untilDeadMs };
+  const untilPingMs = lastPingMs + everyMs - nowMs;
+  if (untilPingMs <= 0) return { kind: "ping", nextMs: Math.min(everyMs, untilDeadMs) };
+  return { kind: "rest", nextMs: Math.min(untilPingMs, untilDeadMs) };
+}

@@ -1,0 +1,103 @@
+/**
+ * The text of a key file: a certificate as CZMQ and PyZMQ write and read it, in ZPL (RFC 4). Pure: no file is touched here.
+ *
+ *     curve
+ *         public-key = "40 characters of Z85"
+ *         secret-key = "40 characters of Z85"
+ */
+import { BatonError } from "../../base/errors.ts";
+import { isCanonicalPublicKey, x25519KeyBytes, x25519Secret } from "../../base/support/x25519.ts";
+import { decodeZ85, encodeZ85 } from "../../base/wire/z85.ts";
+
+/** Characters of a key. */
+export const keyCharacters = 40;
+
+export interface CurveCertificate {
+  readonly publicKey: Uint8Array;
+  /** Null in the public file. */
+  readonly secretKey: Uint8Array | null;
+}
+
+/** A key as text (Z85). */
+export const formatKey = encodeZ85;
+
+/** Certificate for the owner only. CZMQ requires the four blanks. */
+export function secretCertificate(secretKey: Uint8Array): string {
+  return [
+    "# A CURVE key pair for ZeroMQ. Keep this file secret: any program that reads it can impersonate its owner.",
+    "metadata",
+    "curve",
+    `    public-key = "${formatKey(x25519Secret(secretKey).publicKey)}"`,
+    `    secret-key = "${formatKey(secretKey)}"`,
+    "",
+  ].join("\n");
+}
+
+/** Certificate for other users. */
+export function publicCertificate(publicKey: Uint8Array): string {
+  return [
+    "# A CURVE public key for ZeroMQ, to be given to those who talk to its owner.",
+    "metadata",
+    "curve",
+    `    public-key = "${formatKey(publicKey)}"`,
+    "",
+  ].join("\n");
+}
+
+/** Reads the keys. Throws CONFIG with `file` and the line; the message contains no key. */
+export function parseCertificate(text: string, file: string): CurveCertificate {
+  const found = new Map<string, { readonly value: string; readonly line: number }>();
+  let section = "";
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const [, indent = "", name = "", value] = /^([ \t]*)([\w$@.&+/-]+)[ \t]*(?:=(.*))?$/.exec(line) ?? [];
+    if (name === "") continue;
+    if (indent === "") section = name;
+    else if (section === "curve" && value !== undefined) found.set(name, { value: unquote(value), line: index + 1 });
+  }
+  const publicKey = findKey(found, "public-key", file);
+  if (publicKey === null) {
+    throw configError(
+      `There is no key in ${file}: a key file has a section \`curve\` with a line \`public-key = "…"\``,
+    );
+  }
+  const secretKey = findKey(found, "secret-key", file);
+  checkPublicKey(publicKey, `The public-key in ${file}`);
+  if (secretKey !== null && x25519Secret(secretKey).publicKey.some((byte, at) => byte !== publicKey[at])) {
+    throw configError(`The public-key in ${file} is not that of the secret-key beside it`);
+  }
+  return { publicKey, secretKey };
+}
+
+function checkPublicKey(key: Uint8Array, name: string): void {
+  const anySecret = x25519Secret(new Uint8Array(x25519KeyBytes));
+  if (isCanonicalPublicKey(key) && anySecret.deriveSharedSecret(key) !== null) return;
+  throw configError(`${name} cannot be a public key: no secret key belongs to it`);
+}
+
+function findKey(
+  found: ReadonlyMap<string, { readonly value: string; readonly line: number }>,
+  name: string,
+  file: string,
+): Uint8Array | null {
+  const entry = found.get(name);
+  return entry === undefined ? null : decodeKey(entry.value, `The ${name} in ${file}, line ${entry.line},`);
+}
+
+function decodeKey(text: string, name: string): Uint8Array {
+  if (text.length !== keyCharacters) {
+    throw configError(`${name} has ${text.length} characters, and a key has ${keyCharacters}`);
+  }
+  const decoded = decodeZ85(text);
+  if (decoded instanceof Uint8Array) return decoded;
+  throw configError(`${name} is no key in Z85: ${decoded.wrong}`);
+}
+
+/** Z85 uses "#", which starts a comment in other places. */
+function unquote(value: string): string {
+  const [, , quoted] = /^\s*(["'])(.*?)\1\s*(?:#.*)?$/.exec(value) ?? [];
+  return quoted ?? value.replace(/#.*$/, "").trim();
+}
+
+function configError(message: string): BatonError {
+  return new BatonError("CONFIG", message);
+}

@@ -1,0 +1,63 @@
+/** Reads and checks key files of CURVE before use, because a failed handshake would not show the reason. */
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
+import { BatonError, reasonOf } from "../../base/errors.ts";
+import { checkPrivateMode } from "../../base/support/private_file.ts";
+import { type X25519Secret, x25519Secret } from "../../base/support/x25519.ts";
+import { type CurveCertificate, parseCertificate } from "./curve_certificate.ts";
+
+/** A key file has about 300 bytes; a much longer file is something else. */
+const fileBytesMax = 64 << 10;
+
+/**
+ * Reads the own key pair. Throws CONFIG for a file that is missing, invalid, has only a public key, or is readable by
+ * other users.
+ */
+export function readSecretKey(file: string): X25519Secret {
+  const { secretKey, stat } = readKeyFile(file);
+  if (secretKey === null) {
+    const other = file.endsWith(".pub") ? file.slice(0, -4) : `${file}_secret`;
+    throw configError(`${file} has a public key only, and the secret one is wanted here, which is likely in ${other}`);
+  }
+  checkPrivateMode(file, "The secret key", stat);
+  const secret = x25519Secret(secretKey);
+  secretKey.fill(0);
+  return secret;
+}
+
+/** Reads a public key of another side. Throws CONFIG, also for a file with a secret key, which should not be there. */
+export function readPublicKey(file: string): Uint8Array {
+  const { publicKey, secretKey } = readKeyFile(file);
+  if (secretKey === null) return publicKey;
+  secretKey.fill(0);
+  const other = file.endsWith("_secret") ? file.slice(0, -7) : `${file}.pub`;
+  throw configError(
+    `${file} has a secret key, which is for its owner alone; the public one is wanted here, which is likely in ${other}`,
+  );
+}
+
+function readKeyFile(file: string): CurveCertificate & { readonly stat: Stats } {
+  // O_NONBLOCK, because opening a pipe would wait for its other end.
+  const fd = rethrowAsConfig(file, () => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) throw configError(`Cannot read the key file ${file}: it is not a file`);
+    if (stat.size > fileBytesMax) throw configError(`${file} is no key file: it has ${stat.size} bytes`);
+    return { ...parseCertificate(rethrowAsConfig(file, () => readFileSync(fd, "utf8")), file), stat };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function rethrowAsConfig<T>(file: string, act: () => T): T {
+  try {
+    return act();
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    const why = isMissing ? `it is not there; baton pubsub keygen ${file} makes one` : reasonOf(error);
+    throw configError(`Cannot read the key file ${file}: ${why}`, error);
+  }
+}
+
+function configError(message: string, cause?: unknown): BatonError {
+  return new BatonError("CONFIG", message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,62 @@
+/** DEALER: each message goes to the next peer with room, and messages are received from each peer in turn. RFC 28. */
+import type { SocketType } from "./zmtp/socket_type.ts";
+import type { Peer } from "./zeromq_peer.ts";
+import { WaitQueue } from "./wait_queue.ts";
+import { ZeroMqSocket } from "./zeromq_socket.ts";
+
+export class DealerSocket extends ZeroMqSocket {
+  readonly type: SocketType = "DEALER";
+  readonly #peers: Peer[] = [];
+  #next = 0;
+  readonly #senders = new WaitQueue();
+
+  protected override offer(frames: readonly Uint8Array[]): boolean {
+    return this.#senders.length === 0 && this.sendToAny(frames) !== null;
+  }
+
+  protected override async waitToOffer(
+    frames: readonly Uint8Array[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    await this.#senders.wait(() => this.sendToAny(frames) || undefined, signal);
+  }
+
+  protected override failSenders(reason: unknown): void {
+    this.#senders.fail(reason);
+  }
+
+  /**
+   * Gives the message to the next peer with room, and returns that peer; null if there is none. Connected peers are preferred: RFC 28 includes
+   * the others in the same order, so that part of the messages would wait for a peer that is down.
+   */
+  protected sendToAny(frames: readonly Uint8Array[]): Peer | null {
+    return this.#offerInTurn(frames, true) ?? this.#offerInTurn(frames, false);
+  }
+
+  #offerInTurn(frames: readonly Uint8Array[], isConnected: boolean): Peer | null {
+    const peers = this.#peers;
+    const count = peers.length;
+    for (let turn = 0; turn < count; turn++) {
+      const peer = peers[this.#next] as Peer;
+      this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
+      if ((peer.link !== null) === isConnected && peer.offer(frames)) return peer;
+    }
+    return null;
+  }
+
+  override onPeerAdded(peer: Peer): void {
+    this.#peers.push(peer);
+    this.#senders.pump();
+  }
+
+  override onPeerRemoved(peer: Peer): void {
+    const index = this.#peers.indexOf(peer);
+    if (index < 0) return;
+    this.#peers.splice(index, 1);
+    if (this.#next >= this.#peers.length) this.#next = 0;
+  }
+
+  override onRoom(): void {
+    if (this.#senders.length > 0) this.#senders.pump();
+  }
+}

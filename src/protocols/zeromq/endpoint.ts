@@ -1,0 +1,55 @@
+/** Reads and formats endpoints in ZeroMQ's notation: tcp://host:port and ipc:///path. */
+import { BatonError } from "../../base/errors.ts";
+import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
+
+/** Maximum bytes of a socket's path (sun_path has 108 bytes, the last one is zero). */
+export const ipcPathBytesMax = 107;
+
+/** Parses an endpoint to connect to. Throws USAGE, which quotes it as it was `written`. */
+export function parseEndpoint(endpoint: string, written = endpoint): Address {
+  const address = parseAnyEndpoint(endpoint, written);
+  if (address.kind === "tcp" && (address.port === 0 || address.host === "*")) {
+    throw usageError(written, "to connect, it takes a host and a port, as in tcp://db1:5555");
+  }
+  return address;
+}
+
+/**
+ * Parses an endpoint to bind: `*` means every address of the machine; port `*` or 0 is chosen by the system. Throws
+ * USAGE.
+ */
+export function parseBindEndpoint(endpoint: string): Address {
+  const address = parseAnyEndpoint(endpoint.replace(/^(tcp:\/\/.*):\*$/, "$1:0"));
+  return address.kind === "tcp" && address.host === "*" ? { ...address, host: "0.0.0.0" } : address;
+}
+
+/** Formats the endpoint of an address. */
+export function formatEndpoint(address: Address): string {
+  return address.kind === "unix" ? `ipc://${address.path}` : `tcp://${formatAddress(address)}`;
+}
+
+function parseAnyEndpoint(endpoint: string, written = endpoint): Address {
+  if (endpoint.startsWith("ipc://")) return parseIpc(endpoint);
+  const { host = "", port = null } = endpoint.startsWith("tcp://") ? splitHostPort(endpoint.slice(6)) ?? {} : {};
+  if (port === null) {
+    throw usageError(written, "it is neither tcp://host:port nor ipc:///path (an IPv6 address stands in brackets)");
+  }
+  if (port > 65_535) throw usageError(written, `${port} is not a port`);
+  return { kind: "tcp", host, port };
+}
+
+function parseIpc(endpoint: string): Address {
+  const path = endpoint.slice("ipc://".length);
+  if (!path.startsWith("/") || path.includes("\0")) {
+    throw usageError(endpoint, "after ipc:// stands the absolute path of a socket, as in ipc:///run/baton/pubsub.sock");
+  }
+  const { length } = new TextEncoder().encode(path);
+  if (length > ipcPathBytesMax) {
+    throw usageError(endpoint, `its path has ${length} bytes, and a socket's path has at most ${ipcPathBytesMax}`);
+  }
+  return { kind: "unix", path };
+}
+
+function usageError(endpoint: string, why: string): BatonError {
+  return new BatonError("USAGE", `Cannot use "${endpoint}" as an endpoint: ${why}`);
+}

@@ -1,0 +1,82 @@
+/**
+ * Writes a new key pair as two files: FILE for its owner, FILE.pub for other users. Both are complete and durable, or
+ * neither exists.
+ */
+import { randomBytes } from "node:crypto";
+import { linkSync, renameSync, rmSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { BatonError, messageOf } from "../../base/errors.ts";
+import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
+import { flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
+import { x25519KeyBytes, x25519Secret } from "../../base/support/x25519.ts";
+import { publicCertificate, secretCertificate } from "./curve_certificate.ts";
+
+export interface KeyFiles {
+  readonly publicKey: Uint8Array;
+  readonly file: string;
+  readonly publicFile: string;
+}
+
+/** Returns a new secret key, 32 bytes. */
+export function newSecretKey(): Uint8Array {
+  return new Uint8Array(randomBytes(x25519KeyBytes));
+}
+
+/**
+ * Makes both files. Unless `replaces` is set, neither may exist, also if another process creates one at the same
+ * moment. Throws CANNOT_CREATE, and then leaves no new file.
+ */
+export function makeKeyFiles(file: string, { replaces }: { readonly replaces: boolean }): KeyFiles {
+  const secretKey = newSecretKey();
+  const { publicKey } = x25519Secret(secretKey);
+  const publicFile = `${file}.pub`;
+  const pieces = [
+    { path: file, text: secretCertificate(secretKey), mode: 0o600 },
+    { path: publicFile, text: publicCertificate(publicKey), mode: 0o644 },
+  ].map((piece) => ({ ...piece, draft: draftPath(piece.path) }));
+  secretKey.fill(0);
+  const made: string[] = [];
+  let path = file;
+  try {
+    refuseLinksOfOthers(dirname(file));
+    // Both files are written before the first one is replaced, so that no key is lost if the second fails.
+    for (const piece of pieces) {
+      path = piece.path;
+      if (isFolder(path)) throw new Error("it is a folder");
+    }
+    for (const { draft, text, mode, ...piece } of pieces) {
+      path = piece.path;
+      writeFlushed(draft, text, { flags: "wx", mode });
+    }
+    for (const piece of pieces) {
+      path = piece.path;
+      // A link fails if the file exists; a rename replaces it.
+      if (replaces) renameSync(piece.draft, piece.path);
+      else linkSync(piece.draft, piece.path);
+      made.push(piece.path);
+    }
+    flushPath(dirname(file));
+  } catch (error) {
+    if (!replaces) { for (const one of made) rmSync(one, { force: true }); }
+    throw new BatonError("CANNOT_CREATE", `Cannot make the key file ${path}: ${reasonOf(error, path)}`, {
+      cause: error,
+    });
+  } finally {
+    for (const { draft } of pieces) rmSync(draft, { force: true });
+  }
+  return { publicKey, file, publicFile };
+}
+
+function draftPath(path: string): string {
+  return join(dirname(path), `.${basename(path)}.${randomBytes(6).toString("hex")}`);
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+}
+
+function reasonOf(error: unknown, path: string): string {
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "EEXIST") return "it exists already; --force replaces it";
+  return code === "ENOENT" ? `there is no folder ${dirname(path)}` : messageOf(error);
+}

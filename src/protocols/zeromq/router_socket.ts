@@ -1,0 +1,224 @@
+/** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
+import { BatonError } from "../../base/errors.ts";
+import { totalByteLength } from "../../base/wire/bytes.ts";
+import { propertyBytes, propertyNames } from "./zmtp/zmtp_metadata.ts";
+import type { SocketType } from "./zmtp/socket_type.ts";
+import { ZmtpError } from "./zmtp/zmtp_error.ts";
+import type { PeerDescription } from "./zmtp/zmtp_peer.ts";
+import type { Peer } from "./zeromq_peer.ts";
+import type { PeerCandidate } from "./zeromq_link.ts";
+import { ZeroMqSocket } from "./zeromq_socket.ts";
+
+export class RouterSocket extends ZeroMqSocket {
+  readonly type: SocketType = "ROUTER";
+  readonly #byKey = new Map<string, Peer>();
+  readonly #frames = new IdentityFrames();
+  #nextNumber = Math.floor(Math.random() * 2 ** 32);
+
+  /** Returns the description of the peer with this identity; null if it is not connected. */
+  peer(identity: Uint8Array): PeerDescription | null {
+    return this.#find(identity)?.description ?? null;
+  }
+
+  /** All identities that can be sent to. */
+  get identities(): Uint8Array[] {
+    return [...this.#byKey.values()].map(({ identity }) => identity.slice());
+  }
+
+  /** The identity is not sent. */
+  protected override check(frames: readonly Uint8Array[]): void {
+    const [identity] = frames;
+    if (identity !== undefined && frames.length > 1) {
+      return this.checkLimits(frames.length - 1, totalByteLength(frames) - identity.byteLength);
+    }
+    const message = "Cannot send a message of less than 2 frames by a ROUTER: the first frame is the peer's identity";
+    throw new BatonError("BAD_DATA", message);
+  }
+
+  protected override offer(frames: readonly Uint8Array[]): boolean {
+    const peer = this.#targetOf(frames);
+    if (peer === null) return true;
+    return peer.senders.length === 0 && peer.offer(frames.slice(1));
+  }
+
+  protected override async waitToOffer(
+    frames: readonly Uint8Array[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    for (;;) {
+      const peer = this.#targetOf(frames);
+      if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1)))) return;
+      const isTaken = await peer.senders.wait(() => {
+        // The identity now belongs to another peer, or to none; it is looked up again.
+        if (this.#find(frames[0] as Uint8Array) !== peer) return false;
+        return peer.offer(frames.slice(1)) || undefined;
+      }, signal);
+      if (isTaken) return;
+    }
+  }
+
+  protected override failSenders(reason: unknown): void {
+    for (const peer of this.#byKey.values()) peer.senders.fail(reason);
+  }
+
+  override acceptPeer({ peer, properties, userId }: PeerCandidate): ZmtpError | null {
+    const told = propertyBytes(properties, propertyNames.identity);
+    if (told?.[0] === 0) {
+      return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
+    }
+    const identity = told !== undefined && told.byteLength > 0 ? told : generatedIdentityOf(peer);
+    return this.#refusal({ peer, key: identity === null ? "" : keyOf(identity), userId });
+  }
+
+  override onPeerReady(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
+    const identity = told.byteLength > 0 ? told.slice() : generatedIdentityOf(peer) ?? this.#newIdentity();
+    const key = keyOf(identity);
+    const refusal = this.#refusal({ peer, key, userId });
+    if (refusal !== null) throw refusal;
+    const before = this.#byKey.get(key);
+    const unread = this.#unreadPeerNamed(key, peer);
+    this.#forget(peer);
+    const isAnother = key !== peer.key || (peer.description ?? { userId }).userId !== userId;
+    // Messages that wait at a connected endpoint are for the peer that they were addressed to.
+    if (isAnother) this.counters.dropped += peer.dropOutbox();
+    peer.identity = identity;
+    peer.key = key;
+    if (before !== undefined && before !== peer) {
+      // The new peer gets the name; messages that wait for the old connection are dropped with it, as in libzmq.
+      this.#forget(before);
+      before.senders.pump();
+      this.connections.evict(before);
+    }
+    if (unread !== undefined) {
+      peer.inherit(unread);
+      this.inbound.replace(unread, peer);
+    }
+    this.#byKey.set(peer.key, peer);
+    return this.#frames.issueFrame(peer);
+  }
+
+  protected override take(): Uint8Array[] | undefined {
+    const message = super.take();
+    if (message !== undefined) this.#frames.repairFrame(message, this.inbound.last);
+    return message;
+  }
+
+  /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
+  override onPeerRemoved(peer: Peer): void {
+    this.#forget(peer);
+    peer.senders.pump();
+  }
+
+  override onRoom(peer: Peer): void {
+    if (peer.senders.length > 0) peer.senders.pump();
+  }
+
+  /** Returns why this peer (null for a new one) cannot have the name now; null if it can. */
+  #refusal({ peer, key, userId }: {
+    readonly peer: Peer | null;
+    readonly key: string;
+    readonly userId: string;
+  }): ZmtpError | null {
+    const before = this.#byKey.get(key);
+    const own = peer !== null && peer.length > 0 ? peer : undefined;
+    const unread = this.#unreadPeerNamed(key, peer);
+    // Messages of one user must not appear to come from another, and responses to one must not go to the other.
+    for (const other of [before === peer ? undefined : before, own, unread]) {
+      if (other === undefined || other.description?.userId === userId) continue;
+      return new ZmtpError("IDENTITY_TAKEN", "A peer of another user is known by the same identity");
+    }
+    if (own === undefined || unread === undefined) return null;
+    const message = "Messages are unread that the peer has sent under another identity, and others of its present one";
+    return new ZmtpError("IDENTITY_TAKEN", message);
+  }
+
+  /** A former peer of that name whose messages are still unread. */
+  #unreadPeerNamed(key: string, peer: Peer | null): Peer | undefined {
+    return this.inbound.find((other) => other.key === key && other !== peer);
+  }
+
+  /** Returns the peer, or null, which is counted: the message is dropped. */
+  #targetOf(frames: readonly Uint8Array[]): Peer | null {
+    const peer = this.#find(frames[0] as Uint8Array);
+    if (peer !== undefined) return peer;
+    this.counters.unroutable++;
+    return null;
+  }
+
+  #find(identity: Uint8Array): Peer | undefined {
+    return this.#frames.peerOf(identity) ?? this.#byKey.get(keyOf(identity));
+  }
+
+  #forget(peer: Peer): void {
+    if (this.#byKey.get(peer.key) === peer) this.#byKey.delete(peer.key);
+    this.#frames.revokeFrame(peer);
+  }
+
+  /** Returns five bytes, the first zero, as libzmq does; the number starts at random and is never given twice. */
+  #newIdentity(): Uint8Array {
+    const number = this.#nextNumber;
+    this.#nextNumber = (number + 1) >>> 0;
+    return new Uint8Array([0, number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
+  }
+}
+
+/** Returns the identity that a peer was given and keeps until it sends its own; null if it has none. */
+function generatedIdentityOf(peer: Peer | null): Uint8Array | null {
+  return peer !== null && peer.identity[0] === 0 ? peer.identity : null;
+}
+
+/** Returns the identity as the key of a map: one character per byte. */
+function keyOf(identity: Uint8Array): string {
+  let key = "";
+  for (let at = 0; at < identity.byteLength; at++) key += String.fromCharCode(identity[at] as number);
+  return key;
+}
+
+/**
+ * The identity frames that a ROUTER gives to its program: one frame for all messages of a connection. A response
+ * usually starts with the frame of its request, which finds the peer ten times faster than its bytes. The program may
+ * change or pass on these frames, so they are verified before use.
+ */
+class IdentityFrames {
+  /** Frames in use; lookups in a weak map cost several times as much. */
+  readonly #peers = new Map<Uint8Array, Peer>();
+  /** The original bytes of each frame, as long as the frame exists. */
+  readonly #identities = new WeakMap<Uint8Array, Uint8Array>();
+
+  /** Creates the frame for messages of this peer, which has its identity from now on. */
+  issueFrame(peer: Peer): Uint8Array {
+    this.revokeFrame(peer);
+    const frame = peer.identity.slice();
+    peer.frame = frame;
+    this.#peers.set(frame, peer);
+    this.#identities.set(frame, peer.identity);
+    return frame;
+  }
+
+  /** The peer loses its identity; frames of its unread messages keep the old one. */
+  revokeFrame(peer: Peer): void {
+    if (peer.frame !== null) this.#peers.delete(peer.frame);
+    peer.frame = null;
+  }
+
+  /** Returns the peer of this frame; undefined if it is not from this ROUTER, was changed, or is outdated. */
+  peerOf(frame: Uint8Array): Peer | undefined {
+    const peer = this.#peers.get(frame);
+    return peer !== undefined && isSame(frame, peer.identity) ? peer : undefined;
+  }
+
+  /** Repairs the first frame of a message from this peer, if the program changed it in an earlier message. */
+  repairFrame(message: Uint8Array[], peer: Peer | null): void {
+    const frame = message[0] as Uint8Array;
+    // A message of an earlier connection starts with the frame of that connection.
+    const identity = peer !== null && frame === peer.frame ? peer.identity : this.#identities.get(frame);
+    if (identity !== undefined && !isSame(frame, identity)) message[0] = identity.slice();
+  }
+}
+
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
+  const { byteLength } = one;
+  if (byteLength !== other.byteLength) return false;
+  for (let at = 0; at < byteLength; at++) if (one[at] !== other[at]) return false;
+  return true;
+}

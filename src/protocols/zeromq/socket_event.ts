@@ -1,0 +1,66 @@
+/** Events, counters and memory use of a ZeroMQ socket. */
+import type { PeerDescription } from "./zmtp/zmtp_peer.ts";
+
+export type SocketEvent =
+  /** A handshake is complete; messages can be sent and received. */
+  | { readonly kind: "connected"; readonly endpoint: string; readonly address: string; readonly peer: PeerDescription }
+  /** A connected peer is no longer connected; the reason is null after an orderly end. */
+  | {
+    readonly kind: "disconnected";
+    readonly endpoint: string;
+    readonly address: string;
+    readonly reason: Error | null;
+  }
+  /** A connection was made, and ended before its handshake did. */
+  | {
+    readonly kind: "handshakeFailed";
+    readonly endpoint: string;
+    readonly address: string;
+    readonly reason: Error;
+  }
+  /** No connection could be made; the next attempt follows after `retryMs`. */
+  | { readonly kind: "connectFailed"; readonly endpoint: string; readonly reason: Error; readonly retryMs: number }
+  /** A connection was closed because of `connectionsMax`: the oldest one in its handshake, or otherwise the new one. */
+  | { readonly kind: "connectionRefused"; readonly endpoint: string; readonly address: string };
+
+/** Counts since the socket was created. */
+export interface SocketCounters {
+  /** Messages delivered to the program. */
+  received: number;
+  /** Messages accepted from the program. */
+  sent: number;
+  /** Messages for a peer that is not connected. */
+  unroutable: number;
+  /**
+   * Messages that were accepted, and dropped or possibly lost: their peer left, or the socket was closed, before they
+   * were sent.
+   */
+  dropped: number;
+  handshakesFailed: number;
+  connectionsRefused: number;
+  /** Connections that were closed because memory was short and their message did not end. */
+  incompleteClosed: number;
+  /** Connections that were made again after a loss. */
+  reconnects: number;
+}
+
+export function newCounters(): SocketCounters {
+  return {
+    received: 0,
+    sent: 0,
+    unroutable: 0,
+    dropped: 0,
+    handshakesFailed: 0,
+    connectionsRefused: 0,
+    incompleteClosed: 0,
+    reconnects: 0,
+  };
+}
+
+/** Current resources of the accepted connections of a socket. */
+export interface SocketLoad {
+  /** Connections counted for `connectionsMax`. */
+  readonly connections: number;
+  /** Bytes counted for `inputBytesMax`. */
+  readonly inputBytes: number;
+}

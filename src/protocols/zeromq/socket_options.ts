@@ -1,0 +1,123 @@
+/** Options of a ZeroMQ socket and their defaults. */
+import { BatonError } from "../../base/errors.ts";
+import { dial } from "../../base/sockets/dial.ts";
+import { type Dial, type Listen } from "../../base/sockets/connection.ts";
+import { listen } from "../../base/sockets/listen.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { type ZmtpLimits, zmtpLimitsDefault } from "./zmtp/zmtp_limits.ts";
+import type { MechanismFactory } from "./zmtp/security_mechanism.ts";
+import { nullMechanism } from "./zmtp/null_mechanism.ts";
+import { identityBytesMax } from "./zmtp/socket_type.ts";
+import type { SocketEvent } from "./socket_event.ts";
+
+export interface SocketOptions {
+  /** The identity of this socket at a ROUTER: 1 to 255 bytes, the first not zero; text is encoded as UTF-8. */
+  readonly identity?: Uint8Array | string;
+  /** Messages that may wait to be sent to one peer. */
+  readonly sendHighWater?: number;
+  /** Messages of one peer that may wait for the program; at this number the peer is no longer read. */
+  readonly receiveHighWater?: number;
+  /** The same limits in bytes, with 128 more for each frame: another message is accepted while fewer wait. */
+  readonly sendHighWaterBytes?: number;
+  readonly receiveHighWaterBytes?: number;
+  /** Limits for one message or command of a peer. */
+  readonly limits?: Partial<ZmtpLimits>;
+  /** Milliseconds: a connection or a handshake that takes longer is given up. */
+  readonly handshakeMsMax?: number;
+  /** Sends a PING every `everyMs` milliseconds (0: never), and ends the connection after `timeoutMs` of silence. */
+  readonly heartbeat?: { readonly everyMs: number; readonly timeoutMs: number };
+  /** Bounds of the random delay before a connection is made again: of the first delay, and of all. */
+  readonly reconnect?: { readonly minMs: number; readonly maxMs: number };
+  /** NULL if omitted; curveClient(…) or curveServer(…). */
+  readonly security?: MechanismFactory;
+  /**
+   * Maximum connections of all bound endpoints together: in handshake, open, or closed with unread messages. For one
+   * more, the oldest in its handshake is closed, or otherwise the new one.
+   */
+  readonly connectionsMax?: number;
+  /**
+   * Bytes for incomplete messages of all accepted connections: by default room for four messages. When it is short, the
+   * connections that hold most are not read.
+   */
+  readonly inputBytesMax?: number;
+  /** Called with events of connections. Errors that it throws are not caught. */
+  readonly onEvent?: (event: SocketEvent) => void;
+  /** Replaced in tests. */
+  readonly clock?: Clock;
+  readonly random?: () => number;
+  readonly dial?: Dial;
+  readonly listen?: Listen;
+}
+
+export interface ResolvedOptions extends Required<Omit<SocketOptions, "identity" | "limits" | "security">> {
+  readonly identity: Uint8Array;
+  readonly limits: ZmtpLimits;
+  readonly mechanism: MechanismFactory;
+}
+
+export const connectionsMaxDefault = 4096;
+
+/** Throws USAGE for an invalid value. */
+export function resolveOptions(options: SocketOptions): ResolvedOptions {
+  const limits = { ...zmtpLimitsDefault, ...options.limits };
+  const resolved: ResolvedOptions = {
+    sendHighWater: 1000,
+    receiveHighWater: 1000,
+    sendHighWaterBytes: limits.messageBytesMax,
+    receiveHighWaterBytes: limits.messageBytesMax,
+    handshakeMsMax: 10_000,
+    heartbeat: { everyMs: 5000, timeoutMs: 15_000 },
+    reconnect: { minMs: 100, maxMs: 30_000 },
+    connectionsMax: connectionsMaxDefault,
+    inputBytesMax: 4 * limits.messageBytesMax,
+    onEvent: () => {},
+    clock: systemClock(),
+    random: Math.random,
+    dial,
+    listen,
+    ...options,
+    identity: identityOf(options.identity ?? new Uint8Array(0)),
+    limits,
+    mechanism: options.security ?? nullMechanism,
+  };
+  checkNumbers(resolved);
+  return resolved;
+}
+
+/** NaN is refused too: every comparison with it is false, so that it would be no limit. */
+function checkNumbers(options: ResolvedOptions): void {
+  const { limits, heartbeat, reconnect } = options;
+  const least: readonly [name: string, value: number, least: number][] = [
+    ["limits.messageBytesMax", limits.messageBytesMax, 1],
+    ["limits.framesMax", limits.framesMax, 1],
+    ["limits.commandBytesMax", limits.commandBytesMax, 1],
+    ["sendHighWater", options.sendHighWater, 1],
+    ["receiveHighWater", options.receiveHighWater, 1],
+    ["sendHighWaterBytes", options.sendHighWaterBytes, 1],
+    ["receiveHighWaterBytes", options.receiveHighWaterBytes, 1],
+    ["handshakeMsMax", options.handshakeMsMax, 1],
+    ["connectionsMax", options.connectionsMax, 1],
+    ["inputBytesMax", options.inputBytesMax, 1.5 * limits.messageBytesMax],
+    ["heartbeat.everyMs", heartbeat.everyMs, 0],
+    ["heartbeat.timeoutMs", heartbeat.timeoutMs, 0],
+    ["reconnect.minMs", reconnect.minMs, 1],
+    ["reconnect.maxMs", reconnect.maxMs, reconnect.minMs],
+  ];
+  for (const [name, value, min] of least) {
+    if (value >= min) continue;
+    const why = name === "reconnect.maxMs" ? ", as reconnect.minMs" : "";
+    throw new BatonError("USAGE", `Cannot use ${value} as ${name}: it is ${min} or more${why}`);
+  }
+}
+
+function identityOf(identity: Uint8Array | string): Uint8Array {
+  const bytes = typeof identity === "string" ? new TextEncoder().encode(identity) : new Uint8Array(identity);
+  if (bytes.byteLength > identityBytesMax) {
+    const message = `An identity has at most ${identityBytesMax} bytes; this one has ${bytes.byteLength}`;
+    throw new BatonError("USAGE", message);
+  }
+  if (bytes[0] === 0) {
+    throw new BatonError("USAGE", "An identity cannot begin with a zero byte: those are given out by ROUTER sockets");
+  }
+  return bytes;
+}

@@ -1,0 +1,293 @@
+/**
+ * All connections of one socket: bound endpoints, dialled ones, and their peers. Owns and closes them. The socket
+ * decides what messages mean and which peer gets them.
+ */
+import { BatonError } from "../../base/errors.ts";
+import type { Accept, Address, Connection, ConnectionHandlers, Listener } from "../../base/sockets/connection.ts";
+import { ZmtpError } from "./zmtp/zmtp_error.ts";
+import { Dialer } from "./dialer.ts";
+import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
+import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
+import type { Peer } from "./zeromq_peer.ts";
+import { Link, type LinkOwner, type PeersHost } from "./zeromq_link.ts";
+import { type BigIntStats, rmSync } from "node:fs";
+import { isSameFile, socketFile } from "../../base/sockets/clear_socket_path.ts";
+import { takeAddress } from "../../base/sockets/take_address.ts";
+import { throwIfAborted } from "../../base/support/abort.ts";
+import type { ResolvedOptions } from "./socket_options.ts";
+
+export class ZeroMqConnections implements LinkOwner {
+  readonly host: PeersHost;
+  readonly #bindings: Binding[] = [];
+  readonly #dialers = new Map<string, Dialer>();
+  /** Open connections and current attempts. */
+  readonly #connections = new Set<Link>();
+  /** Accepted connections that are open, and closed ones with unread messages. */
+  #accepted = 0;
+  /** Accepted connections in their handshake, the oldest first. */
+  readonly #inHandshake = new Set<Link>();
+  readonly #input: InputBudget<Link>;
+  /** Pending changes of connections while they are being processed. */
+  readonly #pendingDecisions = new Map<Link, "stop" | "resume">();
+  #isDeciding = false;
+  /** Timer that looks for slow messages while memory is short. */
+  #cancelExpiryCheck: (() => void) | null = null;
+  readonly #peers = new Set<Peer>();
+  #isClosing = false;
+  /** Waits for changes of `settled` and `gone`. */
+  #onChange: (() => void) | null = null;
+
+  constructor(host: PeersHost) {
+    this.host = host;
+    const { inputBytesMax, limits } = host.options;
+    this.#input = new InputBudget({ bytesMax: inputBytesMax, messageBytesMax: limits.messageBytesMax });
+  }
+
+  /** Connections counted for `connectionsMax`. */
+  get acceptedCount(): number {
+    return this.#accepted;
+  }
+
+  /** Bytes of incomplete messages, without negligible amounts. */
+  get inputBytes(): number {
+    return this.#input.total;
+  }
+
+  /** Binds an endpoint and returns its actual address. Throws USAGE, CANNOT_CREATE or the signal's reason. */
+  async bind(endpoint: string, signal: AbortSignal | undefined): Promise<string> {
+    const { options } = this.host;
+    const name = { real: endpoint };
+    const accept = (connection: Connection) => this.#accept(connection, name.real);
+    const binding = await bindEndpoint(parseBindEndpoint(endpoint), accept, { options, signal });
+    name.real = binding.endpoint;
+    if (signal?.aborted || this.#isClosing) {
+      await binding.close();
+      throw signal?.aborted
+        ? signal.reason
+        : new BatonError("ZMTP_STATE", "The socket was closed before its bind had finished");
+    }
+    this.#bindings.push(binding);
+    return binding.endpoint;
+  }
+
+  /** Throws USAGE. */
+  connect(endpoint: string): void {
+    const address = parseEndpoint(endpoint);
+    const name = formatEndpoint(address);
+    if (this.#dialers.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
+    const dialer = new Dialer(address, this);
+    this.#dialers.set(name, dialer);
+    this.add(dialer.peer);
+    dialer.start();
+  }
+
+  /** Ends one peer's connection, because another peer has its name. */
+  evict(peer: Peer): void {
+    const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
+    for (const link of [...this.#connections]) {
+      if (link.peer === peer) link.end(reason);
+    }
+  }
+
+  /**
+   * Waits up to `lingerMs` for messages to be sent, then ends everything. Takes at most that long plus the time of an
+   * orderly close.
+   */
+  async close(lingerMs: number): Promise<void> {
+    this.#isClosing = true;
+    const { clock } = this.host.options;
+    await Promise.all(this.#bindings.map((binding) => binding.close()));
+    let isTimeUp = lingerMs <= 0;
+    const cancel = clock.startTimer(lingerMs, () => {
+      isTimeUp = true;
+      this.#onChange?.();
+    });
+    for (const link of this.#connections) link.flush();
+    while (!isTimeUp && [...this.#peers].some((peer) => peer.unsent > 0)) await this.#waitForChange();
+    cancel();
+    for (const dialer of this.#dialers.values()) dialer.stop();
+    for (const link of [...this.#connections]) {
+      link.leave(lingerMs <= 0 ? "destroy" : "end");
+    }
+    for (const peer of [...this.#peers]) this.remove(peer);
+    while (this.#connections.size > 0) await this.#waitForChange();
+  }
+
+  /** The following methods are called by the links and dialers. */
+  onDial(link: Link): void {
+    this.#connections.add(link);
+  }
+
+  onSettled(): void {
+    if (this.#isClosing) this.#onChange?.();
+  }
+
+  add(peer: Peer): void {
+    this.#peers.add(peer);
+    this.host.onPeerAdded(peer);
+  }
+
+  remove(peer: Peer): void {
+    if (!this.#peers.delete(peer)) return;
+    this.host.counters.dropped += peer.dropOutbox();
+    this.host.onPeerRemoved(peer);
+  }
+
+  onHeldBytes(link: Link, bytes: number, isNext: boolean): void {
+    const nowMs = this.host.options.clock.now();
+    this.#applyInputChanges(this.#input.setHeldBytes(link, bytes, { isNext, nowMs }));
+  }
+
+  onHandshakeEnd(link: Link): void {
+    this.#inHandshake.delete(link);
+  }
+
+  onClosed(link: Link): void {
+    this.#connections.delete(link);
+    this.onSettled();
+    if (link.isAccepted) this.#releaseSlot(link.peer);
+  }
+
+  #accept(connection: Connection, endpoint: string): ConnectionHandlers {
+    const isFull = this.#accepted >= this.host.options.connectionsMax && !this.#closeOldestHandshake(endpoint);
+    if (isFull || this.#isClosing) {
+      if (isFull) this.#noteRefused(endpoint, connection.peer);
+      connection.destroy();
+      return { onData() {}, onClosed() {} };
+    }
+    const link = new Link(this, { endpoint, dialed: null });
+    this.#connections.add(link);
+    this.#inHandshake.add(link);
+    this.#accepted++;
+    link.attach(connection);
+    return link;
+  }
+
+  /** Makes room: closes the connection whose handshake has taken longest. Returns false if there is none. */
+  #closeOldestHandshake(endpoint: string): boolean {
+    for (const link of this.#inHandshake) {
+      this.#noteRefused(endpoint, link.address);
+      link.leave("destroy");
+      return true;
+    }
+    return false;
+  }
+
+  #noteRefused(endpoint: string, address: string): void {
+    const { options, counters } = this.host;
+    counters.connectionsRefused++;
+    options.onEvent({ kind: "connectionRefused", endpoint, address });
+  }
+
+  /** A connection that is read again may cause another change: the last decision is valid. */
+  #applyInputChanges({ stop, resume }: InputChanges<Link>): void {
+    for (const link of stop) this.#pendingDecisions.set(link, "stop");
+    for (const link of resume) this.#pendingDecisions.set(link, "resume");
+    if (!this.#isDeciding && this.#pendingDecisions.size > 0) {
+      this.#isDeciding = true;
+      for (const [link, decision] of this.#pendingDecisions) {
+        this.#pendingDecisions.delete(link);
+        if (decision === "stop") link.stopReading();
+        else link.resumeReading();
+      }
+      this.#isDeciding = false;
+    }
+    if (!this.#input.isShort) {
+      this.#cancelExpiryCheck?.();
+      this.#cancelExpiryCheck = null;
+    } else this.#cancelExpiryCheck ??= this.host.options.clock.startTimer(shortMsMax / 10, () => this.#closeExpired());
+  }
+
+  /** A connection whose messages the program does not take is not at fault. */
+  #closeExpired(): void {
+    this.#cancelExpiryCheck = null;
+    const { clock, limits } = this.host.options;
+    for (const link of this.#input.expiredOwners(clock.now())) {
+      if (link.peer?.isHeldBack === true) continue;
+      this.host.counters.incompleteClosed++;
+      const why =
+        `The peer's message was not complete after ${shortMsMax / 1000} s, while memory for such messages was ` +
+        `short: it may have ${limits.messageBytesMax} bytes`;
+      link.destroy(new ZmtpError("OVERLOAD", why));
+    }
+    this.#applyInputChanges({ stop: [], resume: [] });
+  }
+
+  /**
+   * The place of a closed connection is free when all its messages were taken. Otherwise peers that connect, send and
+   * leave could fill the memory of a slow program.
+   */
+  #releaseSlot(peer: Peer | null): void {
+    if (peer === null || peer.length === 0) {
+      this.#accepted--;
+      return;
+    }
+    peer.onAllRead = () => {
+      peer.onAllRead = null;
+      this.#accepted--;
+    };
+  }
+
+  /** True if something has changed since the last check. */
+  #waitForChange(): Promise<void> {
+    return new Promise((resolve) => this.#onChange = resolve);
+  }
+}
+
+/**
+ * One bound endpoint. Owns the listener and, for ipc, the socket's file: an unused old file is removed before, its own
+ * file at the end.
+ */
+class Binding {
+  /** The endpoint with the port that the system chose. */
+  readonly endpoint: string;
+  readonly #listener: Listener;
+  readonly #file: BigIntStats | null;
+
+  constructor(listener: Listener) {
+    this.#listener = listener;
+    this.endpoint = formatEndpoint(listener.address);
+    this.#file = socketFileOf(listener.address);
+  }
+
+  async close(): Promise<void> {
+    const { address } = this.#listener;
+    if (address.kind === "unix") {
+      try {
+        // Closing a Unix listener removes the file of that name, also one of another process. Such a file must stay;
+        // then this listener, which is unreachable, stays open until the process ends.
+        const found = socketFileOf(address);
+        if (found !== null && !isSameFile(found, this.#file)) return;
+        rmSync(address.path, { force: true });
+      } catch {
+        // This user can no longer inspect or remove the file: it stays, and no process listens behind it.
+      }
+    }
+    await this.#listener.close();
+  }
+}
+
+/** Listens. Throws CANNOT_CREATE, or the signal's reason. */
+async function bindEndpoint(
+  address: Address,
+  accept: Accept,
+  { options, signal }: { readonly options: ResolvedOptions; readonly signal: AbortSignal | undefined },
+): Promise<Binding> {
+  throwIfAborted(signal);
+  const bind = async () => {
+    throwIfAborted(signal);
+    return new Binding(await options.listen(address, accept));
+  };
+  const { dial, clock } = options;
+  try {
+    return await takeAddress(address, bind, { action: `listen on ${formatEndpoint(address)}`, dial, clock });
+  } catch (error) {
+    throwIfAborted(signal);
+    throw error;
+  }
+}
+
+/** Null for TCP. */
+function socketFileOf(address: Address): BigIntStats | null {
+  return address.kind === "unix" ? socketFile(address.path) : null;
+}

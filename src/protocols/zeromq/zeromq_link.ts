@@ -1,0 +1,445 @@
+/**
+ * One connection that speaks ZMTP: moves bytes between a stream and the state machine, sends the messages of one turn
+ * in one write, watches handshake and heartbeats, and connects the peer with its socket. Owns the connection; a dialer
+ * makes another one after a loss.
+ */
+import type { Connection, ConnectionHandlers } from "../../base/sockets/connection.ts";
+import type { Metadata } from "./zmtp/zmtp_metadata.ts";
+import type { SocketType } from "./zmtp/socket_type.ts";
+import { ZmtpError } from "./zmtp/zmtp_error.ts";
+import { type PeerDescription, type ReceiveOptions, ZmtpPeer, type ZmtpPeerEvents } from "./zmtp/zmtp_peer.ts";
+import { ConnectionHeartbeat } from "./connection_heartbeat.ts";
+import type { SocketCounters } from "./socket_event.ts";
+import type { ResolvedOptions } from "./socket_options.ts";
+import { Peer } from "./zeromq_peer.ts";
+
+/** The peer of a connection, as far as it is known. */
+export interface PeerCandidate {
+  /** The peer of a `connect`; null for an accepted connection before its handshake has ended. */
+  readonly peer: Peer | null;
+  readonly properties: Metadata;
+  readonly userId: string;
+}
+
+/** Operations of a socket on its peers. */
+export interface PeersHost {
+  readonly type: SocketType;
+  readonly options: ResolvedOptions;
+  readonly counters: SocketCounters;
+  /** Returns null if a peer is accepted, or why not. */
+  acceptPeer(candidate: PeerCandidate): ZmtpError | null;
+  /** The peer exists from now on: by `connect`, connected or not, or by an accepted connection. */
+  onPeerAdded(peer: Peer): void;
+  /**
+   * The peer's handshake is complete, with this description. Returns the first frame of its messages, or null. Throws
+   * ZmtpError to refuse it.
+   */
+  onPeerReady(peer: Peer, description: PeerDescription): Uint8Array | null;
+  /** The peer will not come back; its messages can still be taken. */
+  onPeerRemoved(peer: Peer): void;
+  /** An empty inbox has its first message. */
+  onFirstMessage(peer: Peer): void;
+  /** Messages that arrived together are complete. */
+  onBatchEnd(): void;
+  /** The peer may have room for more. */
+  onRoom(peer: Peer): void;
+}
+
+/** The owner of the links. */
+export interface LinkOwner {
+  readonly host: PeersHost;
+  /** A link was created, and its connection is being made. */
+  onDial(link: Link): void;
+  /** Something that was to be sent was sent, or will not be sent. */
+  onSettled(): void;
+  /** A peer has connected to a bound endpoint. */
+  add(peer: Peer): void;
+  /** An accepted peer is gone for good. */
+  remove(peer: Peer): void;
+  /**
+   * Memory that an accepted connection uses for an incomplete message, after each chunk. `isNext`: of another message
+   * than before.
+   */
+  onHeldBytes(link: Link, bytes: number, isNext: boolean): void;
+  /** The handshake of an accepted connection is complete, or has failed. */
+  onHandshakeEnd(link: Link): void;
+  /** The connection is closed. Called once. */
+  onClosed(link: Link): void;
+}
+
+export interface LinkOptions {
+  readonly endpoint: string;
+  /** Null for an accepted connection. */
+  readonly dialed: DialedPeer | null;
+}
+
+/** The peer of a `connect`. */
+export interface DialedPeer {
+  readonly peer: Peer;
+  /** An attached link is over. `wasReady`: its handshake had succeeded. */
+  handleLoss(wasReady: boolean): void;
+}
+
+/** Bytes: from this amount on, waiting messages of one turn are written immediately. */
+const corkBytesMax = 32 << 10;
+/**
+ * While more bytes than this have not left the process, messages wait unencoded, and are not lost with the connection.
+ */
+const congestedBytes = 256 << 10;
+/**
+ * Turns of the microtask queue without a send before corked bytes are written: an `await` takes up to three. If each
+ * message gets one response, waiting has no use and costs a tenth of the round trip.
+ */
+const idleTurns = { ofMany: 6, ofOne: 1 };
+/** Milliseconds that the last bytes have to be sent. */
+const lastBytesMsMax = 1000;
+
+export class Link implements ConnectionHandlers, ZmtpPeerEvents {
+  /** Null for an accepted connection whose handshake has not ended. */
+  peer: Peer | null;
+  readonly #owner: LinkOwner;
+  readonly #host: PeersHost;
+  readonly #options: LinkOptions;
+  readonly #zmtp: ZmtpPeer;
+  readonly #heartbeat: ConnectionHeartbeat;
+  #connection: Connection | null = null;
+  #stopDeadline: (() => void) | null = null;
+  #wasReady = false;
+  /** This side wants the end, which needs no report. */
+  #isLeaving = false;
+  #over = false;
+  #closed = false;
+  /** Bytes received and not read yet. */
+  #unread: Uint8Array | null = null;
+  /** The peer's queue is full. */
+  #isFull = false;
+  /** Memory for incomplete messages is short. */
+  #isStopped = false;
+  /** The current chunk has completed a message. */
+  #hasCompleted = false;
+  #isCorked = false;
+  #corkedBytes = 0;
+  #idleTurns = 0;
+  /** Messages sent since something was received, and whether there were several the last time. */
+  #sentSinceHeard = 0;
+  #sendsMany = false;
+  #inFlight = 0;
+  #inFlightBytes = 0;
+
+  constructor(owner: LinkOwner, options: LinkOptions) {
+    const { host } = owner;
+    this.#owner = owner;
+    this.#host = host;
+    this.#options = options;
+    this.peer = options.dialed?.peer ?? null;
+    this.#zmtp = new ZmtpPeer({
+      ...host.options,
+      socketType: host.type,
+      acceptPeer: (properties, userId) => host.acceptPeer({ peer: this.peer, properties, userId }),
+    }, this);
+    this.#heartbeat = new ConnectionHeartbeat(host.options, {
+      sendPing: (ttlMs) => {
+        this.#zmtp.ping(ttlMs);
+        this.flush();
+      },
+      onDead: (why) => this.#fail(new ZmtpError("SILENT", why)),
+    });
+  }
+
+  get isAccepted(): boolean {
+    return this.#options.dialed === null;
+  }
+
+  /** Address of the peer, for messages. */
+  get address(): string {
+    return this.#connection?.peer ?? "";
+  }
+
+  /** True if messages can be sent without accumulating in front of a peer that does not read. */
+  get hasRoomToSend(): boolean {
+    return this.#zmtp.isReady && !this.#over && this.#unsentBytes < congestedBytes;
+  }
+
+  /** Messages, and their bytes, that may not have left this process. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get inFlightBytes(): number {
+    return this.#inFlightBytes;
+  }
+
+  /** The connection is established: sends the greeting and starts the timer of the handshake. */
+  attach(connection: Connection): void {
+    if (this.#closed) return connection.destroy(); // the peer left before the link was attached
+    const { clock, handshakeMsMax } = this.#host.options;
+    this.#connection = connection;
+    const fail = () => {
+      this.#fail(new ZmtpError("SILENT", `The peer did not complete the handshake within ${handshakeMsMax} ms`));
+    };
+    // If this process was suspended, bytes that arrived meanwhile are read before the next timer.
+    this.#stopDeadline = clock.startTimer(handshakeMsMax, () => this.#stopDeadline = clock.startTimer(0, fail));
+    this.flush();
+  }
+
+  /** Sends a message. Only while ready. `bytes` is its cost. The frames must not be changed afterwards. */
+  send(frames: readonly Uint8Array[], bytes: number): void {
+    this.#zmtp.send(frames);
+    this.#sentSinceHeard++;
+    this.#inFlight++;
+    this.#inFlightBytes += bytes;
+    this.#cork();
+  }
+
+  /** Writes corked bytes. */
+  flush(): void {
+    const connection = this.#connection;
+    if (connection === null || this.#closed) return;
+    if (this.#zmtp.output.pendingBytes > 0) {
+      this.#zmtp.output.flush((bytes) => {
+        connection.write(bytes);
+        return connection.bufferedBytes > 0;
+      });
+    }
+    if (connection.bufferedBytes === 0) this.#noteAllSent();
+  }
+
+  /** There is room for messages again. */
+  resume(): void {
+    this.#isFull = false;
+    this.#readUnread();
+  }
+
+  /** Reads nothing more before `resumeReading`. */
+  stopReading(): void {
+    this.#isStopped = true;
+    if (!this.#over) this.#pause();
+  }
+
+  resumeReading(): void {
+    this.#isStopped = false;
+    this.#readUnread();
+  }
+
+  /** Ends the connection because this side wants it, in an orderly way or immediately. */
+  leave(how: "end" | "destroy"): void {
+    this.#isLeaving = true;
+    this[how]();
+  }
+
+  /** Sends what is left and closes, after a limited time in any case. */
+  end(reason: Error | null = null): void {
+    const connection = this.#connection;
+    if (connection === null) return this.onClosed(reason);
+    if (this.#closed) return;
+    this.flush();
+    this.#finish(reason);
+    connection.resume();
+    connection.end();
+    this.#stopDeadline?.();
+    this.#stopDeadline = this.#host.options.clock.startTimer(lastBytesMsMax, () => connection.destroy());
+  }
+
+  /** Closes immediately. */
+  destroy(reason: Error | null = null): void {
+    if (this.#connection === null) return this.onClosed(reason);
+    this.#finish(reason);
+    this.#connection.destroy();
+  }
+
+  /** The following methods are called by the connection. */
+  onData(chunk: Uint8Array): void {
+    if (this.#over) return;
+    this.#heartbeat.noteReceived();
+    this.#sendsMany = this.#sentSinceHeard > 1;
+    this.#sentSinceHeard = 0;
+    if (this.#unread !== null) return this.#keepUnread(chunk); // bytes that were on their way when reading was stopped
+    const rest = this.#read(chunk);
+    if (rest !== null) this.#keepUnread(rest);
+  }
+
+  onDrained(): void {
+    this.#noteAllSent();
+  }
+
+  onClosed(error: Error | null): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#finish(error);
+    this.#stopDeadline?.();
+    this.#owner.onClosed(this);
+  }
+
+  /** … and by the state machine. */
+  onReady(description: PeerDescription): ReceiveOptions {
+    this.#stopDeadline?.();
+    this.#stopDeadline = null;
+    const { options, counters } = this.#host;
+    const { endpoint, dialed } = this.#options;
+    const peer = this.peer ?? new Peer(options);
+    const prefix = this.#host.onPeerReady(peer, description);
+    peer.description = description;
+    this.#wasReady = true;
+    if (dialed === null) {
+      this.peer = peer;
+      this.#owner.onHandshakeEnd(this);
+      this.#owner.add(peer);
+    } else if (peer.connections > 0) counters.reconnects++;
+    peer.connections++;
+    peer.attach(this);
+    options.onEvent({ kind: "connected", endpoint, address: this.address, peer: description });
+    this.#host.onRoom(peer);
+    if (peer.isHeldBack) this.#isFull = true;
+    if (!this.#over) this.#heartbeat.start(description.knowsHeartbeats);
+    return { prefix, wantsMore: !peer.isHeldBack };
+  }
+
+  onMessage(frames: Uint8Array[]): boolean {
+    this.#hasCompleted = true;
+    if (!this.#over) {
+      const peer = this.peer as Peer;
+      const wasEmpty = peer.length === 0;
+      const wantsMore = peer.receive(frames);
+      if (wasEmpty) this.#host.onFirstMessage(peer);
+      if (wantsMore) return true;
+    }
+    this.#isFull = true;
+    return false;
+  }
+
+  onPing(ttlMs: number): boolean {
+    this.#heartbeat.setPeerTtl(ttlMs);
+    return this.#unsentBytes < congestedBytes;
+  }
+
+  get #mayRead(): boolean {
+    return !this.#isFull && !this.#isStopped;
+  }
+
+  get #unsentBytes(): number {
+    return this.#zmtp.output.pendingBytes + (this.#connection?.bufferedBytes ?? 0);
+  }
+
+  /** Returns the bytes to read later, as a view; null for none. */
+  #read(chunk: Uint8Array): Uint8Array | null {
+    let at = 0;
+    let failure: Error | null = null;
+    try {
+      at = this.#zmtp.push(chunk);
+    } catch (error) {
+      failure = error as Error;
+    }
+    this.#host.onBatchEnd();
+    if (this.#over) return null;
+    if (failure !== null) {
+      this.#fail(failure);
+      return null;
+    }
+    if (this.#zmtp.output.pendingBytes > 0) this.#cork();
+    if (this.#isFull) this.#pause();
+    const isNext = this.#hasCompleted;
+    this.#hasCompleted = false;
+    if (this.isAccepted) this.#owner.onHeldBytes(this, this.#zmtp.heldBytes, isNext);
+    return at < chunk.byteLength ? chunk.subarray(at) : null;
+  }
+
+  #pause(): void {
+    this.#heartbeat.ignoresSilence = true;
+    this.#connection?.pause();
+  }
+
+  /** Copies bytes that belong to the caller after the kept ones. */
+  #keepUnread(bytes: Uint8Array): void {
+    const before = this.#unread;
+    const keptBytes = before?.byteLength ?? 0;
+    this.#unread = new Uint8Array(keptBytes + bytes.byteLength);
+    if (before !== null) this.#unread.set(before);
+    this.#unread.set(bytes, keptBytes);
+  }
+
+  #readUnread(): void {
+    if (this.#over || !this.#mayRead) return;
+    const unread = this.#unread;
+    this.#unread = null;
+    // These bytes belong to this side, so a view is enough; each copy of the rest would be as long as all of it.
+    if (unread !== null) this.#unread = this.#read(unread);
+    if (this.#over || !this.#mayRead) return;
+    this.#heartbeat.ignoresSilence = false;
+    this.#connection?.resume();
+  }
+
+  /**
+   * Waits for the end of this turn of the event loop. One microtask would be too early: a program that sends, awaits
+   * and sends again would pay for a write each time.
+   */
+  #cork(): void {
+    if (this.#zmtp.output.pendingBytes >= corkBytesMax) return this.flush();
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#corkedBytes = 0;
+    queueMicrotask(this.#flushIfIdle);
+  }
+
+  readonly #flushIfIdle = (): void => {
+    const { pendingBytes: bytes } = this.#zmtp.output;
+    if (bytes === this.#corkedBytes) this.#idleTurns++;
+    else {
+      this.#corkedBytes = bytes;
+      this.#idleTurns = 0;
+    }
+    const patience = this.#sendsMany || this.#sentSinceHeard > 1 ? idleTurns.ofMany : idleTurns.ofOne;
+    if (bytes > 0 && this.#idleTurns < patience) return queueMicrotask(this.#flushIfIdle);
+    this.#isCorked = false;
+    this.flush();
+  };
+
+  #noteAllSent(): void {
+    const { pendingBytes: bytes } = this.#zmtp.output;
+    if (bytes > 0) return;
+    this.#inFlight = 0;
+    this.#inFlightBytes = 0;
+    const { peer } = this;
+    if (this.#over || peer === null || peer.link !== this) return;
+    peer.sendQueued();
+    this.#host.onRoom(peer);
+    if (peer.unsent === 0) this.#owner.onSettled();
+  }
+
+  #fail(reason: Error): void {
+    if (!this.#over) this.end(reason);
+  }
+
+  #finish(reason: Error | null): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stopDeadline?.();
+    this.#stopDeadline = null;
+    this.#heartbeat.stop();
+    this.#zmtp.destroy();
+    this.#unread = null;
+    if (this.isAccepted) {
+      this.#owner.onHandshakeEnd(this);
+      this.#owner.onHeldBytes(this, 0, true);
+    }
+    if (this.#wasReady) this.#losePeer(reason);
+    else if (!this.#isLeaving) this.#reportFailedHandshake(reason);
+    if (!this.#isLeaving) this.#options.dialed?.handleLoss(this.#wasReady);
+    this.#owner.onSettled();
+  }
+
+  #losePeer(reason: Error | null): void {
+    const peer = this.peer as Peer;
+    this.#host.counters.dropped += peer.detach();
+    const { endpoint } = this.#options;
+    this.#host.options.onEvent({ kind: "disconnected", endpoint, address: this.address, reason });
+    if (this.isAccepted) this.#owner.remove(peer);
+  }
+
+  #reportFailedHandshake(error: Error | null): void {
+    const { counters, options } = this.#host;
+    const reason = error ?? new ZmtpError("CLOSED", "The peer closed the connection before the end of the handshake");
+    counters.handshakesFailed++;
+    const { endpoint } = this.#options;
+    options.onEvent({ kind: "handshakeFailed", endpoint, address: this.address, reason });
+  }
+}

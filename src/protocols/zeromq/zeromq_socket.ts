@@ -1,0 +1,218 @@
+/**
+ * The common part of all ZeroMQ sockets: endpoints, waiting, closing. The types differ in which peer gets a message,
+ * and which part of a received message is for the program.
+ */
+import { BatonError } from "../../base/errors.ts";
+import { throwIfAborted } from "../../base/support/abort.ts";
+import type { SocketType } from "./zmtp/socket_type.ts";
+import type { ZmtpError } from "./zmtp/zmtp_error.ts";
+import type { PeerDescription } from "./zmtp/zmtp_peer.ts";
+import { ZeroMqConnections } from "./zeromq_connections.ts";
+import { InboundFairQueue } from "./inbound_fair_queue.ts";
+import { totalByteLength } from "../../base/wire/bytes.ts";
+import type { Peer } from "./zeromq_peer.ts";
+import type { PeerCandidate, PeersHost } from "./zeromq_link.ts";
+import { newCounters, type SocketCounters, type SocketLoad } from "./socket_event.ts";
+import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./socket_options.ts";
+import { WaitQueue } from "./wait_queue.ts";
+
+export interface WaitOptions {
+  /** Ends the wait; the promise rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Milliseconds that `close` waits by default for messages to be sent. */
+const lingerMsDefault = 1000;
+
+export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
+  abstract readonly type: SocketType;
+  /** Counts since the socket was created; see SocketCounters. */
+  readonly counters: SocketCounters = newCounters();
+  readonly options: ResolvedOptions;
+  protected readonly connections: ZeroMqConnections;
+  /** Peers with messages. */
+  protected readonly inbound = new InboundFairQueue();
+  readonly #readers = new WaitQueue();
+  #isClosed = false;
+  #closing: Promise<void> | null = null;
+
+  /** Throws USAGE for invalid options. */
+  constructor(options: SocketOptions = {}) {
+    this.options = resolveOptions(options);
+    this.connections = new ZeroMqConnections(this);
+  }
+
+  get load(): SocketLoad {
+    return { connections: this.connections.acceptedCount, inputBytes: this.connections.inputBytes };
+  }
+
+  /**
+   * Accepts connections at `tcp://address:port` (`*` for every address, port 0 for one that the system chooses) or
+   * `ipc:///path`. Resolves with the actual endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
+   */
+  async bind(endpoint: string, { signal }: WaitOptions = {}): Promise<string> {
+    this.requireOpen();
+    return await this.connections.bind(endpoint, signal);
+  }
+
+  /**
+   * Keeps a connection to `tcp://host:port` or `ipc:///path`, and makes it again after each loss. Returns immediately.
+   * Throws USAGE.
+   */
+  connect(endpoint: string): void {
+    this.requireOpen();
+    this.connections.connect(endpoint);
+  }
+
+  /**
+   * Sends a message if there is room. Returns false at the high-water mark, or without a peer. The frames then belong
+   * to the socket and must not be changed. Throws BAD_DATA for a message over the limits, ZMTP_STATE if sending is not
+   * allowed now.
+   */
+  trySend(frames: readonly Uint8Array[]): boolean {
+    this.requireOpen();
+    this.check(frames);
+    if (!this.offer(frames)) return false;
+    this.counters.sent++;
+    return true;
+  }
+
+  /**
+   * Sends a message, and waits for room. Rejects with what `trySend` throws, or with the signal's reason: then it was
+   * not accepted.
+   */
+  async send(frames: readonly Uint8Array[], { signal }: WaitOptions = {}): Promise<void> {
+    throwIfAborted(signal);
+    if (this.trySend(frames)) return;
+    await this.waitToOffer(frames, signal);
+    this.counters.sent++;
+  }
+
+  /**
+   * Returns the next message. Rejects with the signal's reason, or ZMTP_STATE if the socket is closed.
+   */
+  async receive({ signal }: WaitOptions = {}): Promise<Uint8Array[]> {
+    throwIfAborted(signal);
+    this.requireOpen();
+    if (this.#readers.length === 0) {
+      const message = this.#take();
+      if (message !== undefined) return message;
+    }
+    return await this.#readers.wait(() => this.#take(), signal);
+  }
+
+  /**
+   * Returns the messages that have arrived, oldest first, without waiting: at most `max`. Throws ZMTP_STATE like
+   * `receive`.
+   */
+  receiveReady(max = Infinity): Uint8Array[][] {
+    this.requireOpen();
+    const messages: Uint8Array[][] = [];
+    while (messages.length < max) {
+      const message = this.#take();
+      if (message === undefined) break;
+      messages.push(message);
+    }
+    return messages;
+  }
+
+  /** Yields the messages that have arrived, each time there are some, until the socket is closed. */
+  async *batches(): AsyncGenerator<Uint8Array[][], void, void> {
+    while (!this.#isClosed) {
+      let batch = this.receiveReady();
+      if (batch.length === 0) {
+        const some = () => {
+          const ready = this.receiveReady();
+          return ready.length === 0 ? undefined : ready;
+        };
+        try {
+          batch = await this.#readers.wait(some, undefined);
+        } catch (error) {
+          if (this.#isClosed) return;
+          throw error;
+        }
+      }
+      yield batch;
+    }
+  }
+
+  /**
+   * Ends everything: waiting callers get ZMTP_STATE, received messages are dropped, and sent ones have up to `lingerMs`
+   * (1000 by default) to leave. Takes at most one second more. Never rejects.
+   */
+  close({ lingerMs = lingerMsDefault }: { readonly lingerMs?: number } = {}): Promise<void> {
+    if (this.#closing !== null) return this.#closing;
+    this.#isClosed = true;
+    this.#readers.fail(this.closedError());
+    this.failSenders(this.closedError());
+    this.inbound.clear();
+    this.#closing = this.connections.close(lingerMs);
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /**
+   * Throws BAD_DATA for a message that a peer with the same limits would refuse, ZMTP_STATE if sending is not allowed
+   * now.
+   */
+  protected check(frames: readonly Uint8Array[]): void {
+    this.checkLimits(frames.length, totalByteLength(frames));
+  }
+
+  /** Checks the frames that are sent, and their bytes. */
+  protected checkLimits(count: number, bytes: number): void {
+    const { messageBytesMax, framesMax } = this.options.limits;
+    if (count > 0 && count <= framesMax && bytes <= messageBytesMax) return;
+    if (count === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
+    const message =
+      `Cannot send a message of ${count} frames and ${bytes} bytes: 1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
+    throw new BatonError("BAD_DATA", message);
+  }
+
+  /** Gives a message to a peer. Returns false if there is no room or no peer. */
+  protected abstract offer(frames: readonly Uint8Array[]): boolean;
+  /** Waits after earlier callers until `offer` succeeds. */
+  protected abstract waitToOffer(frames: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
+  /** The socket is closed. */
+  protected abstract failSenders(reason: unknown): void;
+  /** Returns the next message for the program. */
+  protected take(): Uint8Array[] | undefined {
+    return this.inbound.take();
+  }
+
+  /** The following methods are called by the connections. */
+  acceptPeer(_newcomer: PeerCandidate): ZmtpError | null {
+    return null;
+  }
+  onPeerAdded(_peer: Peer): void {}
+  onPeerReady(_peer: Peer, _description: PeerDescription): Uint8Array | null {
+    return null;
+  }
+  onPeerRemoved(_peer: Peer): void {}
+  onRoom(_peer: Peer): void {}
+  onFirstMessage(peer: Peer): void {
+    if (this.#isClosed) peer.dropInbox();
+    else this.inbound.add(peer);
+  }
+  /** Wakes callers that wait for a message: they may get one, or an error. */
+  onBatchEnd(): void {
+    if (this.#readers.length > 0) this.#readers.pump();
+  }
+
+  protected requireOpen(): void {
+    if (this.#isClosed) throw this.closedError();
+  }
+
+  protected closedError(): BatonError {
+    return new BatonError("ZMTP_STATE", `The ${this.type} socket is closed`);
+  }
+
+  #take(): Uint8Array[] | undefined {
+    const message = this.take();
+    if (message !== undefined) this.counters.received++;
+    return message;
+  }
+}

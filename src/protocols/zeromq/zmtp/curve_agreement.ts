@@ -1,0 +1,35 @@
+/** Parts that both sides of the handshake of CURVE share: the keys of a connection, and errors. */
+import { isCanonicalPublicKey, type X25519Secret, x25519Secret } from "../../../base/support/x25519.ts";
+import { boxKey } from "./curve_box.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+/** Returns bytes of a cryptographic random generator in a new array. */
+export type RandomBytes = (count: number) => Uint8Array;
+
+/** A key pair for one connection. */
+export function newTransientSecret(randomBytes: RandomBytes): X25519Secret {
+  const bytes = randomBytes(32);
+  const secret = x25519Secret(bytes);
+  bytes.fill(0);
+  return secret;
+}
+
+/**
+ * Returns the shared key of the boxes between two sides. Throws ZmtpError for a public key for which no secret key
+ * exists.
+ */
+export function sharedBoxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array {
+  const key = isCanonicalPublicKey(publicKey) ? boxKey(secret, publicKey) : null;
+  if (key !== null) return key;
+  throw new ZmtpError("AUTHENTICATION", "The peer's public key cannot be one: no secret key belongs to it");
+}
+
+/** Error for a box that cannot be opened; `likely` is the probable reason. */
+export function unopenedBoxError(command: string, likely: string): ZmtpError {
+  return new ZmtpError("AUTHENTICATION", `The peer's ${command} cannot be opened: ${likely}`);
+}
+
+/** Error for a command that is not allowed in `state`. */
+export function unexpectedCommandError(command: string, state: string): ZmtpError {
+  return new ZmtpError("COMMAND", `The peer sends the command ${command}, and ${state}`);
+}

@@ -1,0 +1,85 @@
+/**
+ * NaCl's boxes as CURVE uses them: XSalsa20-Poly1305 with a key that two sides share, or that only one side knows. The
+ * handshake decides about contents and nonces. Cryptography in NaCl, sections 5 to 9.
+ */
+import { hsalsa, xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
+import type { X25519Secret } from "../../../base/support/x25519.ts";
+
+/** Bytes that a box is longer than its content: the tag of Poly1305. */
+export const boxOverheadBytes = 16;
+
+/** Text at the start of a nonce that says what the box is for; the sender chooses the rest. */
+export type NoncePrefix =
+  | "CurveZMQHELLO---"
+  | "WELCOME-"
+  | "COOKIE--"
+  | "VOUCH---"
+  | "CurveZMQINITIATE"
+  | "CurveZMQREADY---"
+  | "CurveZMQMESSAGEC"
+  | "CurveZMQMESSAGES";
+
+/** A nonce of 24 bytes: 16 random bytes after a short prefix, or a counter of 8 bytes after a long one. */
+export interface Nonce {
+  readonly prefix: NoncePrefix;
+  readonly rest: Uint8Array;
+}
+
+const nonceBytes = 24;
+const encoder = new TextEncoder();
+const sigma = new Uint32Array(encoder.encode("expand 32-byte k").buffer);
+
+/**
+ * Returns the key of the boxes between two sides (crypto_box_beforenm), 32 bytes; null if `publicKey` is of low order.
+ */
+export function boxKey(secret: X25519Secret, publicKey: Uint8Array): Uint8Array | null {
+  const shared = secret.deriveSharedSecret(publicKey);
+  if (shared === null) return null;
+  const key = subkey(shared, new Uint8Array(16));
+  shared.fill(0);
+  return key;
+}
+
+/** Returns a box with `plain` in it. A nonce must never be used twice with the same key. */
+export function sealBox(key: Uint8Array, nonce: Nonce, plain: Uint8Array): Uint8Array {
+  return xsalsa20poly1305(key, nonceOf(nonce)).encrypt(plain);
+}
+
+/** Returns the content of a box; null if it was not made with this key and nonce, or was modified. */
+export function openBox(key: Uint8Array, nonce: Nonce, box: Uint8Array): Uint8Array | null {
+  if (box.byteLength < boxOverheadBytes) return null;
+  try {
+    return xsalsa20poly1305(key, nonceOf(nonce)).decrypt(box);
+  } catch {
+    return null; // with arguments of the right length, only a wrong tag fails
+  }
+}
+
+/**
+ * Returns the key that XSalsa20 derives from the first 16 bytes of a nonce. They are the same for all messages of one
+ * direction, so the key is derived once, and Salsa20 uses the other 8 bytes.
+ */
+export function messageKey(key: Uint8Array, prefix: "CurveZMQMESSAGEC" | "CurveZMQMESSAGES"): Uint8Array {
+  return subkey(key, encoder.encode(prefix));
+}
+
+function subkey(key: Uint8Array, input: Uint8Array): Uint8Array {
+  const words = new Uint32Array(8);
+  hsalsa(sigma, wordsOf(key), wordsOf(input), words);
+  return new Uint8Array(words.buffer);
+}
+
+/** Copied, because a view could have any alignment. */
+function wordsOf(bytes: Uint8Array): Uint32Array {
+  return new Uint32Array(new Uint8Array(bytes).buffer);
+}
+
+function nonceOf({ prefix, rest }: Nonce): Uint8Array {
+  const nonce = new Uint8Array(nonceBytes);
+  encoder.encodeInto(prefix, nonce);
+  if (prefix.length + rest.byteLength !== nonceBytes) {
+    throw new RangeError(`${rest.byteLength} bytes behind ${prefix} make no nonce`);
+  }
+  nonce.set(rest, prefix.length);
+  return nonce;
+}

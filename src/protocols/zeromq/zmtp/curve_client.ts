@@ -1,0 +1,160 @@
+/**
+ * CURVE's handshake as the client: HELLO, INITIATE. The client knows the server's key in advance and proves its own.
+ * RFC 26.
+ */
+import type { X25519Secret } from "../../../base/support/x25519.ts";
+import { encodeZ85 } from "../../../base/wire/z85.ts";
+import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
+import {
+  newTransientSecret,
+  type RandomBytes,
+  sharedBoxKey,
+  unexpectedCommandError,
+  unopenedBoxError,
+} from "./curve_agreement.ts";
+import { openBox, sealBox } from "./curve_box.ts";
+import {
+  boxLayouts,
+  commandLayouts,
+  curveVersion,
+  helloPadding,
+  helloSignature,
+  longNonceBox,
+} from "./curve_layout.ts";
+import { NonceCounter, NonceOrder } from "./curve_nonce.ts";
+import { CurveTraffic } from "./curve_traffic.ts";
+import {
+  handshakeFailed,
+  handshakeGoesOn,
+  type HandshakeStep,
+  type Mechanism,
+  type MechanismContext,
+  type MechanismFactory,
+} from "./security_mechanism.ts";
+import { decodeMetadata } from "./zmtp_metadata.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+export interface CurveClientOptions {
+  /** The client's own long-term key pair. */
+  readonly key: X25519Secret;
+  /** The server's long-term public key, 32 bytes. */
+  readonly serverKey: Uint8Array;
+  readonly randomBytes: RandomBytes;
+}
+
+/** Meaning of the status codes that a server may send. RFC 27, "Message Format". */
+const refusals: Readonly<Record<string, string>> = {
+  300: "the server does not let it in for now (300)",
+  400: "the server does not know this key, or does not let it in (400)",
+  500: "the server could not check it (500)",
+};
+
+/** Throws ZmtpError for an invalid server key. */
+export function curveClient(options: CurveClientOptions): MechanismFactory {
+  sharedBoxKey(options.key, options.serverKey).fill(0);
+  return { name: "CURVE", asServer: false, create: (context) => new CurveClient(options, context) };
+}
+
+class CurveClient implements Mechanism {
+  readonly #options: CurveClientOptions;
+  readonly #context: MechanismContext;
+  readonly #transient: X25519Secret;
+  readonly #sent = new NonceCounter();
+  readonly #received = new NonceOrder();
+  #awaits: "WELCOME" | "READY" | null = null;
+  /** Shared keys of the client's transient key with the server's long-term key, and then with its transient key. */
+  #key: Uint8Array | null = null;
+  #traffic: CurveTraffic | null = null;
+
+  constructor(options: CurveClientOptions, context: MechanismContext) {
+    this.#options = options;
+    this.#context = context;
+    this.#transient = newTransientSecret(options.randomBytes);
+  }
+
+  get traffic(): CurveTraffic | null {
+    return this.#traffic;
+  }
+
+  start(): readonly Uint8Array[] {
+    this.#key = sharedBoxKey(this.#transient, this.#options.serverKey);
+    this.#awaits = "WELCOME";
+    const nonce = this.#sent.takeNext();
+    const hello = commandLayouts.HELLO.write({
+      version: curveVersion,
+      padding: helloPadding,
+      clientTransientKey: this.#transient.publicKey,
+      nonce,
+      box: sealBox(this.#key, { prefix: "CurveZMQHELLO---", rest: nonce }, helloSignature),
+    });
+    return [encodeCommand("HELLO", hello)];
+  }
+
+  receive({ name, data }: ZmtpCommand): HandshakeStep {
+    const key = this.#key;
+    const awaits = this.#awaits;
+    this.#awaits = null;
+    if (key === null || awaits === null) throw unexpectedCommandError(name, "the handshake is over");
+    if (name === "ERROR") return handshakeFailed(this.#refusalError(data));
+    if (name !== awaits) throw unexpectedCommandError(name, `${awaits} is to come`);
+    return name === "WELCOME" ? this.#handleWelcome(data, key) : this.#handleReady(data, key);
+  }
+
+  destroy(): void {
+    this.#awaits = null;
+    this.#key?.fill(0);
+    this.#key = null;
+    this.#traffic?.destroy();
+  }
+
+  #handleWelcome(data: Uint8Array, key: Uint8Array): HandshakeStep {
+    const { nonce, box } = commandLayouts.WELCOME.read(data);
+    const plain = openBox(key, { prefix: "WELCOME-", rest: nonce }, box);
+    key.fill(0);
+    if (plain === null) throw unopenedBoxError("WELCOME", "the server has another key than the one expected");
+    const { serverTransientKey, cookie } = boxLayouts.WELCOME.read(plain);
+    const vouchKey = sharedBoxKey(this.#options.key, serverTransientKey);
+    const transientKey = sharedBoxKey(this.#transient, serverTransientKey);
+    this.#key = transientKey;
+    this.#awaits = "READY";
+    const vouchNonce = this.#options.randomBytes(16);
+    const vouch = longNonceBox.write({
+      nonce: vouchNonce,
+      box: sealBox(
+        vouchKey,
+        { prefix: "VOUCH---", rest: vouchNonce },
+        boxLayouts.vouch.write({ clientTransientKey: this.#transient.publicKey, serverKey: this.#options.serverKey }),
+      ),
+    });
+    vouchKey.fill(0);
+    const clientKey = this.#options.key.publicKey;
+    const inside = boxLayouts.INITIATE.write({ clientKey, vouch, metadata: this.#context.ownMetadata });
+    const initiateNonce = this.#sent.takeNext();
+    const initiate = commandLayouts.INITIATE.write({
+      cookie,
+      nonce: initiateNonce,
+      box: sealBox(transientKey, { prefix: "CurveZMQINITIATE", rest: initiateNonce }, inside),
+    });
+    return handshakeGoesOn(encodeCommand("INITIATE", initiate));
+  }
+
+  #handleReady(data: Uint8Array, key: Uint8Array): HandshakeStep {
+    const { nonce, box } = commandLayouts.READY.read(data);
+    const plain = openBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, box);
+    if (plain === null) throw unopenedBoxError("READY", "it was changed on the way, or is of another connection");
+    this.#received.accept(nonce);
+    const properties = decodeMetadata(plain);
+    const error = this.#context.acceptProperties(properties, "");
+    if (error !== null) return handshakeFailed(error); // RFC 26: a client never sends an ERROR
+    this.#traffic = new CurveTraffic({ side: "client", key, sent: this.#sent, received: this.#received });
+    key.fill(0);
+    return { send: [], outcome: { kind: "done", properties, userId: "" } };
+  }
+
+  #refusalError(data: Uint8Array): ZmtpError {
+    const reason = errorReason(data);
+    const own = encodeZ85(this.#options.key.publicKey);
+    const why = refusals[reason] ?? `the server says "${reason}"`;
+    return new ZmtpError("REFUSED_BY_PEER", `The client with the public key ${own} was refused: ${why}`);
+  }
+}

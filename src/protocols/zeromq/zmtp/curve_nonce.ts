@@ -1,0 +1,60 @@
+/**
+ * The counters of CURVE: 8 bytes that each sender increases with every command of a connection. RFC 26, "The HELLO
+ * Command". A repeated counter would encrypt two messages with the same key stream, and indicates a replayed message.
+ */
+import { readU32, writeU32 } from "../../../base/wire/bytes.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+const twoTo32 = 0x1_0000_0000;
+
+/** Largest exact integer of a number; at a million messages a second it is reached after 285 years. */
+const lastNonce = Number.MAX_SAFE_INTEGER;
+
+/** Counter of this side: 1, 2, 3, … */
+export class NonceCounter {
+  #last: number;
+
+  constructor({ last = 0 }: { readonly last?: number } = {}) {
+    this.#last = last;
+  }
+
+  /** Writes the next counter to the start of `target`. Throws ZmtpError LIMIT if all were used. */
+  writeNext(target: Uint8Array): void {
+    if (this.#last >= lastNonce) {
+      throw new ZmtpError("LIMIT", `${lastNonce} commands were sent: the connection ends before a nonce comes again`);
+    }
+    this.#last++;
+    writeU32(target, 0, Math.floor(this.#last / twoTo32));
+    writeU32(target, 4, this.#last);
+  }
+
+  /** Returns the next counter in a new array. */
+  takeNext(): Uint8Array {
+    const nonce = new Uint8Array(8);
+    this.writeNext(nonce);
+    return nonce;
+  }
+}
+
+/** Checks that the peer's counter always increases. The peer may use all 64 bits. */
+export class NonceOrder {
+  #high = 0;
+  #low = 0;
+  #isFirst = true;
+
+  /** Returns whether the counter is higher than all accepted ones. */
+  isNext(nonce: Uint8Array): boolean {
+    const high = readU32(nonce, 0);
+    return this.#isFirst || high > this.#high || (high === this.#high && readU32(nonce, 4) > this.#low);
+  }
+
+  /**
+   * Accepts a counter. Call it only for a command that is proven to come from the peer; otherwise a third party could
+   * make the peer's next counter too low.
+   */
+  accept(nonce: Uint8Array): void {
+    this.#high = readU32(nonce, 0);
+    this.#low = readU32(nonce, 4);
+    this.#isFirst = false;
+  }
+}

@@ -1,0 +1,136 @@
+/** Encodes ZMTP frames: messages and commands to bytes, in as few pieces as possible. Uses no socket. */
+import { writeU32 } from "../../../base/wire/bytes.ts";
+import { wireFlags } from "./frame_decoder.ts";
+
+const firstCapacity = 1 << 10;
+/** A writer keeps no larger buffer for the next turn … */
+const keptCapacity = 64 << 10;
+/**
+ * … but one buffer of up to this size is shared, so that a writer with much data does not have to grow its buffer step
+ * by step.
+ */
+const spareCapacityMax = 1 << 20;
+let spare: Uint8Array<ArrayBuffer> | null = null;
+/**
+ * Bodies from this length on are written separately; shorter ones are cheaper to copy than to write with another system
+ * call.
+ */
+const largeBodyBytes = 32 << 10;
+
+export class FrameWriter {
+  #buffer = new Uint8Array(firstCapacity);
+  /** The buffer to continue with if this one is too large to keep. */
+  #kept: Uint8Array<ArrayBuffer> | null = null;
+  /** Start and end of the current piece in the buffer. */
+  #start = 0;
+  #end = 0;
+  /** Complete pieces, and their bytes. */
+  #pieces: Uint8Array[] = [];
+  #piecesBytes = 0;
+
+  /** Bytes that wait to be written. */
+  get pendingBytes(): number {
+    return this.#piecesBytes + this.#end - this.#start;
+  }
+
+  /** Adds all frames of a message. A large body is not copied, and must not be changed until it was written. */
+  addMessage(frames: readonly Uint8Array[]): void {
+    const last = frames.length - 1;
+    for (let index = 0; index < last; index++) this.addFrame(wireFlags.more, frames[index] as Uint8Array);
+    this.addFrame(0, frames[last] as Uint8Array);
+  }
+
+  addCommand(body: Uint8Array): void {
+    this.addFrame(wireFlags.command, body);
+  }
+
+  addFrame(flags: number, body: Uint8Array): void {
+    const length = body.byteLength;
+    const isLarge = length >= largeBodyBytes;
+    let at = this.#reserve(isLarge ? 9 : length + 9);
+    const buffer = this.#buffer;
+    if (length < 256) {
+      buffer[at++] = flags;
+      buffer[at++] = length;
+    } else {
+      buffer[at++] = flags | wireFlags.long;
+      writeU32(buffer, at, Math.floor(length / 0x100000000));
+      writeU32(buffer, at + 4, length);
+      at += 8;
+    }
+    if (isLarge) {
+      this.#end = at;
+      this.#addPiece(buffer.subarray(this.#start, at));
+      this.#start = at;
+      this.#addPiece(body);
+      return;
+    }
+    if (length < 16) { for (let index = 0; index < length; index++) buffer[at + index] = body[index] as number; }
+    else buffer.set(body, at);
+    this.#end = at + length;
+  }
+
+  /** Adds bytes that are already framed. */
+  addRaw(bytes: Uint8Array): void {
+    const at = this.#reserve(bytes.byteLength);
+    this.#buffer.set(bytes, at);
+    this.#end = at + bytes.byteLength;
+  }
+
+  /**
+   * Passes everything to `write`, in order. `write` returns whether the bytes are still needed afterwards; if not, the
+   * buffer is reused.
+   */
+  flush(write: (bytes: Uint8Array) => boolean): void {
+    if (this.#end > this.#start) this.#addPiece(this.#buffer.subarray(this.#start, this.#end));
+    const pieces = this.#pieces;
+    this.#pieces = [];
+    this.#piecesBytes = 0;
+    let isNeeded = false;
+    for (const piece of pieces) isNeeded = write(piece) || isNeeded;
+    if (isNeeded) {
+      this.#buffer = new Uint8Array(firstCapacity);
+      this.#kept = null;
+    } else if (this.#buffer.byteLength > keptCapacity) {
+      keepSpare(this.#buffer);
+      this.#buffer = this.#kept ?? new Uint8Array(firstCapacity);
+      this.#kept = null;
+    }
+    this.#start = 0;
+    this.#end = 0;
+  }
+
+  #addPiece(bytes: Uint8Array): void {
+    this.#pieces.push(bytes);
+    this.#piecesBytes += bytes.byteLength;
+  }
+
+  /** Reserves bytes after the written ones and returns their index. Complete pieces keep their buffer. */
+  #reserve(count: number): number {
+    const needed = this.#end + count;
+    if (needed > this.#buffer.byteLength) {
+      const used = this.#end - this.#start;
+      const wanted = Math.max(this.#buffer.byteLength * 2, used + count);
+      const larger = takeSpare(wanted) ?? new Uint8Array(wanted);
+      larger.set(this.#buffer.subarray(this.#start, this.#end));
+      if (this.#buffer.byteLength <= keptCapacity) this.#kept = this.#buffer;
+      this.#buffer = larger;
+      this.#start = 0;
+      this.#end = used;
+    }
+    return this.#end;
+  }
+}
+
+function keepSpare(buffer: Uint8Array<ArrayBuffer>): void {
+  const { byteLength } = buffer;
+  if (byteLength <= spareCapacityMax && byteLength > (spare?.byteLength ?? 0)) spare = buffer;
+}
+
+/** Null if it is too small, in use, or not worth keeping. */
+function takeSpare(bytes: number): Uint8Array<ArrayBuffer> | null {
+  if (bytes <= keptCapacity || spare === null || spare.byteLength < bytes) return null;
+  const taken = spare;
+  spare = null;
+  return taken;
+}

@@ -1,0 +1,44 @@
+/** All reasons for which a peer's data can end a ZMTP connection. */
+import { BatonError, type ErrorCode } from "../../../base/errors.ts";
+
+const codes = {
+  /** The first bytes are not a ZMTP greeting, or one of a version before 3.0. */
+  GREETING: "ZMTP_PROTOCOL",
+  /** The peer wants another security mechanism. */
+  MECHANISM: "REFUSED",
+  /** A frame has invalid flags or an invalid length. */
+  FRAME: "ZMTP_PROTOCOL",
+  /** A command is invalid, or not allowed at this point. */
+  COMMAND: "ZMTP_PROTOCOL",
+  /** The peer's socket type does not match ours, or its properties are invalid. */
+  PROPERTIES: "ZMTP_PROTOCOL",
+  /** Another peer has this identity now; the peer may be accepted later. */
+  IDENTITY_TAKEN: "REFUSED",
+  /** A message, a frame or a command exceeds a limit of this side. */
+  LIMIT: "ZMTP_PROTOCOL",
+  /** Memory was short, and the peer did not complete its message. */
+  OVERLOAD: "CONNECTION_LOST",
+  /** The peer was silent for too long. */
+  SILENT: "CONNECTION_LOST",
+  /** The peer closed the connection during the handshake. */
+  CLOSED: "CONNECTION_LOST",
+  /** Another connection has taken over the peer's identity. */
+  REPLACED: "CONNECTION_LOST",
+  /** Keys or credentials are wrong; refused by this side. */
+  AUTHENTICATION: "REFUSED",
+  /** The peer has refused this side with an ERROR command. */
+  REFUSED_BY_PEER: "REFUSED",
+} as const satisfies Record<string, ErrorCode>;
+
+export type ZmtpErrorReason = keyof typeof codes;
+
+/** The peer violated the protocol, or one side refuses the other. The connection is over. */
+export class ZmtpError extends BatonError {
+  readonly reason: ZmtpErrorReason;
+
+  constructor(reason: ZmtpErrorReason, message: string, options?: { cause?: unknown }) {
+    super(codes[reason], message, options);
+    this.name = "ZmtpError";
+    this.reason = reason;
+  }
+}

@@ -1,0 +1,208 @@
+/**
+ * One ZMTP connection as a state machine: greeting, handshake, traffic. Bytes in, events and bytes out. It has no
+ * socket and no clock, and limits what it holds. RFC 37 (3.1) and 23 (3.0).
+ */
+import { BatonError } from "../../../base/errors.ts";
+import { decodeCommand, decodePing, encodePing, encodePong, type ZmtpCommand } from "./zmtp_command.ts";
+import { FrameDecoder } from "./frame_decoder.ts";
+import { FrameWriter } from "./frame_writer.ts";
+import { encodeGreeting, type Greeting, GreetingReader } from "./zmtp_greeting.ts";
+import type { ZmtpLimits } from "./zmtp_limits.ts";
+import { frameFlags, type HandshakeStep, type Mechanism, type MechanismFactory } from "./security_mechanism.ts";
+import { encodeMetadata, type Metadata, propertyBytes, propertyNames, propertyText } from "./zmtp_metadata.ts";
+import { checkPeer, type SocketType } from "./socket_type.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+/** Description of a peer after its handshake. */
+export interface PeerDescription {
+  /** Socket type; empty if it did not send one. */
+  readonly socketType: string;
+  /** Empty if it has none. */
+  readonly identity: Uint8Array;
+  /** See HandshakeOutcome. */
+  readonly userId: string;
+  /** False for ZMTP 3.0, which has no PING; some peers of that version use it anyway. */
+  readonly knowsHeartbeats: boolean;
+}
+
+/** How messages of a peer are received after its handshake. */
+export interface ReceiveOptions {
+  /** The first frame of each received message (for a ROUTER, the peer's identity), or null. */
+  readonly prefix: Uint8Array | null;
+  /** False: no messages for now, as after a receiver that wants none. */
+  readonly wantsMore: boolean;
+}
+
+/** Receives the events of the peer. Called from within `push`. */
+export interface ZmtpPeerEvents {
+  /** The handshake is complete; messages can be sent and received. Throws ZmtpError to refuse the peer. */
+  onReady(peer: PeerDescription): ReceiveOptions;
+  /** A whole message; the frames belong to the receiver. Returns false to stop for now. */
+  onMessage(frames: Uint8Array[]): boolean;
+  /**
+   * A PING has arrived. `ttlMs`: milliseconds of silence after which the peer wants to be considered dead; 0 for never.
+   * Returns false to send no PONG, because the peer does not read.
+   */
+  onPing(ttlMs: number): boolean;
+}
+
+export interface ZmtpPeerOptions {
+  readonly socketType: SocketType;
+  /** Identity of at most 255 bytes; empty for none. */
+  readonly identity: Uint8Array;
+  readonly mechanism: MechanismFactory;
+  readonly limits: ZmtpLimits;
+  /** Checks a peer of a matching type; null if it is acceptable. `userId` as in MechanismContext. */
+  acceptPeer?(properties: Metadata, userId: string): ZmtpError | null;
+}
+
+type Stage = "greeting" | "handshake" | "traffic" | "over";
+
+export class ZmtpPeer {
+  /** Bytes to write. Check its `bytes` after each call. */
+  readonly output = new FrameWriter();
+  readonly #options: ZmtpPeerOptions;
+  readonly #events: ZmtpPeerEvents;
+  readonly #mechanism: Mechanism;
+  readonly #decoder: FrameDecoder;
+  readonly #greetingReader = new GreetingReader();
+  #greeting: Greeting | null = null;
+  #stage: Stage = "greeting";
+  /** The peer's description after the handshake. */
+  #wantsMore = true;
+
+  constructor(options: ZmtpPeerOptions, events: ZmtpPeerEvents) {
+    this.#options = options;
+    this.#events = events;
+    const { mechanism, socketType, identity } = options;
+    this.#decoder = new FrameDecoder(options.limits, {
+      onCommand: (body) => this.#command(decodeCommand(body)),
+      onMessage: (frames) => events.onMessage(frames),
+    });
+    const properties: [string, string | Uint8Array][] = [[propertyNames.socketType, socketType]];
+    // RFC 37 sends an identity only to sockets that may connect to a ROUTER; libzmq also sends it empty, which some
+    // peers expect.
+    if (socketType !== "REP") properties.push([propertyNames.identity, identity]);
+    this.#mechanism = mechanism.create({
+      ownMetadata: encodeMetadata(properties),
+      acceptProperties: (theirs, userId) =>
+        checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
+    });
+    this.output.addRaw(encodeGreeting(mechanism));
+  }
+
+  /** True when messages can be sent. */
+  get isReady(): boolean {
+    return this.#stage === "traffic";
+  }
+
+  /** Bytes held for incomplete data. */
+  get heldBytes(): number {
+    return this.#decoder.heldBytes;
+  }
+
+  /**
+   * Takes bytes of the peer, from `start` on. Returns the index that it reached: less than all if the receiver stops;
+   * pass the rest again. Throws only ZmtpError, whatever the peer sends. The connection is then over, after `output`
+   * was written.
+   */
+  push(chunk: Uint8Array, start = 0): number {
+    let at = start;
+    // Converted to a Uint8Array, because `slice` of a Buffer does not copy.
+    if (chunk.constructor !== Uint8Array) chunk = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    try {
+      if (this.#stage === "greeting") {
+        at += this.#pushGreeting(chunk.subarray(at));
+        if (this.#greeting === null) return at;
+      }
+      return this.#decoder.push(chunk, at);
+    } catch (error) {
+      throw this.#end(error);
+    }
+  }
+
+  /**
+   * Adds a message to `output`. Only while ready. A large frame is not copied, and must not be changed until it was
+   * written.
+   */
+  send(frames: readonly Uint8Array[]): void {
+    const cipher = this.#mechanism.traffic;
+    if (cipher === null) return this.output.addMessage(frames);
+    const last = frames.length - 1;
+    for (let index = 0; index <= last; index++) {
+      this.output.addFrame(0, cipher.seal(index < last ? frameFlags.more : 0, frames[index] as Uint8Array));
+    }
+  }
+
+  /** Adds a PING to `output`. Only while ready, and for a peer that knows heartbeats. */
+  ping(ttlMs: number): void {
+    this.#sendCommand(encodePing(ttlMs));
+  }
+
+  /** Erases secrets from memory. */
+  destroy(): void {
+    this.#stage = "over";
+    this.#mechanism.destroy();
+  }
+
+  #pushGreeting(bytes: Uint8Array): number {
+    const taken = Math.min(bytes.byteLength, this.#greetingReader.missingBytes);
+    const greeting = this.#greetingReader.push(bytes);
+    if (greeting === null) return taken;
+    const own = this.#options.mechanism.name;
+    if (greeting.mechanism !== own) {
+      const message = `The peer wants the security mechanism "${greeting.mechanism}"; this side has ${own}`;
+      throw new ZmtpError("MECHANISM", message);
+    }
+    this.#greeting = greeting;
+    this.#stage = "handshake";
+    this.#sendHandshake(this.#mechanism.start());
+    return taken;
+  }
+
+  #command(command: ZmtpCommand): boolean {
+    if (this.#stage === "handshake") {
+      this.#applyStep(this.#mechanism.receive(command));
+      return this.#wantsMore;
+    }
+    // PONG needs no action, and these sockets do not use other commands, such as SUBSCRIBE.
+    if (command.name === "PING") {
+      const { ttlMs, context } = decodePing(command);
+      if (this.#events.onPing(ttlMs)) this.#sendCommand(encodePong(context));
+    }
+    return true;
+  }
+
+  #applyStep({ send, outcome }: HandshakeStep): void {
+    this.#sendHandshake(send);
+    if (outcome === null) return;
+    if (outcome.kind === "failed") throw outcome.error;
+    const { properties, userId } = outcome;
+    this.#stage = "traffic";
+    const { prefix, wantsMore } = this.#events.onReady({
+      socketType: propertyText(properties, propertyNames.socketType),
+      identity: propertyBytes(properties, propertyNames.identity) ?? new Uint8Array(0),
+      userId,
+      knowsHeartbeats: (this.#greeting?.major ?? 0) > 3 || (this.#greeting?.minor ?? 0) > 0,
+    });
+    this.#wantsMore = wantsMore;
+    this.#decoder.beginTraffic(this.#mechanism.traffic, prefix);
+  }
+
+  #sendHandshake(bodies: readonly Uint8Array[]): void {
+    for (const body of bodies) this.output.addCommand(body);
+  }
+
+  #sendCommand(body: Uint8Array): void {
+    const cipher = this.#mechanism.traffic;
+    if (cipher === null) this.output.addCommand(body);
+    else this.output.addFrame(0, cipher.seal(frameFlags.command, body));
+  }
+
+  /** Readers that do not know ZMTP find bytes that end too early, and invalid content of sealed frames. */
+  #end(error: unknown): unknown {
+    this.#stage = "over";
+    if (!(error instanceof BatonError) || error.code !== "PROTOCOL") return error;
+    return new ZmtpError("COMMAND", `The peer sent what cannot be read: ${error.message}`, { cause: error });
+  }
+}

@@ -1,0 +1,318 @@
+/** Connects to one of several servers: one round of attempts, or rounds until a new session is open. */
+import { BatonError } from "../../base/errors.ts";
+import { type Address, currentTls, formatAddress } from "../../base/sockets/connection.ts";
+import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter, sleep, WaitTimeout } from "../../base/support/deadline.ts";
+import { describeFailure } from "../../base/sockets/describe_failure.ts";
+import {
+  establish,
+  type EstablishedConnection,
+  type EstablishOptions,
+  isSilentClose,
+  sessionExpiredMark,
+  type SessionRequest,
+} from "./establish.ts";
+import type { SessionIdentity } from "./handshake.ts";
+import type { Endpoint, Hosts } from "./hosts.ts";
+import { type PermanentFault, permanentFault, PermanentFaults } from "./permanent_error.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+
+export interface RoundOptions {
+  readonly attemptMs: number;
+  /** The time for a server that has accepted the connection, if there is no other one to try; `attemptMs` when left out. */
+  readonly soleAttemptMs?: number;
+  readonly staggerMs: number;
+  readonly signal: AbortSignal;
+  /** The server to leave out: the one that the session is connected to. */
+  readonly except?: Address | undefined;
+  readonly report?: ConnectReport;
+}
+
+/** `refused`: another attempt would end in the same way. */
+export type RoundOutcome =
+  | { readonly kind: "accepted"; readonly established: EstablishedConnection }
+  /** `isReplaced`: the server opened another session instead, and the old one may still be there. */
+  | { readonly kind: "expired"; readonly isReplaced: boolean }
+  | { readonly kind: "refused"; readonly error: BatonError }
+  | { readonly kind: "failed" };
+
+export interface NewSessionOptions {
+  readonly timeoutMs: number;
+  /** The session to resume, instead of a new one. */
+  readonly identity?: SessionIdentity | undefined;
+  readonly connectTimeoutMs: number;
+  /** How often all servers are tried again; until the connect timeout when left out. */
+  readonly retries?: number | undefined;
+  /** The pause before they are tried again, in milliseconds; exponential back-off with jitter when left out. */
+  readonly delayMs?: number | undefined;
+  /** Advice for the user when no server responds; ends the error message. */
+  readonly unreachableHint?: string | undefined;
+  /** Told what the attempt at each server waits for, and why it has failed. */
+  readonly report?: ConnectReport;
+  /** Cancels connecting. Has no effect on an open session. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Connector {
+  readonly #hosts: Hosts;
+  readonly #options: EstablishOptions;
+  readonly #clock: Clock;
+  /** The names of the ports that were asked in the other way. */
+  readonly #asked = new Set<string>();
+
+  constructor(hosts: Hosts, options: EstablishOptions) {
+    this.#hosts = hosts;
+    this.#options = options;
+    this.#clock = options.clock;
+  }
+
+  /** Tries each server once. Rejects only with the signal's reason. */
+  async tryEachServer(wanted: SessionRequest, options: RoundOptions): Promise<RoundOutcome> {
+    const { attemptMs, soleAttemptMs = attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
+    const { endpoints, failures } = await this.#hosts.resolveServers(attemptMs, signal);
+    const faults: PermanentFault[] = [];
+    for (const { name, why } of failures) report.fail(name, why);
+    const exceptName = except === undefined ? null : formatAddress(except);
+    const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
+    const outcome = await raceStaggered<Endpoint, RoundOutcome>(candidates, {
+      attempt: (endpoint, raceSignal) =>
+        this.#attempt(endpoint, wanted, {
+          attemptMs,
+          connectedMs: candidates.length === 1 ? soleAttemptMs : attemptMs,
+          ...{ signal: raceSignal, report, faults },
+        }),
+      discard(late) {
+        if (late.kind === "accepted") late.established.stream.destroy();
+      },
+    }, { clock: this.#clock, staggerMs, signal });
+    if (outcome !== null) return outcome;
+    // Skip one server with a bad certificate. If all have one, waiting does not help.
+    if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
+    const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
+    return { kind: "refused", error: new PermanentFaults(faults, text) };
+  }
+
+  async #attempt(endpoint: Endpoint, wanted: SessionRequest, { attemptMs, connectedMs, signal, report, faults }: {
+    readonly attemptMs: number;
+    /** The limit once the server has accepted the connection. */
+    readonly connectedMs: number;
+    readonly signal: AbortSignal;
+    readonly report: ConnectReport;
+    readonly faults: PermanentFault[];
+  }): Promise<RoundOutcome> {
+    const { name } = endpoint;
+    const over = new AbortController();
+    using limits = new TaskScope();
+    limits.add(this.#clock.startTimer(attemptMs, () => {
+      const moreMs = report.isConnected(name) ? connectedMs - attemptMs : 0;
+      if (moreMs <= 0) return over.abort(timeIsUp);
+      limits.add(this.#clock.startTimer(moreMs, () => over.abort(timeIsUp)));
+    }));
+    limits.add(onAbort(signal, (reason) => over.abort(reason)));
+    report.begin(name, this.#clock.now());
+    const tls = currentTls(this.#options.tls);
+    try {
+      const established = await establish(endpoint, wanted, {
+        options: this.#options,
+        tls,
+        signal: over.signal,
+        progress: (waitingFor) => report.waitFor(name, waitingFor),
+      });
+      if (established !== sessionExpiredMark) {
+        if (wanted.identity === null || wanted.identity.id === established.accepted.identity.id) {
+          return { kind: "accepted", established };
+        }
+        established.stream.destroy(); // the new session expires soon
+        return { kind: "expired", isReplaced: true };
+      }
+      if (wanted.identity !== null) return { kind: "expired", isReplaced: false };
+      throw new Error("it refused to open a session"); // another server may accept
+    } catch (error) {
+      const fault = permanentFault(error, tls) ??
+        (wanted.identity === null ? await this.#protocolFault(endpoint, error, over.signal) : null);
+      if (fault !== null) faults.push(fault);
+      if (error === timeIsUp) report.timeOut(name, this.#clock.now());
+      else report.fail(name, fault?.text ?? describeFailure(error, { tls }));
+      if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
+      throw error;
+    }
+  }
+
+  /** Asks a port in the other way, TLS or plain, that closed a connection without a response. Once, because that rarely changes. */
+  async #protocolFault(
+    { address, name }: Endpoint,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<PermanentFault | null> {
+    if (
+      !this.#options.asksPorts || address.kind === "unix" || this.#asked.has(name) || signal.aborted ||
+      !isSilentClose(error)
+    ) return null;
+    this.#asked.add(name);
+    const isTls = this.#options.tls !== undefined;
+    const { answersPlainly, answersTls } = await import("./port_protocol.ts"); // few calls need it
+    const isOther = await (isTls ? answersPlainly : answersTls)(address, this.#options.dial, signal);
+    if (!isOther) return null;
+    const text = isTls ? "this port does not use TLS" : "this port needs TLS; set --tls, or --tls-ca FILE";
+    return { code: "UNREACHABLE", text, isFromSecondTry: false };
+  }
+
+  /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, the signal's reason, or LOCK_LOST if the session to resume has ended. */
+  async open(options: NewSessionOptions): Promise<EstablishedConnection> {
+    const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, report = new ConnectReport(), signal } =
+      options;
+    const { identity = null } = options;
+    const startMs = this.#clock.now();
+    const tooLate = new Error("the connect timeout is over");
+    using deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
+    let attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
+    let soleAttemptMs = Math.max(attemptMs, Math.min(2 * timeoutMs, connectTimeoutMs * 2 / 3));
+    const wanted: SessionRequest = { identity, timeoutMs, lastZxid: 0n };
+    try {
+      for (let retry = 0;; retry++) {
+        const round = { attemptMs, soleAttemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
+        const { slowHandshakes } = report;
+        const outcome = await this.tryEachServer(wanted, round);
+        // A new session is a write, which takes as long as the server's disk: a shorter attempt would never succeed.
+        if (report.slowHandshakes > slowHandshakes) {
+          attemptMs = Math.min(2 * attemptMs, connectTimeoutMs, attemptMsMax);
+          soleAttemptMs = Math.min(2 * soleAttemptMs, connectTimeoutMs, attemptMsMax);
+        }
+        if (outcome.kind === "accepted") return outcome.established;
+        if (outcome.kind === "expired") throw new BatonError("LOCK_LOST", "The session has ended");
+        if (outcome.kind === "refused" && !mayRetryFault(outcome.error, retry, retries)) throw outcome.error;
+        if (retries !== undefined && retry >= retries) throw tooLate;
+        const pauseMs = delayMs ?? backoffMs(retry, serverBackoff);
+        await sleep(this.#clock, pauseMs, deadline.signal);
+      }
+    } catch (error) {
+      if (error !== tooLate && !(error instanceof WaitTimeout)) throw error;
+      const nowMs = this.#clock.now();
+      const tried = `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}`;
+      const hint = unreachableHint === undefined ? "" : `; ${unreachableHint}`;
+      throw new BatonError("UNREACHABLE", `${tried}: ${report.describe(nowMs)}${hint}`);
+    }
+  }
+}
+
+function mayRetryFault(error: BatonError, retry: number, retries: number | undefined): boolean {
+  return error instanceof PermanentFaults && error.isFromSecondTry && retry === 0 && retries !== 0;
+}
+
+const timeIsUp = new Error("the attempt ran out of time");
+/** The longest attempt to open a session with a server that accepts connections, in milliseconds. */
+const attemptMsMax = 120_000;
+
+/** Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be replaced. */
+function isFinal(error: BatonError): boolean {
+  return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
+}
+
+interface ConnectAttempt {
+  readonly sinceMs: number;
+  waitingFor: string;
+}
+
+const noConnection = "no connection";
+
+export class ConnectReport {
+  /** The attempts that ran out of time after a server had accepted the connection. */
+  slowHandshakes = 0;
+  readonly #failed = new Map<string, string>();
+  readonly #waiting = new Map<string, ConnectAttempt>();
+
+  begin(name: string, nowMs: number): void {
+    this.#waiting.set(name, { sinceMs: nowMs, waitingFor: noConnection });
+  }
+
+  /** Sets what the attempt at `name` is waiting for: "no response to the handshake". */
+  waitFor(name: string, waitingFor: string): void {
+    const entry = this.#waiting.get(name);
+    if (entry !== undefined) entry.waitingFor = waitingFor;
+  }
+
+  isConnected(name: string): boolean {
+    const attempt = this.#waiting.get(name);
+    return attempt !== undefined && attempt.waitingFor !== noConnection;
+  }
+
+  fail(name: string, why: string): void {
+    this.#waiting.delete(name);
+    this.#failed.set(name, why);
+  }
+
+  timeOut(name: string, nowMs: number): void {
+    const attempt = this.#waiting.get(name);
+    if (this.isConnected(name)) this.slowHandshakes++;
+    if (attempt !== undefined) this.fail(name, describeAttempt(attempt, nowMs));
+  }
+
+  /** All servers and their failures, separated by semicolons. An earlier failure tells more than an attempt that has not ended. */
+  describe(nowMs: number): string {
+    const open = [...this.#waiting].filter(([name]) => !this.#failed.has(name));
+    const texts = [...this.#failed, ...open.map(([name, attempt]) => [name, describeAttempt(attempt, nowMs)])];
+    return texts.map(([name, why]) => `${name}: ${why}`).join("; ");
+  }
+}
+
+function describeAttempt({ waitingFor, sinceMs }: ConnectAttempt, nowMs: number): string {
+  return `${waitingFor} within ${formatDuration(nowMs - sinceMs)}`;
+}
+
+interface RaceOptions {
+  readonly clock: Clock;
+  /** The delay before the next attempt starts beside the newest one. A failure starts the next one immediately. */
+  readonly staggerMs: number;
+  /** Ends the race: the promise rejects with its reason, and so does every attempt's own signal. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted; results that
+ * they still resolve with go to `discard`.
+ */
+export function raceStaggered<C, T>(
+  candidates: readonly C[],
+  { attempt, discard }: { attempt(candidate: C, signal: AbortSignal): Promise<T>; discard(late: T): void },
+  { clock, staggerMs, signal }: RaceOptions,
+): Promise<T | null> {
+  const lateAttempts = new AbortController();
+  let begun = 0;
+  let running = 0;
+  let over = false;
+  let cancelTimer = () => {};
+  let offAbort = () => {};
+  return new Promise<T | null>((resolve, reject) => {
+    const finish = (settle: () => void, reason: unknown) => {
+      over = true;
+      cancelTimer();
+      offAbort();
+      settle();
+      lateAttempts.abort(reason);
+    };
+    const next = () => {
+      cancelTimer();
+      if (over) return;
+      const candidate = candidates[begun];
+      if (begun === candidates.length || candidate === undefined) {
+        if (running === 0) finish(() => resolve(null), null);
+        return;
+      }
+      begun++;
+      running++;
+      cancelTimer = clock.startTimer(staggerMs, next);
+      attempt(candidate, lateAttempts.signal).then((value) => {
+        running--;
+        if (over) discard(value);
+        else finish(() => resolve(value), new Error("another server was faster"));
+      }, () => {
+        running--;
+        next();
+      });
+    };
+    offAbort = onAbort(signal, (reason) => finish(() => reject(reason), reason));
+    next();
+  });
+}

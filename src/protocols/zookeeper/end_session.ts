@@ -1,0 +1,167 @@
+/**
+ * Ends the session of another process, which must be dead; the server then deletes the session's ephemeral nodes. Also ends a
+ * short session, which finds the servers' tick: they do not report it, and the shortest session timeout is two ticks.
+ */
+import { resolve } from "node:path";
+import { dial } from "../../base/sockets/dial.ts";
+import { currentTls, type Dial, type TlsFileNames, type TlsSource } from "../../base/sockets/connection.ts";
+import { type Resolve, resolveHost } from "../../base/sockets/resolve_host.ts";
+import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
+import { Connector } from "./connector.ts";
+import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
+import { onAbort } from "../../base/support/abort.ts";
+import { ByteReader } from "../../base/wire/bytes.ts";
+import { encodeFrame } from "../../base/wire/length_frame.ts";
+import { operations } from "./jute/zookeeper_operations.ts";
+import { ReplyHeader, RequestHeader } from "./jute/zookeeper_records.ts";
+import type { EstablishedConnection } from "./establish.ts";
+import { isResumable, type SessionIdentity, type ZooKeeperCredentials } from "./handshake.ts";
+import type { ZooKeeperSession } from "./zookeeper.ts";
+
+interface EndSessionOptions {
+  readonly clock: Clock;
+  /** The time limit in milliseconds; afterwards the session is left to expire. */
+  readonly limitMs: number;
+  readonly dial?: Dial;
+  readonly resolve?: Resolve;
+}
+
+/** Pauses that keep one server that hangs from using all the time. */
+const staggerMs = 200;
+const attemptMs = 2000;
+
+/** Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never rejects. */
+export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
+  const { clock, limitMs } = options;
+  const { servers, tls, auth, identity } = await parseSessionHandle(word);
+  if (!isResumable(identity)) return false; // only its own connection could end it
+  const hosts = new Hosts(servers, { resolve: options.resolve ?? resolveHost, clock });
+  const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth, asksPorts: false });
+  // The server restarts the session's timer with the requested timeout: if closing fails, the session expires soon.
+  const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
+  using deadline = deadlineAfter(clock, limitMs, { reason: () => null });
+  try {
+    for (let failures = 0;; failures++) {
+      const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs, signal: deadline.signal });
+      if (outcome.kind === "expired") return !outcome.isReplaced;
+      if (outcome.kind === "refused") return false;
+      const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, deadline.signal) : null;
+      if (err !== null) return err === 0; // other errors would be returned again
+      await sleep(clock, backoffMs(failures, requestBackoff), deadline.signal);
+    }
+  } catch {
+    return false; // the time limit is over
+  }
+}
+
+/**
+ * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal aborts.
+ * Resolves with the error code of the response (0 for success), or with null when there was none. Never rejects.
+ */
+function closeSessionOn(
+  { accepted, stream }: EstablishedConnection,
+  signal: AbortSignal,
+): Promise<number | null> {
+  const xid = accepted.nextXid;
+  return new Promise((resolve) => {
+    let offAbort = () => {};
+    const over = (err: number | null) => {
+      offAbort();
+      stream.destroy();
+      resolve(err);
+    };
+    offAbort = onAbort(signal, () => over(null));
+    stream.listen({
+      onFrame(bytes) {
+        const reply = ReplyHeader.read(new ByteReader(bytes));
+        if (reply.xid === xid) over(reply.err);
+      },
+      onChunkEnd() {},
+      onClosed: () => over(null),
+    });
+    stream.send(encodeFrame((writer) => RequestHeader.write(writer, { xid, type: operations.closeSession.code })));
+  });
+}
+
+/**
+ * The shortest session timeout that the servers grant, in milliseconds. Opens a session with a timeout of 1 ms, and closes it.
+ * Null when no server responded in time. Never rejects.
+ */
+export async function probeShortestTimeout(connector: Connector, { clock, attemptMs, signal }: {
+  readonly clock: Clock;
+  readonly attemptMs: number;
+  readonly signal: AbortSignal;
+}): Promise<number | null> {
+  try {
+    const wanted = { identity: null, timeoutMs: 1, lastZxid: 0n };
+    const outcome = await connector.tryEachServer(wanted, { attemptMs, staggerMs: attemptMs, signal });
+    if (outcome.kind !== "accepted") return null;
+    // Do not wait for the response: such a short session expires soon.
+    const limit = deadlineAfter(clock, attemptMs, { signal, reason: () => null });
+    void closeSessionOn(outcome.established, limit.signal).then(() => limit.cancel());
+    return outcome.established.accepted.timeoutMs;
+  } catch {
+    return null; // the session that needs the result has ended
+  }
+}
+
+/** Everything that another process needs to end a session, or to keep it alive: one word of text for a private pipe. It is secret. */
+interface SessionHandle {
+  readonly servers: ZooKeeperServerList;
+  readonly tls?: TlsSource | undefined;
+  /** Servers with enforce.auth.enabled accept no request before it, not even closeSession. */
+  readonly auth: readonly ZooKeeperCredentials[];
+  readonly identity: SessionIdentity;
+  readonly timeoutMs: number;
+}
+
+export function formatSessionHandle(
+  { servers, tls, auth = [] }: Pick<SessionHandle, "servers" | "tls"> & Partial<Pick<SessionHandle, "auth">>,
+  { id, password, timeoutMs }: Pick<ZooKeeperSession, "id" | "password" | "timeoutMs">,
+): string {
+  const tlsFiles = tls !== undefined && "names" in tls ? absolute(tls.names) : undefined;
+  const text = JSON.stringify({
+    servers,
+    tls: currentTls(tls),
+    tlsFiles,
+    auth,
+    timeoutMs,
+    id: String(id),
+    password: base64(password),
+  });
+  return base64(new TextEncoder().encode(text));
+}
+
+/** Throws for a text that `formatSessionHandle` has not made. */
+export async function parseSessionHandle(word: string): Promise<SessionHandle> {
+  const { id, password, tls, tlsFiles, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
+    & Omit<SessionHandle, "identity">
+    & { readonly id: string; readonly password: string; readonly tlsFiles?: TlsFileNames };
+  return {
+    ...rest,
+    tls: tlsFiles === undefined ? tls : (await renewedTls(tlsFiles)) ?? tls,
+    identity: { id: BigInt(id), password: new Uint8Array(Buffer.from(password, "base64")) },
+  };
+}
+
+/** The process that ends the session has another working directory. */
+function absolute({ ca, cert, key, ...rest }: TlsFileNames): TlsFileNames {
+  const pathOf = (name: string | undefined) => name === undefined ? undefined : resolve(name);
+  return { ...rest, ca: pathOf(ca), cert: pathOf(cert), key: pathOf(key) };
+}
+
+/** The TLS files may have been renewed since the session was opened. Null: they cannot be used now. */
+async function renewedTls(names: TlsFileNames): Promise<TlsSource | null> {
+  try {
+    const { TlsFiles } = await import("../../base/sockets/tls_files.ts"); // few servers need it
+    return new TlsFiles(names);
+  } catch {
+    return null;
+  }
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}

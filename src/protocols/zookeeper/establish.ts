@@ -1,0 +1,157 @@
+/** One attempt to connect to one server: connection and handshake, limited by one signal. */
+import { BatonError } from "../../base/errors.ts";
+import type { Dial, TlsOptions, TlsSource } from "../../base/sockets/connection.ts";
+import { isIpLiteral } from "../../base/sockets/resolve_host.ts";
+import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { systemCode } from "../../base/sockets/describe_failure.ts";
+import { FrameStream } from "../../base/sockets/frame_stream.ts";
+import {
+  type AcceptedSession,
+  SessionHandshake,
+  type SessionIdentity,
+  type ZooKeeperCredentials,
+} from "./handshake.ts";
+import type { Endpoint } from "./hosts.ts";
+import { WrongProtocol } from "./permanent_error.ts";
+
+/** The options that all attempts of a client share. */
+export interface EstablishOptions {
+  readonly dial: Dial;
+  readonly clock: Clock;
+  readonly tls?: TlsSource | undefined;
+  /** Finds out whether a port that closes connections without a response uses TLS. */
+  readonly asksPorts: boolean;
+  readonly auth: readonly ZooKeeperCredentials[];
+  readonly startServer?: (() => Promise<void>) | undefined;
+}
+
+export interface SessionRequest {
+  /** The session to resume; null asks for a new one. */
+  readonly identity: SessionIdentity | null;
+  readonly timeoutMs: number;
+  readonly lastZxid: bigint;
+}
+
+export interface EstablishedConnection {
+  readonly endpoint: Endpoint;
+  readonly stream: FrameStream;
+  readonly accepted: AcceptedSession;
+  /** The time at which the ConnectRequest was sent, on the clock. */
+  readonly connectSentMs: number;
+  /** The zxid of the request: the server has seen at least this one. */
+  readonly lastZxid: bigint;
+}
+
+/** The port accepted the connection and closed it without a response. */
+class SilentClose extends Error {}
+
+/** Whether a port refused what it was sent without a word: a port of another protocol does that, and so does a server that is busy. */
+export function isSilentClose(error: unknown): boolean {
+  return error instanceof SilentClose || systemCode(error) === "ECONNRESET";
+}
+
+/** The server no longer knows the session. */
+export const sessionExpiredMark = Symbol("expired");
+
+/**
+ * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a BatonError, or the
+ * signal's reason. `progress` receives what the attempt is waiting for.
+ */
+export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, tls, signal, progress }: {
+  readonly options: EstablishOptions;
+  /** Content of the TLS files at this time. */
+  readonly tls: TlsOptions | undefined;
+  readonly signal: AbortSignal;
+  readonly progress: (waitingFor: string) => void;
+}): Promise<EstablishedConnection | typeof sessionExpiredMark> {
+  const sasl = options.auth.find((credentials) => credentials.scheme === "sasl");
+  const handshake = new SessionHandshake({
+    ...wanted,
+    auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
+    // Import it only when needed: node:crypto is slow to load.
+    sasl: sasl === undefined ? null : (await import("./sasl_digest_md5.ts")).saslDigestMd5(sasl.credentials, newGuid()),
+  });
+  const outcome = Promise.withResolvers<AcceptedSession | typeof sessionExpiredMark>();
+  outcome.promise.catch(() => {}); // connecting may fail first, and then the promise is not used
+  // Possible reasons why a server closes the connection without a response.
+  const hint = () => {
+    if (tls?.cert !== undefined) {
+      return " (a server without a quorum does that, and so does one that does not accept the certificate in tls.cert)";
+    }
+    if (wanted.identity !== null) return "";
+    return ` (a server without a quorum does that${tls === undefined ? ", and so does a port that needs TLS" : ""})`;
+  };
+  const stream = new FrameStream({
+    onFrame(frame) {
+      const step = handshake.receive(frame);
+      progress(`no response to ${handshake.stage}`);
+      if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
+      else if (step.kind === "expired") outcome.resolve(sessionExpiredMark);
+      else if (step.kind === "accepted") outcome.resolve(step);
+    },
+    onChunkEnd() {},
+    onClosed(error) {
+      const isWrong = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
+      if (isWrong) outcome.reject(wrongProtocol(error, { isTls: tls !== undefined }));
+      else if (error === null && !handshake.hasResponse) {
+        outcome.reject(new SilentClose(`closed the connection during ${handshake.stage}${hint()}`));
+      } else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`));
+    },
+  });
+  const dialOptions = { ...(tls === undefined ? {} : { tls: tlsFor(tls, endpoint) }), signal };
+  progress("no connection");
+  const connection = await dialOrStart(endpoint, options, {
+    signal,
+    dialNow: () => options.dial(endpoint.address, stream, dialOptions),
+  });
+  stream.attach(connection);
+  using _abort = new TaskScope(onAbort(signal, (reason) => outcome.reject(reason)));
+  try {
+    throwIfAborted(signal);
+    progress(`no response to ${handshake.stage}`);
+    const connectSentMs = options.clock.now();
+    connection.write(handshake.begin());
+    const accepted = await outcome.promise;
+    if (accepted !== sessionExpiredMark) {
+      return { endpoint, stream, accepted, connectSentMs, lastZxid: wanted.lastZxid };
+    }
+    stream.destroy();
+    return sessionExpiredMark;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  }
+}
+
+/** The error for a first response that cannot be read: probably the port of a web server, or one that uses TLS. */
+function wrongProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): WrongProtocol {
+  const hint = isTls ? "" : "; does this port need TLS?";
+  const message = `the port does not use ZooKeeper's protocol (${error.message})${hint}`;
+  return new WrongProtocol(error.code, message, { cause: error });
+}
+
+/** Connects. Starts a missing local server, once per attempt. */
+async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
+  readonly dialNow: () => Promise<T>;
+  readonly signal: AbortSignal;
+}): Promise<T> {
+  try {
+    return await dialNow();
+  } catch (error) {
+    if (endpoint.address.kind !== "unix" || startServer === undefined || !isNotListening(error)) throw error;
+    await abortable(startServer(), signal);
+    return await dialNow();
+  }
+}
+
+function isNotListening(error: unknown): boolean {
+  const code = systemCode(error);
+  return code === "ENOENT" || code === "ECONNREFUSED";
+}
+
+function tlsFor(tls: TlsOptions, { host }: Endpoint): TlsOptions {
+  // The address is an IP literal now, but the certificate has the host name that the user wrote.
+  return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
+}

@@ -1,0 +1,169 @@
+/**
+ * The exchange on a new connection before it can carry requests: ConnectRequest, SASL, auth packets. Frames in, frames out. Uses
+ * no socket and no clock.
+ * Nothing is sent together with the ConnectRequest. A server that refuses the session responds and closes the connection; if
+ * more bytes are in flight, its kernel may reset the connection and the response is lost (ClientCnxnSocketNIO).
+ */
+import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
+import { zooKeeperErrorNumbers } from "./jute/zookeeper_error_codes.ts";
+import { encodeFrame } from "../../base/wire/length_frame.ts";
+import { operations, saslCode, specialXid } from "./jute/zookeeper_operations.ts";
+import { AuthPacket, ReplyHeader, RequestHeader, SaslToken } from "./jute/zookeeper_records.ts";
+import { connectRequest, connectResponse } from "./jute/session_frames.ts";
+import type { SaslExchange } from "./sasl_digest_md5.ts";
+import { ZooKeeperError } from "./zookeeper_error.ts";
+
+/** Credentials. The scheme is `digest` (or another one that the server knows) with `user:password`; `sasl` means SASL DIGEST-MD5. */
+export interface ZooKeeperCredentials {
+  readonly scheme: string;
+  readonly credentials: string;
+}
+
+export interface SessionIdentity {
+  readonly id: bigint;
+  readonly password: Uint8Array;
+}
+
+/**
+ * Whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every session a password
+ * of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler; ClickHouse issue 116690).
+ */
+export function isResumable({ password }: Pick<SessionIdentity, "password">): boolean {
+  return password.some((byte) => byte !== 0);
+}
+
+export interface SessionHandshakeOptions {
+  /** The session to resume; null asks for a new one. */
+  readonly identity: SessionIdentity | null;
+  /** The session timeout to ask for, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly lastZxid: bigint;
+  /** Sent as auth packets, in this order. */
+  readonly auth: readonly ZooKeeperCredentials[];
+  readonly sasl: SaslExchange | null;
+}
+
+export interface AcceptedSession {
+  readonly kind: "accepted";
+  readonly identity: SessionIdentity;
+  /** The negotiated session timeout in milliseconds. */
+  readonly timeoutMs: number;
+  /** The first xid that the connection has not used. */
+  readonly nextXid: number;
+}
+
+export type SessionHandshakeStep =
+  | { readonly kind: "send"; readonly bytes: Uint8Array[] }
+  | { readonly kind: "wait" }
+  | { readonly kind: "expired" }
+  | AcceptedSession;
+
+/** The largest value of the protocol's integer type. No server grants such a timeout. */
+const timeOutMax = 0x7fffffff;
+
+export class SessionHandshake {
+  readonly #options: SessionHandshakeOptions;
+  #accepted: Omit<AcceptedSession, "kind" | "nextXid"> | null = null;
+  #stage: "session" | "SASL" | "authentication" = "session";
+  /** Whether the server has sent a readable response to the ConnectRequest, with any content. */
+  hasResponse = false;
+  #xid = 1;
+  #authReplies = 0;
+
+  constructor(options: SessionHandshakeOptions) {
+    this.#options = options;
+  }
+
+  /** The step whose response is missing, for messages. */
+  get stage(): string {
+    return this.#stage === "session" ? "the handshake" : this.#stage === "SASL" ? "SASL" : "the authentication";
+  }
+
+  /** The first frame of the connection. */
+  begin(): Uint8Array {
+    const { identity, timeoutMs, lastZxid } = this.#options;
+    return encodeFrame((writer) =>
+      connectRequest.write(writer, {
+        protocolVersion: 0,
+        lastZxidSeen: lastZxid,
+        timeOut: Math.min(Math.round(timeoutMs), timeOutMax),
+        sessionId: identity?.id ?? 0n,
+        passwd: identity?.password ?? new Uint8Array(16),
+        readOnly: false,
+      })
+    );
+  }
+
+  /** Handles a frame from the server. Throws PROTOCOL for unreadable bytes, AUTHFAILED when the server refuses the credentials. */
+  receive(frame: Uint8Array): SessionHandshakeStep {
+    const reader = new ByteReader(frame);
+    switch (this.#stage) {
+      case "session":
+        return this.#receiveSession(reader);
+      case "SASL":
+        return this.#receiveSasl(reader);
+      case "authentication":
+        return this.#receiveAuth(reader);
+    }
+  }
+
+  #receiveSession(reader: ByteReader): SessionHandshakeStep {
+    const response = connectResponse.read(reader);
+    this.hasResponse = true;
+    if (response.timeOut <= 0) return { kind: "expired" };
+    if (response.readOnly) throw protocolError("The server is read-only: it has lost its quorum");
+    if (response.passwd === null) throw protocolError("The server sent no password for the session");
+    const identity = { id: response.sessionId, password: response.passwd };
+    this.#accepted = { identity, timeoutMs: response.timeOut };
+    if (this.#options.sasl === null) return this.#beginAuth();
+    this.#stage = "SASL";
+    // The server sends the first message of DIGEST-MD5; an empty token requests it.
+    return { kind: "send", bytes: [this.#saslFrame(new Uint8Array(0))] };
+  }
+
+  #receiveSasl(reader: ByteReader): SessionHandshakeStep {
+    const { err } = ReplyHeader.read(reader);
+    if (err !== 0) throw authFailed("sasl", err);
+    const { token } = SaslToken.read(reader);
+    if (token === null) throw authFailed("sasl", zooKeeperErrorNumbers.AUTHFAILED);
+    const answer = this.#options.sasl?.next(token) ?? null;
+    return answer === null ? this.#beginAuth() : { kind: "send", bytes: [this.#saslFrame(answer)] };
+  }
+
+  #beginAuth(): SessionHandshakeStep {
+    if (this.#options.auth.length === 0) return this.#finish();
+    this.#stage = "authentication";
+    return {
+      kind: "send",
+      bytes: this.#options.auth.map(({ scheme, credentials }) =>
+        encodeFrame((writer) => {
+          RequestHeader.write(writer, { xid: specialXid.auth, type: operations.auth.code });
+          AuthPacket.write(writer, { type: 0, scheme, auth: new TextEncoder().encode(credentials) });
+        })
+      ),
+    };
+  }
+
+  #receiveAuth(reader: ByteReader): SessionHandshakeStep {
+    const { err } = ReplyHeader.read(reader);
+    if (err !== 0) throw authFailed(this.#options.auth[this.#authReplies]?.scheme ?? "", err);
+    return ++this.#authReplies === this.#options.auth.length ? this.#finish() : { kind: "wait" };
+  }
+
+  #finish(): SessionHandshakeStep {
+    if (this.#accepted === null) throw protocolError("The server accepted credentials without a session");
+    return { kind: "accepted", ...this.#accepted, nextXid: this.#xid };
+  }
+
+  #saslFrame(token: Uint8Array): Uint8Array {
+    return encodeFrame((writer) => {
+      RequestHeader.write(writer, { xid: this.#xid++, type: saslCode });
+      SaslToken.write(writer, { token });
+    });
+  }
+}
+
+function authFailed(scheme: string, err: number): ZooKeeperError {
+  const why = err === -115 ? "AUTHFAILED: unknown scheme or wrong credentials" : `error ${err}`;
+  return new ZooKeeperError("AUTHFAILED", `The server refused the credentials of scheme "${scheme}" (${why})`);
+}

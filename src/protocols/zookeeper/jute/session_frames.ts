@@ -1,0 +1,25 @@
+/**
+ * The two frames that open a connection. Their readOnly byte is optional: clients and servers before 3.4 omit it, and a server
+ * includes it if the client did.
+ */
+import type { ByteReader, ByteWriter } from "../../../base/wire/bytes.ts";
+import type { Codec, CodecValue } from "../../../base/wire/record_codec.ts";
+import * as records from "./zookeeper_records.ts";
+
+function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: boolean | undefined }> {
+  return {
+    bytesMin: body.bytesMin,
+    read(reader: ByteReader) {
+      const value = body.read(reader);
+      return { ...value, readOnly: reader.remaining > 0 ? reader.u8() !== 0 : undefined };
+    },
+    write(writer: ByteWriter, value) {
+      body.write(writer, value);
+      if (value.readOnly !== undefined) writer.u8(value.readOnly ? 1 : 0);
+    },
+  };
+}
+
+export const connectRequest = withReadOnly(records.ConnectRequest);
+export type ConnectRequest = CodecValue<typeof connectRequest>;
+export const connectResponse = withReadOnly(records.ConnectResponse);

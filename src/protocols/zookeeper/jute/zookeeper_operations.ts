@@ -1,0 +1,76 @@
+/** All operations of the protocol: code, request and response. The client and the keeper use the same table. */
+import { type AnyCodec, type CodecValue, empty } from "../../../base/wire/record_codec.ts";
+import * as records from "./zookeeper_records.ts";
+import type { Acl } from "./zookeeper_records.ts";
+
+export const operations = {
+  create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
+  delete: { code: 2, request: records.DeleteRequest, response: empty },
+  exists: { code: 3, request: records.PathWatchRequest, response: records.StatResponse },
+  getData: { code: 4, request: records.PathWatchRequest, response: records.GetDataResponse },
+  setData: { code: 5, request: records.SetDataRequest, response: records.StatResponse },
+  getAcl: { code: 6, request: records.PathRequest, response: records.GetAclResponse },
+  setAcl: { code: 7, request: records.SetAclRequest, response: records.StatResponse },
+  getChildren: { code: 8, request: records.PathWatchRequest, response: records.GetChildrenResponse },
+  sync: { code: 9, request: records.PathRequest, response: records.PathResponse },
+  ping: { code: 11, request: empty, response: empty },
+  getChildren2: { code: 12, request: records.PathWatchRequest, response: records.GetChildren2Response },
+  create2: { code: 15, request: records.CreateRequest, response: records.Create2Response },
+  checkWatches: { code: 17, request: records.WatchesOfTypeRequest, response: empty },
+  removeWatches: { code: 18, request: records.WatchesOfTypeRequest, response: empty },
+  createContainer: { code: 19, request: records.CreateRequest, response: records.Create2Response },
+  createTtl: { code: 21, request: records.CreateTtlRequest, response: records.Create2Response },
+  auth: { code: 100, request: records.AuthPacket, response: empty },
+  setWatches: { code: 101, request: records.SetWatchesRequest, response: empty },
+  getEphemerals: { code: 103, request: records.GetEphemeralsRequest, response: records.GetEphemeralsResponse },
+  getAllChildrenNumber: { code: 104, request: records.PathRequest, response: records.GetAllChildrenNumberResponse },
+  setWatches2: { code: 105, request: records.SetWatches2Request, response: empty },
+  addWatch: { code: 106, request: records.AddWatchRequest, response: records.ErrorResponse },
+  whoAmI: { code: 107, request: empty, response: records.WhoAmIResponse },
+  closeSession: { code: -11, request: empty, response: empty },
+} as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
+
+export type OperationName = keyof typeof operations;
+export type OperationRequest<Name extends OperationName> = CodecValue<(typeof operations)[Name]["request"]>;
+export type OperationResponse<Name extends OperationName> = CodecValue<(typeof operations)[Name]["response"]>;
+
+/** The codes of multi and multiRead, which contain other operations; their bodies are in multi_request.ts. */
+export const multiCode = 14;
+export const multiReadCode = 22;
+/** Only allowed inside a multi: on its own it stops a 3.8.0 server permanently (ZOOKEEPER-2623). */
+export const checkCode = 13;
+export const reconfigCode = 16;
+export const saslCode = 102;
+
+/** The xids of replies without a numbered request. */
+export const specialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
+
+export const eventType = {
+  created: 1,
+  deleted: 2,
+  dataChanged: 3,
+  childrenChanged: 4,
+} as const;
+export type EventTypeName = keyof typeof eventType;
+
+/** KeeperState.SyncConnected: the state in all events of a server. */
+export const eventStateConnected = 3;
+
+/** ZooDefs.Perms. */
+export const permission = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const;
+
+/** CreateMode's flags, for create and create2. */
+export const createFlag = {
+  persistent: 0,
+  ephemeral: 1,
+  persistentSequential: 2,
+  ephemeralSequential: 3,
+  container: 4,
+  persistentTtl: 5,
+  persistentSequentialTtl: 6,
+} as const;
+
+/**
+ * ZooDefs.Ids.OPEN_ACL_UNSAFE: all clients have all permissions. One shared object, compared by identity; do not change it.
+ */
+export const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];

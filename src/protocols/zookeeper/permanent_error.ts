@@ -1,0 +1,103 @@
+/** Faults that remain at the next attempt. If all servers have such a fault, connecting fails immediately. */
+import { BatonError, messageOf } from "../../base/errors.ts";
+import type { TlsOptions } from "../../base/sockets/connection.ts";
+import { systemCode } from "../../base/sockets/describe_failure.ts";
+
+export interface PermanentFault {
+  readonly code: "REFUSED" | "UNREACHABLE";
+  /** A short description for the message about the server. */
+  readonly text: string;
+  /** Counts only if the second attempt finds it too: a server creates its socket shortly before it gives all users access. */
+  readonly isFromSecondTry: boolean;
+}
+
+/** The port responds, but not with ZooKeeper's protocol. */
+export class WrongProtocol extends BatonError {}
+
+export class PermanentFaults extends BatonError {
+  readonly isFromSecondTry: boolean;
+
+  constructor(faults: readonly PermanentFault[], message: string) {
+    super(faults.some(({ code }) => code === "REFUSED") ? "REFUSED" : "UNREACHABLE", message);
+    this.isFromSecondTry = faults.some(({ isFromSecondTry }) => isFromSecondTry);
+  }
+}
+
+/**
+ * The permanent fault of a failure; null when the next attempt may succeed. A name that cannot be resolved is not permanent: it
+ * may become available when its host has started.
+ */
+export function permanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
+  const certificate = certificateFault(error, tls);
+  if (certificate !== null) {
+    const code = certificate.owner === "client" ? "REFUSED" : "UNREACHABLE";
+    return { code, text: certificate.text, isFromSecondTry: false };
+  }
+  if (error instanceof WrongProtocol) {
+    return { code: "UNREACHABLE", text: messageOf(error), isFromSecondTry: false };
+  }
+  const code = systemCode(error);
+  if (tls !== undefined && typeof code === "string" && notTls.has(code)) {
+    const text = `this port does not use TLS (${messageOf(error)})`;
+    return { code: "UNREACHABLE", text, isFromSecondTry: false };
+  }
+  if (code === "EACCES" || code === "EPERM") {
+    return { code: "REFUSED", text: "permission denied", isFromSecondTry: true };
+  }
+  return null;
+}
+
+/** OpenSSL's errors for a response that is not a TLS record. */
+const notTls: ReadonlySet<string> = new Set([
+  "ERR_SSL_WRONG_VERSION_NUMBER",
+  "ERR_SSL_PACKET_LENGTH_TOO_LONG",
+  "ERR_SSL_HTTP_REQUEST",
+]);
+
+export interface CertificateFault {
+  /** The side whose certificate is refused. */
+  readonly owner: "client" | "server";
+  /** A short description, as in "zk1:2281: its certificate has expired". */
+  readonly text: string;
+}
+
+/** A server's alerts about the client's certificate (RFC 8446, section 6.2): the last words of the error code. */
+const alerts =
+  /^ERR_SSL_\w+_ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(?:REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
+
+const untrustedCodes: readonly unknown[] = [
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+];
+
+/** The certificate's fault; null for other failures. `tls` is what the connection was tried with. */
+export function certificateFault(error: unknown, tls: TlsOptions | undefined): CertificateFault | null {
+  if (tls === undefined) return null;
+  const code = systemCode(error);
+  const alert = typeof code === "string" ? alerts.exec(code)?.[1] : undefined;
+  if (alert !== undefined) {
+    const why = alert.toLowerCase().replaceAll("_", " ");
+    return tls.cert === undefined
+      ? { owner: "client", text: `it requires a client certificate; set tls.cert (alert: ${why})` }
+      : { owner: "client", text: `it refuses the certificate in tls.cert (alert: ${why})` };
+  }
+  const text = describeServerFault(code, error, tls);
+  return text === null ? null : { owner: "server", text };
+}
+
+function describeServerFault(code: unknown, error: unknown, { ca }: TlsOptions): string | null {
+  const message = messageOf(error);
+  if (untrustedCodes.includes(code)) {
+    const trusted = ca === undefined ? "the system's authorities (set tls.ca for others)" : "the authorities in tls.ca";
+    return `its certificate is signed by an unknown authority; trusted are ${trusted} (${message})`;
+  }
+  if (code === "CERT_HAS_EXPIRED") return "its certificate has expired";
+  if (code === "CERT_NOT_YET_VALID") return "its certificate is not valid yet";
+  if (code !== "ERR_TLS_CERT_ALTNAME_INVALID") return null;
+  return `its certificate is for another name (${
+    message.replace(/^Hostname\/IP does not match certificate's altnames: /, "")
+  })`;
+}

@@ -1,0 +1,99 @@
+/**
+ * Servers without container nodes: ClickHouse Keeper before mid-2026 closes the connection at a createContainer, and ZooKeeper before
+ * 3.5 answers UNIMPLEMENTED, or MARSHALLINGERROR for a transaction. Plain nodes stand in for containers there. The client deletes
+ * them as such a server would not: after it has deleted a node in one, and when its session closes. A server with containers
+ * does the same at any time, so that no recipe depends on an empty one.
+ */
+import { createFlag } from "./jute/zookeeper_operations.ts";
+import type { CreateOptions, MultiRequest, MultiResult, OperationOptions, Stat, ZooKeeper } from "./zookeeper.ts";
+
+/** Operations that every server knows, on paths without the chroot. Each sends its request immediately. */
+export interface PlainOperations extends Pick<ZooKeeper, "delete" | "exists" | "multi"> {
+  /** Returns the path with the sequence. */
+  create(path: string, data: Uint8Array, options: CreateOptions): Promise<string>;
+}
+
+/** The limit of containers that a session remembers. The oldest is forgotten, and stays when it is empty. */
+const usedMax = 10_000;
+
+export class PlainContainers {
+  readonly #operations: PlainOperations;
+  readonly #used = new Set<string>();
+  /** Ephemeral nodes of this session. */
+  readonly #own = new Set<string>();
+
+  constructor(operations: PlainOperations) {
+    this.#operations = operations;
+  }
+
+  async create(path: string, data: Uint8Array, options: CreateOptions): Promise<{ path: string; stat: Stat | null }> {
+    const { mode = "persistent", signal } = options;
+    const plain = mode === "container" ? "persistent" : mode;
+    const created = await this.#operations.create(path, data, { ...options, mode: plain });
+    this.#created(created, createFlag[mode]);
+    return { path: created, stat: await this.#operations.exists(created, signal === undefined ? {} : { signal }) };
+  }
+
+  async multi(requests: readonly MultiRequest[], options: OperationOptions): Promise<MultiResult[]> {
+    const sending = this.#operations.multi(requests.map(toPlainRequest), options);
+    // Sent with the transaction: the caller of a createContainer may need the zxid of its node.
+    const stats = requests.map((request) =>
+      request.type === "createContainer" ? this.#operations.exists(request.path, options).catch(() => null) : null
+    );
+    const results = await sending;
+    this.#executed(requests, results);
+    return await Promise.all(results.map(async (result, index): Promise<MultiResult> => {
+      const stat = await stats[index] ?? null;
+      return result.type === "create" && stat !== null ? { ...result, type: "createContainer", stat } : result;
+    }));
+  }
+
+  /** Records that this session uses the node at `path` as a container. */
+  use(path: string): void {
+    this.#used.delete(path);
+    this.#used.add(path);
+    const [oldest] = this.#used;
+    if (this.#used.size > usedMax && oldest !== undefined) this.#used.delete(oldest);
+  }
+
+  #created(path: string, flags: number): void {
+    if (flags === createFlag.ephemeral || flags === createFlag.ephemeralSequential) this.#own.add(path);
+    else if (flags === createFlag.container) this.use(path);
+  }
+
+  /** Deletes the containers above a node that was deleted, as far as they are empty. */
+  deleted(path: string): void {
+    this.#own.delete(path);
+    for (let above = parentOf(path); this.#used.has(above); above = parentOf(above)) this.#tryDelete(above);
+  }
+
+  #executed(requests: readonly MultiRequest[], results: readonly MultiResult[]): void {
+    for (const [index, request] of requests.entries()) {
+      const result = results[index];
+      if (result !== undefined && "path" in result && "flags" in request) this.#created(result.path, request.flags);
+    }
+    for (const request of requests) if (request.type === "delete") this.deleted(request.path);
+  }
+
+  /** Sends the requests that delete the session's ephemeral nodes and then the empty containers, the deepest first. */
+  clean(): void {
+    if (this.#used.size === 0) return;
+    for (const path of this.#own) this.#tryDelete(path);
+    const depth = (path: string) => path.split("/").length;
+    for (const path of [...this.#used].sort((left, right) => depth(right) - depth(left))) this.#tryDelete(path);
+  }
+
+  /** A container with children stays, and so does one that another client has deleted. */
+  #tryDelete(path: string): void {
+    this.#operations.delete(path, -1).catch(() => {});
+  }
+}
+
+function toPlainRequest(request: MultiRequest): MultiRequest {
+  if (request.type === "createContainer") return { ...request, type: "create", flags: createFlag.persistent };
+  return request.type === "create2" ? { ...request, type: "create" } : request;
+}
+
+function parentOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/"));
+}

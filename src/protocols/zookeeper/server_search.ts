@@ -1,0 +1,122 @@
+/** Searches for a server that accepts a session, in rounds. Owns its attempts and the pauses between them. */
+import { type Backoff, backoffMs } from "../../base/support/backoff.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { type Connector, ConnectReport, type RoundOptions, type RoundOutcome } from "./connector.ts";
+import type { SessionRequest } from "./establish.ts";
+import { ZooKeeperError } from "./zookeeper_error.ts";
+
+/** The parameters of one round: the session may have moved to another server since the last one. */
+export interface ServerSearchRound extends Pick<RoundOptions, "attemptMs" | "staggerMs" | "except"> {
+  readonly sessionRequest: SessionRequest;
+  /** The pause after a failed round. */
+  readonly backoff: Backoff;
+}
+
+/** A result that another round would not change: accepted, unknown to the servers, or credentials refused. */
+export type SearchResult =
+  | Extract<RoundOutcome, { kind: "accepted" | "expired" }>
+  | { readonly kind: "refused"; readonly error: ZooKeeperError };
+
+export interface ServerSearchOwner {
+  /** `attempt` counts the failed rounds of this search, from 0. */
+  nextRound(attempt: number): ServerSearchRound;
+  /** Called at the end of the search; not after `stop`. */
+  onSearchEnded(finding: SearchResult): void;
+}
+
+export class ServerSearch {
+  readonly #connector: Connector;
+  readonly #clock: Clock;
+  readonly #owner: ServerSearchOwner;
+  #running: AbortController | null = null;
+  #acceptedMs = -Infinity;
+  /** Consecutive servers that accepted the session and lost the connection soon. */
+  #shortConnections = 0;
+  #endPause: () => void = () => {};
+  /** Null: no search is running. */
+  #report: ConnectReport | null = null;
+
+  constructor(
+    owner: ServerSearchOwner,
+    { connector, clock }: { readonly connector: Connector; readonly clock: Clock },
+  ) {
+    this.#owner = owner;
+    this.#connector = connector;
+    this.#clock = clock;
+  }
+
+  /** Starts the search. A search that pauses continues immediately. */
+  start(): void {
+    this.#endPause();
+    if (this.#running !== null) return;
+    const running = new AbortController();
+    this.#running = running;
+    this.#run(running.signal).catch((error) => {
+      if (!running.signal.aborted) throw error;
+    });
+  }
+
+  /** Why the attempts of the present search at each server have failed, as " (…)"; empty when there is no search. */
+  describe(): string {
+    const why = this.#report?.describe(this.#clock.now()) ?? "";
+    return why === "" ? "" : ` (${why})`;
+  }
+
+  stop(): void {
+    this.#running?.abort(new Error("the search is over"));
+    this.#running = null;
+    this.#report = null;
+    this.#endPause();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    await this.#pauseAfterShortConnections();
+    if (signal.aborted) return;
+    const report = new ConnectReport();
+    this.#report = report;
+    for (let attempt = 0;; attempt++) {
+      const { sessionRequest, backoff, ...limits } = this.#owner.nextRound(attempt);
+      const outcome = await this.#connector.tryEachServer(sessionRequest, { ...limits, report, signal });
+      if (signal.aborted) {
+        if (outcome.kind === "accepted") outcome.established.stream.destroy();
+        return;
+      }
+      const finding = resultOf(outcome);
+      if (finding !== null) {
+        this.#running = null;
+        this.#report = null;
+        this.#acceptedMs = this.#clock.now();
+        return this.#owner.onSearchEnded(finding);
+      }
+      await this.#pause(backoffMs(attempt, backoff));
+      if (signal.aborted) return;
+    }
+  }
+
+  /**
+   * A server may close every connection soon after accepting it: because of a watch that it refuses, or a response that cannot
+   * be read. The first time may be chance; afterwards the next attempt waits.
+   */
+  #pauseAfterShortConnections(): Promise<void> {
+    const { backoff } = this.#owner.nextRound(0);
+    this.#shortConnections = this.#clock.now() - this.#acceptedMs < backoff.maxMs ? this.#shortConnections + 1 : 0;
+    return this.#shortConnections < 2 ? Promise.resolve() : this.#pause(backoffMs(this.#shortConnections - 2, backoff));
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.startTimer(delayMs, resolve);
+      this.#endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+/** Null when another round may end differently. A local server that could not be started may start in the next round. */
+function resultOf(outcome: RoundOutcome): SearchResult | null {
+  if (outcome.kind === "failed") return null;
+  if (outcome.kind !== "refused") return outcome;
+  return outcome.error instanceof ZooKeeperError ? { kind: "refused", error: outcome.error } : null;
+}

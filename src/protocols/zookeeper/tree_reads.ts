@@ -1,0 +1,69 @@
+/** Operations of ZooKeeper since 3.6 for programs that follow many nodes. Part of a client; loaded when one is used. */
+import { type ByteWriter, protocolError } from "../../base/wire/bytes.ts";
+import { multiRequest, multiResponse } from "./jute/multi_request.ts";
+import { multiReadCode, operations } from "./jute/zookeeper_operations.ts";
+import { isResumable } from "./handshake.ts";
+import type { SessionWatches } from "./watches.ts";
+import type { NodeData, OperationOptions, Watcher } from "./zookeeper.ts";
+import { localError, type OperationLabel, responseError, type ZooKeeperError } from "./zookeeper_error.ts";
+import type { ZooKeeperClientSession } from "./zookeeper_session.ts";
+
+export interface TreeReadsOptions {
+  readonly session: ZooKeeperClientSession;
+  readonly watches: SessionWatches;
+  readonly chroot: { readonly toServer: (path: string) => string };
+  /** Returns the body of a request. Throws if it is too long. */
+  readonly encode: (label: OperationLabel, write: (writer: ByteWriter) => void) => Uint8Array;
+}
+
+/** AddWatchMode.PERSISTENT_RECURSIVE. */
+const recursiveMode = 1;
+
+export class TreeReads {
+  readonly #options: TreeReadsOptions;
+
+  constructor(options: TreeReadsOptions) {
+    this.#options = options;
+  }
+
+  async addRecursiveWatch(path: string, watcher: Watcher, { signal }: OperationOptions): Promise<void> {
+    const { session, watches, chroot, encode } = this.#options;
+    const { code, request } = operations.addWatch;
+    const serverPath = chroot.toServer(path);
+    const label = { action: "watch", path, reads: true };
+    // ClickHouse Keeper closes the connection at an operation that it does not know.
+    if (!isResumable(session)) throw localError(label, "UNIMPLEMENTED");
+    await session.request({
+      ...{ label, code },
+      body: encode(label, (writer) => request.write(writer, { path: serverPath, mode: recursiveMode })),
+      decode(err) {
+        if (err !== 0) throw responseError(label, err);
+        watches.addRecursive(serverPath, watcher);
+      },
+    }, signal);
+  }
+
+  async getDataOfAll(
+    paths: readonly string[],
+    { signal }: OperationOptions,
+  ): Promise<(NodeData | ZooKeeperError)[]> {
+    const { session, chroot, encode } = this.#options;
+    const labelOf = (path: string) => ({ action: "read", path, reads: true });
+    const label = labelOf(paths[0] ?? "/");
+    const reads = paths.map((path) => ({ type: "getData" as const, path: chroot.toServer(path), watch: false }));
+    const results = await session.request({
+      ...{ label, code: multiReadCode },
+      body: encode(label, (writer) => multiRequest.write(writer, reads)),
+      decode(err, reader) {
+        if (err !== 0) throw responseError(label, err);
+        return multiResponse.read(reader);
+      },
+    }, signal);
+    return paths.map((path, index) => {
+      const result = results[index];
+      if (result?.type === "getData") return { data: result.data ?? new Uint8Array(0), stat: result.stat };
+      if (result?.type === "error") return responseError(labelOf(path), result.err);
+      throw protocolError(`The server returned ${results.length} results for ${paths.length} reads`);
+    });
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * The watches of one session, and the requests that set them again after a reconnect. Paths are the server's, including the
+ * chroot. Source: ZKWatchManager.
+ */
+import { ByteWriter } from "../../base/wire/bytes.ts";
+import type { EventTypeName } from "./jute/zookeeper_operations.ts";
+import { SetWatchesRequest } from "./jute/zookeeper_records.ts";
+import type { Watcher } from "./zookeeper.ts";
+
+/** `exist` is a watch on a missing node; for an existing node, exists() sets a data watch. */
+export const watchKinds = ["data", "exist", "child"] as const;
+export type WatchKind = (typeof watchKinds)[number];
+
+/** The kinds of watches that an event triggers. */
+const kindsOf: Record<EventTypeName, readonly WatchKind[]> = {
+  created: ["data", "exist"],
+  dataChanged: ["data", "exist"],
+  deleted: ["data", "exist", "child"],
+  childrenChanged: ["child"],
+};
+
+/** The size limit of one SetWatches request, as in ClientCnxn, so that it never exceeds a server's frame limit. */
+export const setWatchesBytesMax = 128 * 1024;
+
+interface WatchEntry {
+  readonly watchers: Set<Watcher>;
+  /**
+   * Events up to this zxid were delivered. Null while the current connection delivers them; the limit is then the last zxid
+   * seen. Before the connection has confirmed the watch it is not null, because other responses arrive earlier.
+   */
+  sinceZxid: bigint | null;
+}
+
+/** One SetWatches request. */
+export interface RearmBatch {
+  readonly body: Uint8Array;
+  /** Call it when the server has confirmed the request: it watches all paths and has reported missed events. */
+  onConfirmed(): void;
+}
+
+export class SessionWatches {
+  readonly #tables: Record<WatchKind, Map<string, WatchEntry>> = {
+    data: new Map(),
+    exist: new Map(),
+    child: new Map(),
+  };
+  /** Persistent recursive watches of the current connection. */
+  readonly #recursive = new Map<string, Set<Watcher>>();
+  readonly #rearmBytesMax: number;
+
+  /** `frameBytesMax` is the longest request that the servers accept. */
+  constructor({ frameBytesMax = Infinity }: { readonly frameBytesMax?: number } = {}) {
+    this.#rearmBytesMax = Math.min(setWatchesBytesMax, frameBytesMax);
+  }
+
+  /** The number of watched paths, counted per kind. */
+  get count(): number {
+    return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
+  }
+
+  /** Adds a watcher after the response that has set the watch. Requests that set watches again are answered before it. */
+  add(kind: WatchKind, path: string, watcher: Watcher): void {
+    const table = this.#tables[kind];
+    const entry = table.get(path);
+    if (entry === undefined) table.set(path, { watchers: new Set([watcher]), sinceZxid: null });
+    else entry.watchers.add(watcher);
+  }
+
+  /** Adds a watcher of all events at and below `path`, until the connection is lost. */
+  addRecursive(path: string, watcher: Watcher): void {
+    const watchers = this.#recursive.get(path);
+    if (watchers === undefined) this.#recursive.set(path, new Set([watcher]));
+    else watchers.add(watcher);
+  }
+
+  /** Returns the watchers of an event at `path`, each once. Those of one-shot watches are removed. */
+  takeWatchers(type: EventTypeName, path: string): Set<Watcher> {
+    const taken = new Set<Watcher>();
+    for (const kind of kindsOf[type]) {
+      const entry = this.#tables[kind].get(path);
+      if (entry === undefined) continue;
+      for (const watcher of entry.watchers) taken.add(watcher);
+      this.#tables[kind].delete(path);
+    }
+    for (const [top, watchers] of this.#recursive) {
+      if (isAtOrBelow(path, top)) { for (const watcher of watchers) taken.add(watcher); }
+    }
+    return taken;
+  }
+
+  clear(): void {
+    this.#recursive.clear();
+    for (const kind of watchKinds) this.#tables[kind].clear();
+  }
+
+  /**
+   * The SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire immediately. For watches
+   * that the previous connection had not confirmed, changes since the connection before that fire. Recursive watches are not set again.
+   */
+  rearm(lastZxid: bigint): RearmBatch[] {
+    this.#recursive.clear();
+    const paths = new Map<bigint, WatchedPath[]>();
+    for (const kind of watchKinds) {
+      for (const [path, entry] of this.#tables[kind]) {
+        entry.sinceZxid ??= lastZxid;
+        const since = paths.get(entry.sinceZxid);
+        if (since === undefined) paths.set(entry.sinceZxid, [{ kind, path, entry }]);
+        else since.push({ kind, path, entry });
+      }
+    }
+    return [...paths].flatMap(([sinceZxid, watched]) => this.#batches(sinceZxid, watched));
+  }
+
+  #batches(sinceZxid: bigint, watched: readonly WatchedPath[]): RearmBatch[] {
+    const batches: RearmBatch[] = [];
+    let batch: WatchedPath[] = [];
+    let bytes = 0;
+    for (const one of watched) {
+      // UTF-8 needs at most three bytes for a UTF-16 unit, and four bytes for the string's length.
+      const bytesMax = one.path.length * 3 + 4;
+      if (bytes > 0 && bytes + bytesMax > this.#rearmBytesMax - 64) {
+        batches.push(batchOf(sinceZxid, batch));
+        batch = [];
+        bytes = 0;
+      }
+      batch.push(one);
+      bytes += bytesMax;
+    }
+    batches.push(batchOf(sinceZxid, batch));
+    return batches;
+  }
+}
+
+function isAtOrBelow(path: string, top: string): boolean {
+  return top === "/" || path.startsWith(top) && (path.length === top.length || path[top.length] === "/");
+}
+
+interface WatchedPath {
+  readonly kind: WatchKind;
+  readonly path: string;
+  readonly entry: WatchEntry;
+}
+
+function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): RearmBatch {
+  const writer = new ByteWriter();
+  const of = (wanted: WatchKind) => watched.filter(({ kind }) => kind === wanted).map(({ path }) => path);
+  SetWatchesRequest.write(writer, {
+    relativeZxid,
+    dataWatches: of("data"),
+    existWatches: of("exist"),
+    childWatches: of("child"),
+  });
+  return {
+    body: writer.finish(),
+    onConfirmed: () => {
+      for (const { entry } of watched) entry.sinceZxid = null;
+    },
+  };
+}

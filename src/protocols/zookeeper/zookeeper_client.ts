@@ -1,0 +1,435 @@
+/** The ZooKeeper client: typed operations on a session. Checks paths, adds the chroot, and decodes responses. */
+import { type Dial, formatAddress, type TlsSource } from "../../base/sockets/connection.ts";
+import { dial } from "../../base/sockets/dial.ts";
+import { type Resolve, resolveHost } from "../../base/sockets/resolve_host.ts";
+import { throwIfAborted } from "../../base/support/abort.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { type ByteReader, ByteWriter } from "../../base/wire/bytes.ts";
+import { type ZooKeeperErrorName, zooKeeperErrorName, zooKeeperErrorNumbers } from "./jute/zookeeper_error_codes.ts";
+import { frameBytesMaxDefault } from "../../base/wire/length_frame.ts";
+import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "./jute/multi_request.ts";
+import {
+  createFlag,
+  multiCode,
+  openAcl,
+  type OperationName,
+  type OperationRequest,
+  type OperationResponse,
+  operations,
+} from "./jute/zookeeper_operations.ts";
+import type { Codec } from "../../base/wire/record_codec.ts";
+import type { Acl, Stat } from "./jute/zookeeper_records.ts";
+import { ZooKeeperClientSession } from "./zookeeper_session.ts";
+import { Connector, type NewSessionOptions } from "./connector.ts";
+import type { EstablishedConnection } from "./establish.ts";
+import type { ZooKeeperCredentials } from "./handshake.ts";
+import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
+import { isResumable } from "./handshake.ts";
+import { validatePath } from "./node_path_names.ts";
+import type { PlainContainers } from "./plain_containers.ts";
+import type { TreeReads } from "./tree_reads.ts";
+import { SessionWatches } from "./watches.ts";
+import type { CreateOptions, NodeData, OperationOptions, ReadOptions, Watcher, ZooKeeper } from "./zookeeper.ts";
+import { isUnknownOperation, type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
+
+export interface ConnectOptions
+  extends Pick<NewSessionOptions, "retries" | "delayMs" | "unreachableHint" | "report" | "signal" | "identity"> {
+  readonly servers: ZooKeeperServerList;
+  /** The requested T in milliseconds; the server may grant another one. 10,000 when left out. */
+  readonly sessionTimeoutMs?: number;
+  /** The time limit of `connect` in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
+  readonly connectTimeoutMs?: number;
+  readonly tls?: TlsSource;
+  /** Sent first on every connection. */
+  readonly auth?: readonly ZooKeeperCredentials[];
+  /** The default ACL of new nodes; open to all clients when left out. */
+  readonly acl?: Acl[];
+  /** The servers' jute.maxbuffer in bytes, the longest request. */
+  readonly frameBytesMax?: number;
+  readonly clock?: Clock;
+  /**
+   * Events that come while no request is unanswered are read at most once in this time, in milliseconds, and are as late; so is the
+   * loss of the connection. Each is read immediately when left out.
+   */
+  readonly gatherEventsMs?: number;
+  /**
+   * Told that a server accepts connections and answers no request in time: after three connections in a row, and each time that their
+   * number has doubled.
+   */
+  readonly onSlow?: (sentence: string) => void;
+  /** Called when no process listens at a `unix:` address; resolves when one does. */
+  readonly startServer?: () => Promise<void>;
+  readonly dial?: Dial;
+  readonly resolve?: Resolve;
+}
+
+/** The default time limit of `connect`, in milliseconds. */
+export const connectTimeoutMsDefault = 10_000;
+
+/**
+ * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`. Rejects with UNREACHABLE
+ * (naming each server and its failure), with REFUSED for wrong credentials, or with the signal's reason.
+ */
+export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
+  throwIfAborted(options.signal);
+  const { clock = systemClock(), sessionTimeoutMs: timeoutMs = 10_000, retries } = options;
+  const hosts = new Hosts(options.servers, { resolve: options.resolve ?? resolveHost, clock });
+  const connector = new Connector(hosts, {
+    dial: options.dial ?? dial,
+    clock,
+    tls: options.tls,
+    asksPorts: options.dial === undefined,
+    auth: options.auth ?? [],
+    startServer: options.startServer === undefined ? undefined : joinConcurrentStarts(options.startServer),
+  });
+  const established = await connector.open({
+    ...options,
+    timeoutMs,
+    connectTimeoutMs: options.connectTimeoutMs ??
+      (retries === undefined ? connectTimeoutMsDefault : Number.MAX_SAFE_INTEGER),
+  });
+  const openingMs = clock.now() - established.connectSentMs;
+  if (openingMs > established.accepted.timeoutMs) options.onSlow?.(slowOpening(established, openingMs));
+  const chroot = new Chroot(options.servers.chroot);
+  const { frameBytesMax = frameBytesMaxDefault } = options;
+  const watches = new SessionWatches({ frameBytesMax });
+  const toClientPath = (path: string) => chroot.toClient(path);
+  const { gatherEventsMs, onSlow } = options;
+  const session = new ZooKeeperClientSession(established, {
+    ...{ clock, connector, timeoutMs, watches, toClientPath, gatherEventsMs, onSlow },
+  });
+  const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
+  // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.
+  if (!isResumable(session)) await client.avoidContainers();
+  return client;
+}
+
+/** ZooKeeper counts the time of a session from the request for it: it may have expired before it was open. */
+function slowOpening({ endpoint, accepted: { timeoutMs } }: EstablishedConnection, openingMs: number): string {
+  return `${formatAddress(endpoint.address)} needed ${formatDuration(openingMs)} to open a session of ${
+    formatDuration(timeoutMs)
+  }, which may have expired meanwhile; its disk may be slow: choose a longer session timeout`;
+}
+
+/** Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start. */
+function joinConcurrentStarts(start: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => running ??= start().finally(() => running = null);
+}
+
+class ZooKeeperClient implements ZooKeeper {
+  readonly session: ZooKeeperClientSession;
+  readonly #watches: SessionWatches;
+  readonly #chroot: Chroot;
+  readonly acl: Acl[];
+  readonly #frameBytesMax: number;
+  /** Null while the server is expected to know containers. */
+  #plainContainers: PlainContainers | null = null;
+
+  constructor(session: ZooKeeperClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
+    readonly watches: SessionWatches;
+    readonly chroot: Chroot;
+    readonly acl?: Acl[] | undefined;
+    readonly frameBytesMax: number;
+  }) {
+    this.session = session;
+    this.#watches = watches;
+    this.#chroot = chroot;
+    this.acl = acl;
+    this.#frameBytesMax = frameBytesMax;
+  }
+
+  usesContainer(path: string): void {
+    this.#plainContainers?.use(path);
+  }
+
+  /** Stops sending operations that a server may lack. */
+  async avoidContainers(): Promise<PlainContainers> {
+    const { PlainContainers } = await import("./plain_containers.ts"); // few servers need it
+    return this.#plainContainers ??= new PlainContainers({
+      create: async (path, data, options) => (await this.#create("create", path, data, options)).path,
+      exists: (path, options) => this.exists(path, options),
+      multi: (requests, options) => this.#multi(requests, options),
+      delete: (path, version) => this.#delete(path, version),
+    });
+  }
+
+  /** Sends again, without containers and create2, if the server does not know these. Such a request was not executed. */
+  async #orPlainly<T>(send: (plain: PlainContainers | null) => Promise<T>): Promise<T> {
+    try {
+      return await send(this.#plainContainers);
+    } catch (thrown) {
+      if (this.#plainContainers !== null || !isUnknownOperation(thrown)) throw thrown;
+      return await send(await this.avoidContainers());
+    }
+  }
+
+  /** Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child. */
+  async create(path: string, data: Uint8Array, options: CreateOptions = {}) {
+    const create = () =>
+      this.#orPlainly((plain) =>
+        plain === null
+          ? this.#create(options.mode === "container" ? "createContainer" : "create2", path, data, options)
+          : plain.create(path, data, options)
+      );
+    try {
+      return await create();
+    } catch (error) {
+      const isFirst = this.#chroot.prefix !== "" && path.lastIndexOf("/") === 0;
+      if (!isFirst || !(error instanceof ZooKeeperError) || error.reason !== "NONODE") throw error;
+      await this.#makeChroot(options);
+      return await create();
+    }
+  }
+
+  async #create<Name extends "create" | "create2" | "createContainer">(
+    operation: Name,
+    path: string,
+    data: Uint8Array,
+    { mode = "persistent", acl = this.acl, signal }: CreateOptions,
+  ): Promise<OperationResponse<Name>> {
+    const flags = createFlag[mode];
+    const serverPath = this.#chroot.toServer(path, isSequential(flags));
+    const label = { action: "create", path };
+    const request = { path: serverPath, data, acl, flags } as OperationRequest<Name>;
+    const created = await this.#request(operation, { label, request, signal });
+    return { ...created, path: this.#chroot.toClient(created.path) };
+  }
+
+  async #makeChroot({ signal }: OperationOptions): Promise<void> {
+    const names = this.#chroot.prefix.slice(1).split("/");
+    for (let count = 1; count <= names.length; count++) {
+      const path = `/${names.slice(0, count).join("/")}`;
+      await this.#request("create", {
+        label: { action: "create the chroot's node", path },
+        request: { path, data: new Uint8Array(0), acl: this.acl, flags: createFlag.persistent },
+        signal,
+        expected: { NODEEXISTS: null },
+      });
+    }
+  }
+
+  async delete(path: string, version: number, options: OperationOptions = {}): Promise<void> {
+    await this.#delete(path, version, options);
+    this.#plainContainers?.deleted(path);
+  }
+
+  async #delete(path: string, version: number, { signal }: OperationOptions = {}): Promise<void> {
+    const request = { path: this.#chroot.toServer(path), version };
+    await this.#request("delete", { label: { action: "delete", path }, request, signal });
+  }
+
+  async exists(path: string, { watch, signal }: ReadOptions = {}): Promise<Stat | null> {
+    const serverPath = this.#chroot.toServer(path);
+    const found = await this.#request("exists", {
+      label: { action: "look for", path, reads: true },
+      request: { path: serverPath, watch: watch !== undefined },
+      signal,
+      replied: (err) => {
+        if (watch !== undefined && err === 0) this.#watches.add("data", serverPath, watch);
+        if (watch !== undefined && err === NONODE) this.#watches.add("exist", serverPath, watch);
+      },
+      expected: { NONODE: { stat: null } },
+    });
+    return found.stat;
+  }
+
+  async getData(path: string, { watch, signal }: ReadOptions = {}): Promise<NodeData> {
+    const serverPath = this.#chroot.toServer(path);
+    const { data, stat } = await this.#request("getData", {
+      label: { action: "read", path, reads: true },
+      request: { path: serverPath, watch: watch !== undefined },
+      signal,
+      replied: (err) => {
+        if (watch !== undefined && err === 0) this.#watches.add("data", serverPath, watch);
+      },
+    });
+    return { data: data ?? new Uint8Array(0), stat };
+  }
+
+  async setData(path: string, data: Uint8Array, version: number, { signal }: OperationOptions = {}): Promise<Stat> {
+    const request = { path: this.#chroot.toServer(path), data, version };
+    return (await this.#request("setData", { label: { action: "write", path }, request, signal })).stat;
+  }
+
+  async getChildren(path: string, { watch, signal }: ReadOptions = {}): Promise<{ children: string[]; stat: Stat }> {
+    const serverPath = this.#chroot.toServer(path);
+    const { children, stat } = await this.#request("getChildren2", {
+      label: { action: "list", path, reads: true },
+      request: { path: serverPath, watch: watch !== undefined },
+      signal,
+      replied: (err) => {
+        if (watch !== undefined && err === 0) this.#watches.add("child", serverPath, watch);
+      },
+    });
+    return { children: children ?? [], stat };
+  }
+
+  async addRecursiveWatch(path: string, watcher: Watcher, options: OperationOptions = {}): Promise<void> {
+    await (await this.#treeReads()).addRecursiveWatch(path, watcher, options);
+  }
+
+  async getDataOfAll(paths: readonly string[], options: OperationOptions = {}): Promise<(NodeData | ZooKeeperError)[]> {
+    return await (await this.#treeReads()).getDataOfAll(paths, options);
+  }
+
+  async #treeReads(): Promise<TreeReads> {
+    const { TreeReads } = await import("./tree_reads.ts"); // few commands need it
+    const encode = (label: OperationLabel, write: (writer: ByteWriter) => void) => this.#encodeBody(label, write);
+    return new TreeReads({
+      session: this.session,
+      watches: this.#watches,
+      chroot: { toServer: (path) => this.#chroot.toServer(path) },
+      encode,
+    });
+  }
+
+  async getAcl(path: string, { signal }: OperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
+    const request = { path: this.#chroot.toServer(path) };
+    const label = { action: "read the ACL of", path, reads: true };
+    const { acl, stat } = await this.#request("getAcl", { label, request, signal });
+    return { acl: acl ?? [], stat };
+  }
+
+  async setAcl(path: string, acl: Acl[], version: number, { signal }: OperationOptions = {}): Promise<Stat> {
+    const request = { path: this.#chroot.toServer(path), acl, version };
+    return (await this.#request("setAcl", { label: { action: "set the ACL of", path }, request, signal })).stat;
+  }
+
+  async sync(path: string, { signal }: OperationOptions = {}): Promise<void> {
+    const request = { path: this.#chroot.toServer(path) };
+    await this.#request("sync", { label: { action: "sync", path, reads: true }, request, signal });
+  }
+
+  async multi(requests: MultiRequest[], options: OperationOptions = {}): Promise<MultiResult[]> {
+    return await this.#orPlainly((
+      plain,
+    ) => (plain === null ? this.#multi(requests, options) : plain.multi(requests, options)));
+  }
+
+  async #multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
+    const sent = requests.map((request) => this.#toServerRequest(request));
+    const label = { action: "execute the transaction at", path: requests[0]?.path ?? "/" };
+    const results = await this.session.request({
+      label,
+      code: multiCode,
+      body: this.#encodeBody(label, (writer) => multiRequest.write(writer, sent)),
+      decode(err, reader) {
+        if (err !== 0) throw responseError(label, err);
+        return multiResponse.read(reader);
+      },
+    }, signal);
+    const failed = results.findIndex((result) => isFailure(result));
+    const failedResult = results[failed];
+    if (failedResult !== undefined && isFailure(failedResult)) {
+      const request = requests[failed];
+      throw responseError({ action: request?.type ?? "do", path: request?.path ?? "" }, failedResult.err, failed);
+    }
+    return results.map((result) => "path" in result ? { ...result, path: this.#chroot.toClient(result.path) } : result);
+  }
+
+  leave(): void {
+    this.session.leave();
+  }
+
+  close(): Promise<void> {
+    this.#plainContainers?.clean();
+    return this.session.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** `replied` gets the error code before the result is used; an `expected` error has a result instead of a rejection. */
+  #request<Name extends OperationName, Expected = never>(name: Name, { label, request, signal, replied, expected }: {
+    readonly label: OperationLabel;
+    readonly request: OperationRequest<Name>;
+    readonly signal: AbortSignal | undefined;
+    readonly replied?: (err: number) => void;
+    readonly expected?: Readonly<Partial<Record<ZooKeeperErrorName, Expected>>>;
+  }): Promise<OperationResponse<Name> | Expected> {
+    const row = rowOf(name);
+    return this.session.request({
+      label,
+      code: row.code,
+      body: this.#encodeBody(label, (writer) => row.request.write(writer, request)),
+      decode(err: number, reader: ByteReader): OperationResponse<Name> | Expected {
+        replied?.(err);
+        if (err === 0) return row.response.read(reader);
+        const name = zooKeeperErrorName(err);
+        const instead = name === undefined ? undefined : expected?.[name];
+        if (instead !== undefined) return instead;
+        throw responseError(label, err);
+      },
+    }, signal);
+  }
+
+  #encodeBody(label: OperationLabel, write: (writer: ByteWriter) => void): Uint8Array {
+    const writer = new ByteWriter();
+    write(writer);
+    const frameBytes = writer.length + requestHeaderBytes;
+    if (frameBytes > this.#frameBytesMax) {
+      throw new ZooKeeperError(
+        "BADARGUMENTS",
+        `Cannot ${label.action} "${label.path}": the request has ${frameBytes} bytes; the limit is ${this.#frameBytesMax} (connect.max_request_size, jute.maxbuffer of the servers)`,
+        { path: label.path },
+      );
+    }
+    return writer.finish();
+  }
+
+  #toServerRequest(request: MultiRequest): MultiRequest {
+    const sequential = "flags" in request && isSequential(request.flags);
+    const path = this.#chroot.toServer(request.path, sequential);
+    return "acl" in request ? { ...request, path, acl: request.acl ?? this.acl } : { ...request, path };
+  }
+}
+
+interface OperationRow<Name extends OperationName> {
+  readonly code: number;
+  readonly request: Codec<OperationRequest<Name>>;
+  readonly response: Codec<OperationResponse<Name>>;
+}
+
+/** The table's row with the types of its name, which TypeScript cannot derive. */
+const rowOf = <Name extends OperationName>(name: Name) => operations[name] as unknown as OperationRow<Name>;
+
+const { NONODE } = zooKeeperErrorNumbers;
+
+/** The size of RequestHeader: xid and type. */
+const requestHeaderBytes = 8;
+
+function isSequential(flags: number): boolean {
+  return flags === createFlag.persistentSequential || flags === createFlag.ephemeralSequential ||
+    flags === createFlag.persistentSequentialTtl;
+}
+
+/** Whether this operation has failed. Operations before the failed one have error 0, those after it -2. */
+function isFailure(result: MultiResult): result is { type: "error"; err: number } {
+  return result.type === "error" && result.err !== 0 && result.err !== zooKeeperErrorNumbers.RUNTIMEINCONSISTENCY;
+}
+
+/** The part of the tree that a client sees as the whole tree. `prefix` is empty, or a valid path other than `/`. */
+export class Chroot {
+  readonly prefix: string;
+
+  constructor(prefix: string) {
+    this.prefix = prefix === "/" ? "" : prefix;
+    if (this.prefix !== "") validatePath(this.prefix);
+  }
+
+  /** The path on the server. Throws BADARGUMENTS. */
+  toServer(path: string, sequential = false): string {
+    validatePath(path, sequential);
+    if (this.prefix === "") return path;
+    return path === "/" && !sequential ? this.prefix : this.prefix + path;
+  }
+
+  /** The path that the caller sees. */
+  toClient(path: string): string {
+    if (this.prefix === "" || !path.startsWith(this.prefix)) return path;
+    return path.slice(this.prefix.length) || "/";
+  }
+}

@@ -1,0 +1,341 @@
+/**
+ * One connection that carries a session's requests. Numbers the requests, sends requests of the same moment in one write, and
+ * passes each reply to its request, in order. The session handles a lost connection.
+ */
+import process from "node:process";
+import type { Clock } from "../../base/support/clock.ts";
+import { FifoQueue } from "../../base/support/fifo_queue.ts";
+import { ByteReader, ByteWriter, protocolError } from "../../base/wire/bytes.ts";
+import { eventType, type EventTypeName, operations, specialXid } from "./jute/zookeeper_operations.ts";
+import { WatcherEvent } from "./jute/zookeeper_records.ts";
+import { isAnsweredByLeader, LeaderProof } from "./leader_proof.ts";
+import type { FrameListener, FrameStream } from "../../base/sockets/frame_stream.ts";
+import type { LivenessFacts, Patience, RequestKind } from "./session_timing.ts";
+import type { RearmBatch } from "./watches.ts";
+import { onAbort } from "../../base/support/abort.ts";
+import type { ZooKeeperErrorName } from "./jute/zookeeper_error_codes.ts";
+import { localError, type OperationLabel, ZooKeeperError } from "./zookeeper_error.ts";
+
+/** Handles one reply. Neither method may throw. */
+interface ReplyHandler {
+  /** `reader` is positioned at the body, which exists only when `err` is 0. */
+  received(err: number, reader: ByteReader): void;
+  connectionLost(cause: Error | null): void;
+}
+
+export interface ZooKeeperLinkOwner {
+  eventReceived(type: EventTypeName, path: string): void;
+  /** Called after input that contained at least one reply. */
+  repliesReceived(): void;
+  /** Called once when the connection is lost, after all pending requests were told; not after `destroy`. */
+  connectionLost(error: Error | null): void;
+}
+
+interface ZooKeeperLinkOptions {
+  readonly clock: Clock;
+  readonly nextXid: number;
+  /** The send time of the ConnectRequest, which the server has answered. */
+  readonly connectSentMs: number;
+  /** See LeaderProof. */
+  readonly relayMs: number;
+  readonly lastZxid: bigint;
+  /** Learns how long requests take. */
+  readonly patience: Patience;
+  /** While no request is unanswered, input is read at most once in this time, in milliseconds. Immediately when left out. */
+  readonly gatherMs?: number | undefined;
+}
+
+interface PendingRequest {
+  readonly xid: number;
+  readonly code: number;
+  readonly sentMs: number;
+  /** See LeaderProof. */
+  readonly provesMs: number;
+  readonly reply: ReplyHandler;
+}
+
+/** A chunk of this size may be followed by more: reading continues, so that the server is never faster. */
+const gatheredBytesMax = 64 << 10;
+
+const xidMax = 0x7fffffff;
+const emptyBody = new Uint8Array(0);
+const eventNames = new Map<number, EventTypeName>(
+  Object.entries(eventType).map(([name, number]) => [number, name as EventTypeName]),
+);
+
+export class ZooKeeperLink implements FrameListener {
+  readonly #stream: FrameStream;
+  readonly #owner: ZooKeeperLinkOwner;
+  readonly #clock: Clock;
+  readonly #pending = new FifoQueue<PendingRequest>();
+  #batch: ByteWriter | null = null;
+  #batchMs = 0;
+  #batchProvesMs = 0;
+  #nextXid: number;
+  #lastSentMs: number;
+  /** The send time of the last request that the leader answers. */
+  #lastLeaderRequestMs: number;
+  #leaderRequestsPending = 0;
+  /** The numbers of unanswered requests. Heartbeats are no requests of the session's user. */
+  readonly #waiting = { read: 0, write: 0 };
+  readonly #patience: Patience;
+  readonly #proof: LeaderProof;
+  lastZxid: bigint;
+  #hasNewReplies = false;
+  #over = false;
+  readonly #gatherMs: number;
+  /** Ends the time without reading; null: input is read. */
+  #endGathering: (() => void) | null = null;
+
+  constructor(stream: FrameStream, owner: ZooKeeperLinkOwner, options: ZooKeeperLinkOptions) {
+    this.#stream = stream;
+    this.#owner = owner;
+    this.#clock = options.clock;
+    this.#nextXid = options.nextXid;
+    this.#lastSentMs = options.connectSentMs;
+    this.#lastLeaderRequestMs = options.connectSentMs;
+    this.#proof = new LeaderProof(options.relayMs, options.connectSentMs);
+    this.lastZxid = options.lastZxid;
+    this.#patience = options.patience;
+    this.#gatherMs = options.gatherMs ?? 0;
+    stream.listen(this);
+  }
+
+  get inFlight(): number {
+    return this.#pending.length;
+  }
+
+  /** The facts about the last heartbeat: any request or, if the leader must be heard of, only a request that the leader answers. */
+  livenessFacts(isLeaderAsked: boolean): LivenessFacts {
+    const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
+    return isLeaderAsked
+      ? {
+        lastHeartbeatMs: this.#lastLeaderRequestMs,
+        isHeartbeatPending: this.#leaderRequestsPending > 0,
+        oldestUnansweredMs,
+      }
+      : { lastHeartbeatMs: this.#lastSentMs, isHeartbeatPending: oldestUnansweredMs !== null, oldestUnansweredMs };
+  }
+
+  /** The send time of the oldest unanswered message, if requests of the session's user are among the unanswered ones. */
+  get oldestRequestMs(): number | null {
+    return this.#waiting.read + this.#waiting.write > 0 ? this.#pending.peek()?.sentMs ?? null : null;
+  }
+
+  /** The connection is given up although the servers can be reached: the session waits longer for what it sends again. */
+  gaveUp(timeoutMs: number): void {
+    const { read, write } = this.#waiting;
+    if (read + write > 0) this.#patience.gaveUp(timeoutMs, write > 0 ? "write" : "read");
+  }
+
+  /** The send time of the last request that the leader is known to have heard of. */
+  get provenMs(): number {
+    return this.#proof.provenMs;
+  }
+
+  /** See LeaderProof. */
+  shortenRelay(relayMs: number): void {
+    this.#proof.shortenRelay(relayMs);
+  }
+
+  send(code: number, body: Uint8Array, reply: ReplyHandler): void {
+    const xid = this.#nextXid;
+    this.#nextXid = xid === xidMax ? 1 : xid + 1;
+    this.#write(xid, code, { body, reply });
+  }
+
+  ping(): void {
+    this.#write(specialXid.ping, operations.ping.code, { body: emptyBody, reply: ignoredReply });
+  }
+
+  /** Sends a ping that goes through the leader. */
+  pingLeader(): void {
+    this.send(operations.sync.code, rootPath, ignoredReply);
+  }
+
+  setWatches({ body, onConfirmed }: RearmBatch): void {
+    this.#write(specialXid.setWatches, operations.setWatches.code, {
+      body,
+      reply: {
+        received(err) {
+          if (err !== 0) throw protocolError(`The server did not set the watches again: error ${err}`);
+          onConfirmed();
+        },
+        connectionLost() {},
+      },
+    });
+  }
+
+  /** Closes the connection. Pending requests are told, the owner is not. */
+  destroy(cause: Error | null): void {
+    this.#stream.destroy();
+    this.#fail(cause);
+  }
+
+  /** Handles a frame; called by the stream, like the methods below. */
+  onFrame(frame: Uint8Array): void {
+    const reader = new ByteReader(frame);
+    const xid = reader.i32();
+    const zxid = reader.i64();
+    const err = reader.i32();
+    if (zxid > this.lastZxid) this.lastZxid = zxid;
+    if (xid === specialXid.event) {
+      const event = WatcherEvent.read(reader);
+      const type = eventNames.get(event.type);
+      if (type !== undefined) this.#owner.eventReceived(type, event.path);
+      return;
+    }
+    const pending = this.#pending.peek();
+    if (pending === undefined || pending.xid !== xid) {
+      throw protocolError(`The server responded to request ${xid}, but the next one is ${pending?.xid ?? "none"}`);
+    }
+    this.#pending.shift();
+    if (isAnsweredByLeader(pending.code)) this.#leaderRequestsPending--;
+    if (pending.reply !== ignoredReply) {
+      const kind = kindOf(pending.code);
+      this.#waiting[kind]--;
+      this.#patience.answered(kind, this.#clock.now() - pending.sentMs);
+    }
+    this.#proof.recordResponse(pending.code, err, pending.provesMs);
+    this.#hasNewReplies = true;
+    pending.reply.received(err, reader);
+  }
+
+  onChunkEnd(bytes: number): void {
+    if (bytes < gatheredBytesMax) this.#gather();
+    if (!this.#hasNewReplies) return;
+    this.#hasNewReplies = false;
+    this.#owner.repliesReceived();
+  }
+
+  onClosed(error: Error | null): void {
+    this.#fail(error);
+    this.#owner.connectionLost(error);
+  }
+
+  /** Each wake-up costs more than the events that it delivers. */
+  #gather(): void {
+    if (this.#gatherMs === 0 || this.#pending.length > 0 || this.#over || this.#endGathering !== null) return;
+    const cancel = this.#clock.startTimer(this.#gatherMs, () => this.#endGathering?.());
+    this.#stream.pause();
+    this.#endGathering = () => {
+      cancel();
+      this.#endGathering = null;
+      this.#stream.resume();
+    };
+  }
+
+  /** Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for a lease. */
+  #write(
+    xid: number,
+    code: number,
+    { body, reply }: { readonly body: Uint8Array; readonly reply: ReplyHandler },
+  ): void {
+    if (this.#over) return reply.connectionLost(null);
+    let batch = this.#batch;
+    if (batch === null) {
+      batch = new ByteWriter(body.byteLength + 128);
+      this.#batch = batch;
+      this.#batchMs = this.#clock.now();
+      this.#lastSentMs = this.#batchMs;
+      this.#batchProvesMs = this.#proof.recordSent(this.#batchMs);
+      // Flush after all work of this event-loop turn, so that requests of the same moment leave together.
+      queueMicrotask(() => process.nextTick(() => this.#flush()));
+    }
+    batch.i32(body.byteLength + 8);
+    batch.i32(xid);
+    batch.i32(code);
+    batch.raw(body);
+    if (isAnsweredByLeader(code)) {
+      this.#lastLeaderRequestMs = this.#batchMs;
+      this.#leaderRequestsPending++;
+    }
+    this.#endGathering?.();
+    if (reply !== ignoredReply) this.#waiting[kindOf(code)]++;
+    this.#pending.push({ xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply });
+  }
+
+  #flush(): void {
+    if (this.#batch === null || this.#over) return;
+    const bytes = this.#batch.finish();
+    this.#batch = null;
+    this.#stream.send(bytes);
+  }
+
+  #fail(cause: Error | null): void {
+    this.#over = true;
+    this.#endGathering?.();
+    for (const { reply } of this.#pending.drain()) reply.connectionLost(cause);
+  }
+}
+
+/** The body of a sync of `/`. */
+const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
+
+const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };
+
+/** Writes wait for the servers' disks. */
+function kindOf(code: number): RequestKind {
+  return isAnsweredByLeader(code) && code !== operations.sync.code ? "write" : "read";
+}
+
+export interface OperationCall<T> {
+  readonly label: OperationLabel;
+  readonly code: number;
+  readonly body: Uint8Array;
+  /** Decodes the reply, or throws the error to reject with. */
+  decode(err: number, reader: ByteReader): T;
+}
+
+/** One operation in progress: queued, sent, and settled exactly once. */
+export class ZooKeeperRequest<T> implements ReplyHandler {
+  readonly code: number;
+  readonly body: Uint8Array;
+  /** The time after which it must not be sent, on the clock. */
+  readonly deadlineMs: number;
+  readonly #call: OperationCall<T>;
+  readonly #result = Promise.withResolvers<T>();
+  readonly promise = this.#result.promise;
+  #offAbort: () => void = () => {};
+  /** Whether the operation was answered, failed, or was cancelled by the caller. */
+  settled = false;
+
+  constructor(call: OperationCall<T>, deadlineMs: number, signal?: AbortSignal) {
+    this.#call = call;
+    this.code = call.code;
+    this.body = call.body;
+    this.deadlineMs = deadlineMs;
+    this.#offAbort = onAbort(signal, (reason) => this.#settle(() => this.#result.reject(reason)));
+  }
+
+  received(err: number, reader: ByteReader): void {
+    if (this.settled) return;
+    let value: T;
+    try {
+      value = this.#call.decode(err, reader);
+    } catch (error) {
+      if (error instanceof ZooKeeperError) return this.#settle(() => this.#result.reject(error));
+      this.connectionLost(error instanceof Error ? error : null);
+      throw error; // the reply cannot be read, so the connection is not usable
+    }
+    this.#settle(() => this.#result.resolve(value));
+  }
+
+  connectionLost(cause: Error | null): void {
+    if (cause === null) this.fail("CONNECTIONLOSS");
+    else this.fail("CONNECTIONLOSS", cause, `the connection was lost before the response arrived (${cause.message})`);
+  }
+
+  fail(reason: ZooKeeperErrorName, cause?: unknown, why?: string): void {
+    if (this.settled) return;
+    this.#settle(() =>
+      this.#result.reject(localError(this.#call.label, reason, why === undefined ? { cause } : { cause, why }))
+    );
+  }
+
+  #settle(act: () => void): void {
+    this.settled = true;
+    this.#offAbort();
+    act();
+  }
+}

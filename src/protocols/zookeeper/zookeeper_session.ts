@@ -1,0 +1,440 @@
+/**
+ * A session with an ensemble. Keeps it alive, moves it between servers, queues and sends its requests, and knows up to when no
+ * server can have ended it. The client defines the operations; server_search.ts finds another server.
+ */
+import type { BatonError } from "../../base/errors.ts";
+import { formatAddress } from "../../base/sockets/connection.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { FifoQueue } from "../../base/support/fifo_queue.ts";
+import { type EventTypeName, operations } from "./jute/zookeeper_operations.ts";
+import type { Connector } from "./connector.ts";
+import type { EstablishedConnection } from "./establish.ts";
+import { type OperationCall, ZooKeeperLink, type ZooKeeperLinkOwner, ZooKeeperRequest } from "./zookeeper_link.ts";
+import { type SearchResult, ServerSearch, type ServerSearchOwner, type ServerSearchRound } from "./server_search.ts";
+import { probeShortestTimeout } from "./end_session.ts";
+import {
+  heartbeatAction,
+  isDoubtful,
+  leaseEndMs,
+  type LivenessFacts,
+  Patience,
+  relayMs,
+  resumeAttemptMs,
+  timingOf,
+} from "./session_timing.ts";
+import type { SessionWatches } from "./watches.ts";
+import type { WatchEvent, ZooKeeperSession, ZooKeeperSessionState } from "./zookeeper.ts";
+import { isResumable } from "./handshake.ts";
+import { localError, ZooKeeperError } from "./zookeeper_error.ts";
+
+/**
+ * The limit of requests in flight. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's age would
+ * show the length of our queue instead of the connection's health.
+ */
+const inFlightMax = 1000;
+
+/** The limit of requests that wait to be sent. */
+const queuedMax = 100_000;
+
+/** The user is told of this number of connections in a row without a response, and each time that it has doubled. */
+const slowRounds = 3;
+
+export interface ZooKeeperClientSessionOptions {
+  readonly clock: Clock;
+  readonly connector: Connector;
+  /** The timeout to request on every connection, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly watches: SessionWatches;
+  /** Converts the server's path in an event into the caller's. */
+  readonly toClientPath: (path: string) => string;
+  /** See ConnectOptions. */
+  readonly gatherEventsMs?: number | undefined;
+  /** See ConnectOptions. */
+  readonly onSlow?: ((sentence: string) => void) | undefined;
+}
+
+type SessionChange = "state" | "renewed";
+
+export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOwner, ServerSearchOwner {
+  readonly #options: ZooKeeperClientSessionOptions;
+  readonly #clock: Clock;
+  readonly #queue = new FifoQueue<ZooKeeperRequest<unknown>>();
+  readonly #listeners = new Set<(change: SessionChange) => void>();
+  readonly #changes = new Set<SessionChange>();
+  readonly #ended = new AbortController();
+  readonly ended = this.#ended.signal;
+  #established: EstablishedConnection;
+  #link: ZooKeeperLink | null = null;
+  state: ZooKeeperSessionState = "connecting";
+  #provenMs = -Infinity;
+  /** When the last connection was lost. */
+  #lostMs = Infinity;
+  #guardCount = 0;
+  /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has probed it. */
+  #shortestTimeoutMs: number | null = null;
+  #isProbingTimeout = false;
+  /** Another probe soon would only add to the work of a slow server. */
+  #nextProbeMs = -Infinity;
+  readonly #patience = new Patience();
+  /** A connection that was closed because it was silent, until there is another one. */
+  #silentLink: ZooKeeperLink | null = null;
+  #hasYielded = false;
+  #lastZxid = 0n;
+  connections = 0;
+  readonly #search: ServerSearch;
+  #wakeAtMs = Infinity;
+  #cancelWake: () => void = () => {};
+  #closing: Promise<void> | null = null;
+
+  constructor(established: EstablishedConnection, options: ZooKeeperClientSessionOptions) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#established = established;
+    this.#search = new ServerSearch(this, options);
+    this.#adopt(established);
+  }
+
+  get id(): bigint {
+    return this.#established.accepted.identity.id;
+  }
+
+  get password(): Uint8Array {
+    return this.#established.accepted.identity.password;
+  }
+
+  get timeoutMs(): number {
+    return this.#established.accepted.timeoutMs;
+  }
+
+  leaseEndMs(): number {
+    return leaseEndMs(this.#provenMs, this.timeoutMs);
+  }
+
+  guard(): () => void {
+    this.#guardCount++;
+    // A session with a lease is less patient: the next check may be due.
+    if (this.#patience.rounds > 0) this.#wakeBy(this.#clock.now());
+    let guarded = true;
+    return () => {
+      if (guarded) this.#guardCount--;
+      guarded = false;
+    };
+  }
+
+  describeOutage(): string {
+    return this.#link === null ? this.#search.describe() : "";
+  }
+
+  subscribe(listener: (change: SessionChange) => void): () => void {
+    const own = (change: SessionChange) => listener(change);
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  /** Sends a request when connected, within T. See ZooKeeper for its errors. */
+  request<T>(call: OperationCall<T>, signal?: AbortSignal): Promise<T> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#closing !== null || this.state === "ended") {
+      return Promise.reject(localError(call.label, "SESSIONEXPIRED", { cause: this.ended.reason }));
+    }
+    return this.#enqueue(new ZooKeeperRequest(call, this.#clock.now() + this.timeoutMs, signal));
+  }
+
+  /** Ends the session on the server after all earlier requests; gives up after T/3. Never rejects. */
+  close(): Promise<void> {
+    return this.#closing ??= this.#close();
+  }
+
+  /** Disconnects. Another process goes on with the session, or it expires. */
+  leave(): void {
+    this.#end(closedError());
+  }
+
+  eventReceived(type: EventTypeName, path: string): void {
+    const event: WatchEvent = { type, path: this.#options.toClientPath(path) };
+    for (const watcher of this.#options.watches.takeWatchers(type, path)) queueMicrotask(() => watcher(event));
+  }
+
+  repliesReceived(): void {
+    if (this.#link === null) return;
+    this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
+    if (
+      this.state === "doubtful" && !isDoubtful(this.#clock.now(), this.#livenessFacts(this.#link), this.#patienceMs)
+    ) {
+      this.#search.stop();
+      this.#setState("connected");
+    }
+    this.#sendQueued();
+    this.#announce("renewed");
+  }
+
+  connectionLost(_error: Error | null): void {
+    if (this.#link === null || this.state === "ended") return;
+    this.#lastZxid = this.#link.lastZxid;
+    this.#link = null;
+    this.#lostMs = this.#clock.now();
+    if (!isResumable(this)) return this.#end(this.#notResumedError());
+    this.#setState("connecting");
+    this.#search.start();
+  }
+
+  #enqueue<T>(request: ZooKeeperRequest<T>): Promise<T> {
+    if (this.#queue.length >= queuedMax) request.fail("THROTTLEDOP", undefined, `${queuedMax} requests are waiting`);
+    else {
+      this.#queue.push(request as ZooKeeperRequest<unknown>);
+      this.#sendQueued();
+      this.#scheduleQueue();
+    }
+    return request.promise;
+  }
+
+  /** Sends queued requests. A doubtful session sends nothing: queued requests are then certainly not executed. */
+  #sendQueued(): void {
+    const link = this.#link;
+    if (link === null || this.state !== "connected" || this.#queue.length === 0) return;
+    const nowMs = this.#clock.now();
+    while (link.inFlight < inFlightMax) {
+      const request = this.#queue.shift();
+      if (request === undefined) return;
+      if (request.settled) continue;
+      if (request.deadlineMs <= nowMs) request.fail("OPERATIONTIMEOUT");
+      else link.send(request.code, request.body, request);
+    }
+  }
+
+  #adopt(established: EstablishedConnection): void {
+    const { accepted, connectSentMs, stream } = established;
+    const old = this.#link;
+    this.#countSilence(old ?? this.#silentLink);
+    this.#lastZxid = this.#seenZxid;
+    this.#established = established;
+    this.#link = new ZooKeeperLink(stream, this, {
+      clock: this.#clock,
+      nextXid: accepted.nextXid,
+      connectSentMs,
+      // The server at a unix socket is standalone, and its own leader.
+      relayMs: this.#isStandalone ? 0 : relayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
+      lastZxid: this.#lastZxid,
+      patience: this.#patience,
+      gatherMs: this.#options.gatherEventsMs,
+    });
+    this.#provenMs = Math.max(this.#provenMs, connectSentMs);
+    this.connections++;
+    this.#setState("connected");
+    old?.destroy(null);
+    for (const batch of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(batch);
+    this.#sendQueued();
+    this.#wakeBy(connectSentMs + timingOf(accepted.timeoutMs).pingMs);
+    this.#announce("renewed");
+  }
+
+  #tick(dueMs: number): void {
+    const nowMs = this.#clock.now();
+    const link = this.#link;
+    const timing = timingOf(this.timeoutMs);
+    // This process was stopped or busy, and replies may wait to be read. Yield once to the event loop, but not twice: a loop
+    // that is always busy would never send a heartbeat.
+    this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
+    if (this.#hasYielded) return this.#wakeBy(nowMs);
+    if (link !== null) {
+      const facts = this.#livenessFacts(link);
+      const { action, nextCheckMs } = heartbeatAction(nowMs, facts, this.timeoutMs, this.#patienceMs);
+      if (action === "ping") this.#needsLeader ? this.#pingLeader(link) : link.ping();
+      if (action === "doubt" && this.state === "connected") {
+        this.#setState("doubtful");
+        if (isResumable(this)) this.#search.start();
+      }
+      if (action === "drop") {
+        const silence = new Error(`no response from the server for ${Math.round(this.#patienceMs)} ms`);
+        this.#silentLink = link;
+        link.destroy(silence);
+        this.connectionLost(silence);
+      } else this.#wakeBy(nextCheckMs);
+    }
+    this.#scheduleQueue();
+  }
+
+  /** The session goes on although a connection was silent: its server is alive, but slow. */
+  #countSilence(silent: ZooKeeperLink | null): void {
+    this.#silentLink = null;
+    if (silent === null) return;
+    const silentMs = this.#patienceMs;
+    silent.gaveUp(this.timeoutMs);
+    const doublings = Math.log2(this.#patience.rounds / slowRounds);
+    if (!Number.isInteger(doublings) || doublings < 0) return;
+    const server = formatAddress(this.#established.endpoint.address);
+    this.#options.onSlow?.(
+      `${server} accepts connections, but has not answered a request within ${formatDuration(silentMs)}, ` +
+        `${this.#patience.rounds} times in a row: its disk may be slow; still trying, and a longer session timeout gives it more time`,
+    );
+  }
+
+  get #patienceMs(): number {
+    const { timeoutMs } = this;
+    const leaseMs = this.#guardCount === 0 ? Infinity : this.leaseEndMs() - (this.#link?.oldestRequestMs ?? Infinity);
+    return this.#patience.limitMs(timeoutMs, leaseMs);
+  }
+
+  /** Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the lease it costs. */
+  #pingLeader(link: ZooKeeperLink): void {
+    link.pingLeader();
+    const nowMs = this.#clock.now();
+    if (this.#shortestTimeoutMs !== null || this.#isProbingTimeout || nowMs < this.#nextProbeMs) return;
+    this.#isProbingTimeout = true;
+    this.#nextProbeMs = nowMs + this.timeoutMs;
+    const limits = { clock: this.#clock, attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
+    void probeShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
+      this.#isProbingTimeout = false;
+      this.#shortestTimeoutMs = shortestMs;
+      this.#link?.shortenRelay(relayMs(this.timeoutMs, shortestMs));
+    });
+  }
+
+  #livenessFacts(link: ZooKeeperLink): LivenessFacts {
+    return link.livenessFacts(this.#needsLeader);
+  }
+
+  /** Whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait for its disk. */
+  get #needsLeader(): boolean {
+    return this.#guardCount > 0 && !this.#isStandalone;
+  }
+
+  get #isStandalone(): boolean {
+    return this.#established.endpoint.address.kind === "unix";
+  }
+
+  /** Fails requests that have waited too long, and schedules the next check. */
+  #scheduleQueue(): void {
+    if (this.state === "connected" && this.#queue.length === 0) return;
+    const nowMs = this.#clock.now();
+    for (let head = this.#queue.peek(); head !== undefined; head = this.#queue.peek()) {
+      if (!head.settled && head.deadlineMs > nowMs) return this.#wakeBy(head.deadlineMs);
+      this.#queue.shift();
+      head.fail("OPERATIONTIMEOUT");
+    }
+  }
+
+  #wakeBy(timeMs: number): void {
+    if (timeMs >= this.#wakeAtMs || this.state === "ended") return;
+    this.#cancelWake();
+    this.#wakeAtMs = timeMs;
+    this.#cancelWake = this.#clock.startTimer(timeMs - this.#clock.now(), () => {
+      this.#wakeAtMs = Infinity;
+      this.#tick(timeMs);
+    });
+  }
+
+  /** The next round of a search. While a connection lives, only the other servers are tried. */
+  nextRound(attempt: number): ServerSearchRound {
+    return {
+      sessionRequest: {
+        identity: this.#established.accepted.identity,
+        timeoutMs: this.#options.timeoutMs,
+        lastZxid: attempt % 2 === 1 && this.#isSearchOverdue ? 0n : this.#seenZxid,
+      },
+      attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
+      staggerMs: timingOf(this.timeoutMs).staggerMs,
+      except: this.#link === null ? undefined : this.#established.endpoint.address,
+      backoff: { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40, jitter: 1 },
+    };
+  }
+
+  onSearchEnded(finding: SearchResult): void {
+    if (finding.kind !== "accepted") {
+      if (finding.kind === "refused") return this.#end(finding.error);
+      return this.#end(finding.isReplaced ? this.#notResumedError() : this.#expiredError());
+    }
+    // The doubtful server has responded meanwhile. The new server may not know its latest changes yet.
+    if (finding.established.lastZxid < this.#seenZxid) {
+      finding.established.stream.destroy();
+      return this.#search.start();
+    }
+    this.#adopt(finding.established);
+  }
+
+  /**
+   * Whether the search takes too long. Servers that were installed again know less than this client has seen, and close the
+   * connection without a response. If the client claims to have seen nothing, they respond that they do not know the session.
+   * `onSearchEnded` rejects a server that does know it.
+   */
+  get #isSearchOverdue(): boolean {
+    return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;
+  }
+
+  get #seenZxid(): bigint {
+    return this.#link?.lastZxid ?? this.#lastZxid;
+  }
+
+  async #close(): Promise<void> {
+    if (this.state === "ended") return;
+    const limitMs = timingOf(this.timeoutMs).dropMs;
+    const deadlineMs = this.#clock.now() + limitMs;
+    const cancelLimit = this.#clock.startTimer(limitMs, () => this.#end(closedError()));
+    const { code } = operations.closeSession;
+    const label = { action: "close the session", path: "/" };
+    const body = new Uint8Array(0);
+    while (!this.#isEnded() && this.#clock.now() < deadlineMs) {
+      try {
+        await this.#enqueue(new ZooKeeperRequest({ label, code, body, decode: () => {} }, deadlineMs));
+        break;
+      } catch (error) {
+        // Closing twice does no harm: repeat it after a lost response while there is time.
+        if (!(error instanceof ZooKeeperError) || error.reason !== "CONNECTIONLOSS") break;
+      }
+    }
+    cancelLimit();
+    this.#end(closedError());
+  }
+
+  #isEnded(): boolean {
+    return this.state === "ended";
+  }
+
+  #end(error: BatonError): void {
+    if (this.#isEnded()) return;
+    this.#setState("ended");
+    this.#cancelWake();
+    this.#search.stop();
+    this.#link?.destroy(error);
+    this.#link = null;
+    for (const request of this.#queue.drain()) request.fail("SESSIONEXPIRED", error);
+    this.#options.watches.clear();
+    this.#ended.abort(error);
+  }
+
+  #expiredError(): ZooKeeperError {
+    return new ZooKeeperError("SESSIONEXPIRED", `The session 0x${this.id.toString(16)} has expired on the server`);
+  }
+
+  #notResumedError(): ZooKeeperError {
+    const what = `The session 0x${
+      this.id.toString(16)
+    } is lost with its connection: these servers cannot resume a session`;
+    return new ZooKeeperError("SESSIONEXPIRED", what);
+  }
+
+  #setState(state: ZooKeeperSessionState): void {
+    if (state === this.state) return;
+    this.state = state;
+    this.#announce("state");
+  }
+
+  /** Notifies listeners after the current task, when the state is consistent again. */
+  #announce(change: SessionChange): void {
+    if (this.#changes.size === 0) {
+      queueMicrotask(() => {
+        const changes = [...this.#changes];
+        this.#changes.clear();
+        for (const one of changes) {
+          for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) listener(one);
+        }
+      });
+    }
+    this.#changes.add(change);
+  }
+}
+
+function closedError(): ZooKeeperError {
+  return new ZooKeeperError("SESSIONEXPIRED", "The session was closed by this client");
+}

@@ -1,0 +1,61 @@
+/** Accepts a database that has lost commits, for an operator: its topics go on with what they have. */
+import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
+import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
+import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
+import { systemClock } from "../../../base/support/clock.ts";
+import { decodeName } from "../topic_client.ts";
+import { isLossNoted, noteLoss } from "./note_loss.ts";
+import { setGeneration } from "./postgres_copy_rows.ts";
+import { suspectTopics, topicPlaces, topicTables } from "./postgres_tables.ts";
+
+const isServed = `place = ${topicPlaces.served}`;
+
+export class AcceptedDatabase implements AsyncDisposable {
+  readonly #lane: DatabaseLane;
+  storeId = "";
+
+  private constructor(address: DatabaseAddress) {
+    this.#lane = new DatabaseLane({
+      ...{ address, clock: systemClock(), name: "operator" },
+      onConnect: async (connection) =>
+        void (this.storeId = (await requireSharedStore(connection, address, topicTables)).storeId),
+    });
+  }
+
+  /** Accepts another cluster, too. Rejects as a server's start does. */
+  static async open(address: DatabaseAddress): Promise<AcceptedDatabase> {
+    await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
+    const database = new AcceptedDatabase(address);
+    await database.#lane.connect();
+    return database;
+  }
+
+  async generation(server: string): Promise<number> {
+    const text = "SELECT generation FROM SCHEMA.topic_mark WHERE server = $1::text";
+    return Number((await this.#run("accept_generation", text, [server]))[0]?.["generation"] ?? 0);
+  }
+
+  /**
+   * Notes a loss for all topics, or for those that were not open since a fail-over that may have lost commits, and returns their names.
+   * Servers that have opened one lose it, and open it again.
+   */
+  async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
+    const text = `${
+      noteLoss(ofAll ? isServed : suspectTopics, { certain: String(ofAll), lastLost: "NULL::bigint" })
+    } SELECT name FROM t WHERE ${isLossNoted}`;
+    const rows = await this.#run(`accept_loss_${ofAll}`, text, []);
+    return rows.map((row) => decodeName(row["name"])).sort();
+  }
+
+  async setGeneration(server: string, generation: number): Promise<void> {
+    await this.#run("accept_mark", setGeneration, [server, generation], 1);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#lane.close();
+  }
+
+  #run(name: string, text: string, values: readonly (string | number)[], rowsMin = 0) {
+    return this.#lane.run({ name, text: inSchema(text, this.#lane.address.schema), rowsMin }, values);
+  }
+}

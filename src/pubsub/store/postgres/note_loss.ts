@@ -1,0 +1,45 @@
+/** The statement that notes the loss of messages in a fail-over of the database. */
+import { countOf, mustChange } from "../../../base/postgres/required_rows.ts";
+import { lostIds } from "../decide_read.ts";
+import { lossesKept } from "../topic_losses.ts";
+import { committedState, timelineNow } from "./postgres_tables.ts";
+
+/**
+ * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one leaves out more ids,
+ * so that none is used twice.
+ */
+export const idsLeftOut = `${lostIds} * GREATEST(1, ${timelineNow} - timeline)`;
+
+const isBehindLoss = "c.topic = t.id AND c.position >= t.before";
+const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN (
+  SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${lossesKept - 1})`;
+
+/**
+ * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. `lastLost`: the
+ * last of the lost messages, or NULL. Executed again after a lost reply, it notes the same loss.
+ */
+export function noteLoss(
+  condition: string,
+  { certain, lastLost }: Readonly<Record<"certain" | "lastLost", string>>,
+): string {
+  return `WITH o AS (SELECT id, last AS before, last + ${idsLeftOut} AS base FROM SCHEMA.topic WHERE ${condition} FOR UPDATE),
+    t AS (UPDATE SCHEMA.topic t SET revision = revision + 1, ${committedState}, base_offset = o.base, last = o.base + 1,
+      registration = o.base FROM o WHERE t.id = o.id
+      RETURNING t.id, t.name, t.epoch, t.revision, t.timeline, t.last, t.base_offset, t.numbers, o.before),
+    c AS (UPDATE SCHEMA.topic_client c SET position = t.last FROM t WHERE ${isBehindLoss} RETURNING 1),
+    d AS (DELETE FROM SCHEMA.topic_loss l USING t WHERE ${isOldLoss} RETURNING 1),
+    l AS (INSERT INTO SCHEMA.topic_loss (topic, timeline, at, certain, last, last_lost, base_offset, last_client)
+      SELECT id, timeline, clock_timestamp(), ${certain}, before, ${lastLost}, base_offset, numbers FROM t
+      ON CONFLICT (topic, timeline) DO UPDATE SET at = excluded.at, certain = topic_loss.certain OR excluded.certain,
+        last = LEAST(topic_loss.last, excluded.last), base_offset = excluded.base_offset,
+        last_lost = CASE WHEN topic_loss.last_lost = excluded.last_lost THEN excluded.last_lost END,
+        last_client = excluded.last_client RETURNING topic, topic_loss.last AS before)`;
+}
+
+/** The condition of the query that follows `noteLoss`. */
+export const isLossNoted = [
+  mustChange("topic", countOf("t"), countOf("o")),
+  mustChange("topic_client", countOf("c"), countOf(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
+  mustChange("topic_loss", countOf("d"), countOf(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
+  mustChange("topic_loss", countOf("l"), countOf("t")),
+].join(" AND ");

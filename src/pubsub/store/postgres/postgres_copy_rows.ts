@@ -1,0 +1,483 @@
+/**
+ * The copies of topics in a shared database. Each change is one statement. A change of a topic that this server has opened
+ * compares its epoch and revision; one that fails closes the topic here, and it has to be opened again.
+ */
+import { crc32 } from "node:zlib";
+import { BatonError } from "../../../base/errors.ts";
+import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
+import { changeAll, countOf, missingRowsHint, mustChange } from "../../../base/postgres/required_rows.ts";
+import { StatementError } from "../../../base/postgres/statement_error.ts";
+import { messageOffsets } from "../../wire/topic_records.ts";
+import type { DroppedTopic, TopicCopy } from "../owned_store.ts";
+import { decodeName, type TopicClient } from "../topic_client.ts";
+import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../topic_rows.ts";
+import { deletedRowsPerCommitMax } from "../topic_store_limits.ts";
+import { lossDaysKept } from "../topic_losses.ts";
+import { messageSum, type OpenFence, type TopicFence } from "./batch_statement.ts";
+import { idsLeftOut, isLossNoted, noteLoss } from "./note_loss.ts";
+import { committedState, synchronousNow, timelineNow, topicPlaces } from "./postgres_tables.ts";
+import { nameBytes, type RunStatement } from "./row_loader.ts";
+
+const { served, staged, dropped, arriving, setAside } = topicPlaces;
+const topic = "SCHEMA.topic";
+const fenced = "id = $1::bigint AND epoch = $2::bigint AND revision = $3::bigint";
+const raised = `revision = revision + 1, ${committedState}`;
+const dropping = `${raised}, place = ${dropped}`;
+
+/** Subscribers ($5) and their positions ($6), of the topic `t`. */
+const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
+const isBelow = "m.topic = t.id AND m.first < $4::bigint";
+/** The condition that `d` has noted each topic that is dropped. */
+const isDropNoted = mustChange("topic_dropped", countOf("d"), countOf("t"));
+
+/** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
+const changes = {
+  seal: `UPDATE ${topic} SET ${raised}, sealed_for = $4::text WHERE ${fenced} RETURNING epoch, revision`,
+  reopen: `UPDATE ${topic} SET ${raised}, sealed_for = NULL, epoch = $4::bigint WHERE ${fenced}
+    RETURNING epoch, revision`,
+  drop: `WITH t AS (UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE ${fenced} RETURNING *),
+    d AS (INSERT INTO SCHEMA.topic_dropped (name, incarnation, epoch) SELECT name, incarnation, $4::bigint FROM t
+      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch RETURNING 1)
+    SELECT epoch, revision FROM t WHERE ${isDropNoted}`,
+  set_aside: `UPDATE ${topic} SET ${raised}, place = ${setAside} WHERE ${fenced} RETURNING epoch, revision`,
+  raise_base_offset: `WITH t AS (UPDATE ${topic} SET ${raised}, base_offset = $4::bigint, last = $4::bigint + 1,
+      registration = $4::bigint WHERE ${fenced} RETURNING id, epoch, revision),
+    c AS (UPDATE SCHEMA.topic_client c SET position = p.position FROM ${newPositions} RETURNING 1)
+    SELECT epoch, revision FROM t
+    WHERE ${mustChange("topic_client", countOf("c"), countOf(`SCHEMA.topic_client c, ${newPositions}`))}`,
+  delete_below: `WITH t AS (UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING id, epoch, revision),
+    m AS (DELETE FROM SCHEMA.topic_message m USING t WHERE ${isBelow}
+      RETURNING octet_length(m.records) AS bytes),
+    i AS (INSERT INTO SCHEMA.topic_message (topic, first, last, previous, content_sum, sum, records)
+      SELECT t.id, $4::bigint, r.last, r.previous, r.content_sum, r.sum, $9::bytea
+      FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum) RETURNING 1)
+    SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t
+    WHERE ${mustChange("topic_message", countOf("m"), countOf(`SCHEMA.topic_message m, t WHERE ${isBelow}`))}
+    AND ${mustChange("topic_message", countOf("i"), countOf("t, unnest($5::bigint[]) r"))}`,
+  note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
+  /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
+  note_loss: `${noteLoss(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
+    SELECT t.epoch, t.revision, t.last, l.before FROM t LEFT JOIN l ON l.topic = t.id WHERE ${isLossNoted}`,
+  /** The next server that opens the topic finds a possible loss. */
+  suspect: `UPDATE ${topic} SET revision = revision + 1, timeline = 0, synchronous = false WHERE ${fenced}
+    RETURNING epoch, revision`,
+  stage: `UPDATE ${topic} SET ${raised}, place = ${staged}, last = $4::bigint, gone = $5::bigint, stored = $6::bigint,
+    bytes = $7::bigint, clients = $8::bigint, registration = $9::bigint WHERE ${fenced} RETURNING epoch, revision`,
+} as const;
+
+export const setGeneration = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
+  VALUES ($1::text, $2::bigint, ${timelineNow}, ${synchronousNow})
+  ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedState}
+  RETURNING generation`;
+
+const isOldMark = `server = $1::text AND timeline <> ${timelineNow} AND NOT synchronous`;
+const columns = "id, epoch, revision, numbers, last";
+const statements = {
+  isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
+  /**
+   * A fail-over that may have lost commits is reported by each topic itself; so the mark is then raised above all that were lost. A
+   * mark that is behind for another reason is not.
+   */
+  generation: `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${idsLeftOut}, ${committedState}
+      WHERE ${isOldMark} RETURNING generation)
+    SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
+    WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
+    AND ${mustChange("topic_mark", countOf("raised"), countOf(`SCHEMA.topic_mark WHERE ${isOldMark}`))}`,
+  setGeneration,
+  staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
+  dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
+  insert:
+    `INSERT INTO ${topic} (name, place, incarnation, base_offset, epoch, owner, revision, sender, last, gone, stored,
+      bytes, clients, registration, numbers, timeline, synchronous)
+    VALUES ($1::bytea, $2::smallint, $3::text, $4::bigint, $5::bigint, $6::text, 1, $7::text, $4::bigint, $4::bigint,
+      $4::bigint, 0, 0, $4::bigint, 0, ${timelineNow}, ${synchronousNow})
+    ON CONFLICT DO NOTHING RETURNING ${columns}`,
+  /**
+   * Leaves the state of the last commit, to find a fail-over since. A seal ends with its epoch: the server that has written
+   * the node of a higher one knows that the receiver has not.
+   */
+  open: `UPDATE ${topic} SET revision = revision + 1, epoch = $3::bigint, owner = $4::text,
+    sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
+    AND incarnation = COALESCE($2::text, incarnation) AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
+    RETURNING ${columns}, timeline, synchronous, ${timelineNow} AS timeline_now`,
+  names: `SELECT DISTINCT name FROM ${topic} WHERE place = ${staged}
+    OR (place = ${served} AND sealed_for IS NOT NULL) ORDER BY name`,
+  find:
+    `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
+  give_up: changeAll(
+    "topic",
+    dropping,
+    `name = $1::bytea AND place = ${served} AND base_offset < $2::bigint AND epoch < $3::bigint`,
+  ),
+  replace: changeAll(
+    "topic",
+    dropping,
+    `place = ${served} AND epoch < $2::bigint AND name = (SELECT name FROM ${topic} WHERE id = $1::bigint)`,
+  ),
+  activate: `UPDATE ${topic} SET ${raised}, place = ${served}, epoch = $2::bigint, owner = $3::text, sender = NULL
+    WHERE id = $1::bigint AND place = ${staged} RETURNING ${columns}`,
+  drop_unopened:
+    `WITH t AS (UPDATE ${topic} SET ${raised}, place = ${dropped} WHERE name = $1::bytea AND place = ${served}
+      AND incarnation = $2::text AND epoch < $3::bigint RETURNING id, name, incarnation),
+    d AS (INSERT INTO SCHEMA.topic_dropped (name, incarnation, epoch) SELECT name, incarnation, $3::bigint FROM t
+      ON CONFLICT (name) DO UPDATE SET incarnation = excluded.incarnation, epoch = excluded.epoch RETURNING 1)
+    SELECT id FROM t WHERE ${isDropNoted}`,
+  discard: changeAll("topic", dropping, `id = $1::bigint AND place IN (${staged}, ${arriving})`),
+  discardArriving: changeAll(
+    "topic",
+    dropping,
+    `place = ${arriving} AND owner = $1::text AND NOT (id = ANY ($2::bigint[]))`,
+  ),
+  isArriving: `SELECT EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${arriving}) AS yes`,
+  rowBefore: `SELECT first, last, previous, records FROM SCHEMA.topic_message
+    WHERE topic = $1::bigint AND first < $2::bigint AND last >= $2::bigint`,
+  droppedIds: `SELECT id FROM ${topic} WHERE place = ${dropped}`,
+  deleteOldLosses:
+    `DELETE FROM SCHEMA.topic_loss WHERE at < clock_timestamp() - interval '${lossDaysKept} days' RETURNING topic`,
+} as const;
+
+const named = Object.fromEntries(
+  [...Object.entries(changes), ...Object.entries(statements)].map(([name, text]) => [
+    name,
+    { name: `topic_${name}`, text, rowsMin: name === "setGeneration" ? 1 : 0 } satisfies SqlStatement,
+  ]),
+) as Readonly<Record<keyof typeof changes | keyof typeof statements, SqlStatement>>;
+
+/** Tables whose rows go with a topic, and the columns of their keys. */
+const garbageTables = [
+  ["topic_message", "first"],
+  ["topic_msg_id", "client, id"],
+  ["topic_resolved", "client, session, id"],
+  ["topic_window", "client, session"],
+  ["topic_client", "id"],
+  ["topic_loss", "timeline"],
+] as const;
+const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
+  name: `topic_garbage_${table}`,
+  text: `WITH w AS (SELECT ${key} FROM SCHEMA.${table} WHERE topic = $1::bigint
+      AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped}) LIMIT ${deletedRowsPerCommitMax} FOR UPDATE),
+    d AS (DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM w) RETURNING topic)
+    SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countOf("d"), countOf("w"))}`,
+}));
+const deleteTopic: SqlStatement = {
+  name: "topic_garbage_topic",
+  text: `DELETE FROM ${topic} WHERE id = $1::bigint AND place = ${dropped} RETURNING id`,
+};
+
+/** The last state of a topic that this server was told is durable. */
+export interface ConfirmedState extends TopicFence {
+  /** The last message. */
+  readonly last: number;
+}
+
+/** The parts of the rows that the copies need. */
+interface FencedRows {
+  readonly fences: Map<number, OpenFence>;
+  /** The last durable state of topics, also of those that are not open. */
+  readonly confirmed: Map<number, ConfirmedState>;
+  readonly write: RunStatement;
+  readonly onLoss: (sentence: string) => void;
+  /** A topic that has lost messages is not served before an operator accepts it. */
+  readonly stopsOnLoss: boolean;
+}
+
+/** A change of the row of a topic had no effect, although its conditions are true. */
+function missingTopicChange(name: string): never {
+  throw new BatonError("CONFIG", `The row of topic ${JSON.stringify(name)} is not changed: ${missingRowsHint}`);
+}
+
+export class PostgresCopyRows implements TopicCopyRows {
+  readonly #rows: FencedRows;
+  readonly #server: string;
+  /** Ids of dropped topics, whose rows are deleted step by step. */
+  readonly #garbage: number[] = [];
+  /** A topic that was arriving may be left: the reply to its insertion, or to its removal, was lost. */
+  #mayHaveIncomplete = false;
+
+  constructor(rows: FencedRows, server: string) {
+    this.#rows = rows;
+    this.#server = server;
+  }
+
+  /** A topic is opened when this server owns it, not before. */
+  active(): readonly number[] {
+    return [];
+  }
+
+  /** The coordination service knows which topics there are; these wait for another store, or another store for them. */
+  async names(): Promise<string[]> {
+    return (await this.#run("names", [])).map((row) => decodeName(row["name"]));
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return (await this.#run("isEmpty", []))[0]?.["yes"] === true;
+  }
+
+  async generation(server = this.#server): Promise<number> {
+    return Number((await this.#run("generation", [server]))[0]?.["generation"] ?? 0);
+  }
+
+  async setGeneration(generation: number): Promise<void> {
+    await this.#run("setGeneration", [this.#server, generation]);
+  }
+
+  async staged(name: string): Promise<StagedTopicRow | null> {
+    const [row] = await this.#run("staged", [nameBytes(name)]);
+    if (row === undefined) return null;
+    const [id, epoch] = [Number(row["id"]), Number(row["epoch"])];
+    return { id, epoch, incarnation: String(row["incarnation"]), sender: String(row["sender"]) };
+  }
+
+  async dropped(name: string): Promise<DroppedTopic | null> {
+    const [row] = await this.#run("dropped", [nameBytes(name)]);
+    return row === undefined ? null : { incarnation: String(row["incarnation"]), epoch: Number(row["epoch"]) };
+  }
+
+  async unopened(name: string): Promise<TopicCopy | null> {
+    const [row] = await this.#run("find", [nameBytes(name)]);
+    if (row === undefined) return null;
+    const [baseOffset, epoch, sealedFor] = [Number(row["base_offset"]), Number(row["epoch"]), row["sealed_for"]];
+    return {
+      incarnation: String(row["incarnation"]),
+      baseOffset,
+      epoch,
+      sealedFor: typeof sealedFor === "string" ? sealedFor : null,
+    };
+  }
+
+  /** An earlier owner, or an earlier try, may have created it already. Content that was given up before is dropped. */
+  async create(topic: NewTopic): Promise<number> {
+    const { name, baseOffset, epoch } = topic;
+    for (const row of await this.#run("give_up", [nameBytes(name), baseOffset, epoch])) {
+      this.#garbage.push(Number(row["id"]));
+    }
+    const id = await this.#insert(topic, served, null) ??
+      await this.takeOver(topic.name, topic.incarnation, topic.epoch);
+    if (id !== null) return id;
+    throw new BatonError("STALE_TOKEN", `Topic ${JSON.stringify(topic.name)} was changed by another server meanwhile`);
+  }
+
+  async takeOver(name: string, incarnation: string | null, epoch: number): Promise<number | null> {
+    const [row] = await this.#run("open", [nameBytes(name), incarnation, epoch, this.#server]);
+    if (row !== undefined) {
+      const before = this.#rows.confirmed.get(Number(row["id"]));
+      const id = this.#open(row);
+      // Commits of this server that were durable are gone.
+      if (before !== undefined && Number(row["revision"]) <= before.revision) {
+        // Certain until it is written down: a reply may be lost.
+        this.#rows.confirmed.set(id, { ...before, revision: Number.MAX_SAFE_INTEGER });
+        // Another server may have put more in an epoch between.
+        const lastLost = before.epoch === epoch ? before.last : null;
+        await this.#noteLoss(name, id, { isCertain: true, lastLost });
+      } else if (row["timeline"] === row["timeline_now"]) return id;
+      else if (row["synchronous"] === true) await this.#change("note_timeline", id, []);
+      else await this.#noteLoss(name, id, { isCertain: false, lastLost: null });
+      return id;
+    }
+    const [found] = await this.#run("find", [nameBytes(name)]);
+    if (found === undefined) return null;
+    const isOld = Number(found["epoch"]) < epoch ||
+      (Number(found["epoch"]) === epoch && found["owner"] === this.#server);
+    if (isOld && (incarnation === null || found["incarnation"] === incarnation)) missingTopicChange(name);
+    throw new BatonError(
+      "STALE_TOKEN",
+      `Cannot open topic ${JSON.stringify(name)} (incarnation ${incarnation}) at epoch ${epoch}: ` +
+        `the database has ${found["incarnation"]} in epoch ${found["epoch"]}, of "${found["owner"]}"`,
+    );
+  }
+
+  async seal({ id, sealedFor }: TopicRow): Promise<void> {
+    await this.#change("seal", id, [sealedFor]);
+  }
+
+  async reopen({ id, epoch }: TopicRow): Promise<void> {
+    await this.#change("reopen", id, [epoch]);
+  }
+
+  /** Two steps, which may be repeated: the place of a topic is unique. */
+  async activate(id: number, epoch: number, replaced: number | null): Promise<void> {
+    if (replaced !== null) this.#rows.fences.delete(replaced);
+    for (const row of await this.#run("replace", [id, epoch])) this.#garbage.push(Number(row["id"]));
+    const [row] = await this.#run("activate", [id, epoch, this.#server]);
+    if (row === undefined) throw new BatonError("STALE_TOKEN", `The staged topic ${id} of the database was changed`);
+    this.#open(row);
+  }
+
+  async drop({ id }: TopicRow, epoch: number): Promise<void> {
+    await this.#change("drop", id, [epoch]);
+    this.#rows.fences.delete(id);
+    this.#rows.confirmed.delete(id);
+    this.#garbage.push(id);
+  }
+
+  async dropUnopened(name: string, incarnation: string, epoch: number): Promise<void> {
+    const rows = await this.#run("drop_unopened", [nameBytes(name), incarnation, epoch]);
+    for (const row of rows) this.#garbage.push(Number(row["id"]));
+  }
+
+  async raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Promise<void> {
+    await this.#change("raise_base_offset", id, [
+      baseOffset,
+      clients.map((client) => client.id),
+      clients.map(({ position }) => position),
+    ]);
+  }
+
+  async discard(id: number): Promise<void> {
+    this.#rows.fences.delete(id);
+    await this.#noteIncomplete(async () => {
+      for (const row of await this.#run("discard", [id])) this.#garbage.push(Number(row["id"]));
+    });
+  }
+
+  async discardArriving(except: ReadonlySet<number>): Promise<void> {
+    const rows = await this.#run("discardArriving", [this.#server, [...except]]);
+    for (const row of rows) this.#garbage.push(Number(row["id"]));
+  }
+
+  async setAside(id: number): Promise<void> {
+    await this.#change("set_aside", id, []);
+    this.#rows.fences.delete(id);
+  }
+
+  async addArriving(topic: NewTopic, sender: string): Promise<number> {
+    const insert = () => this.#insert(topic, arriving, sender);
+    // Names of arriving topics are not unique.
+    return await this.#noteIncomplete(insert) ?? missingTopicChange(topic.name);
+  }
+
+  async isArriving(id: number): Promise<boolean> {
+    return (await this.#run("isArriving", [id]))[0]?.["yes"] === true;
+  }
+
+  /** Row boundaries differ from the sender's: one row may have both deleted and kept messages. */
+  async deleteBelow(id: number, first: number): Promise<number> {
+    const kept: [number[], number[], number[], number[]] = [[], [], [], []];
+    let records: Buffer = Buffer.alloc(0);
+    const [row] = await this.#run("rowBefore", [id, first]);
+    if (row !== undefined) {
+      const all = row["records"] as Buffer;
+      records = all.subarray(messageOffsets(all)[first - Number(row["first"])]);
+      const [last, previous, bytes] = [Number(row["last"]), Number(row["previous"]), records.byteLength];
+      const sum = crc32(records);
+      [last, previous, sum, messageSum(id, { id: first, first, last, previous, bytes }, sum)]
+        .forEach((value, column) => kept[column]?.push(value));
+    }
+    const [changed] = await this.#change("delete_below", id, [first, ...kept, records]);
+    return Number(changed?.["bytes"] ?? 0) - records.byteLength;
+  }
+
+  async stage(id: number, ends: TopicEnds, replaced: number | null): Promise<void> {
+    if (replaced !== null) await this.discard(replaced);
+    const { last, gone, stored, bytes, clients, registration } = ends;
+    await this.#change("stage", id, [last, gone, stored, bytes, clients, registration]);
+    this.#rows.fences.delete(id);
+  }
+
+  /** Finds topics that were dropped, and whose rows an earlier process did not delete, and deletes old losses. */
+  async findGarbage(): Promise<void> {
+    const found = new Set((await this.#run("droppedIds", [])).map((row) => Number(row["id"])));
+    for (const id of this.#garbage) found.delete(id);
+    this.#garbage.push(...found);
+    await this.#run("deleteOldLosses", []);
+  }
+
+  get hasGarbage(): boolean {
+    return this.#garbage.length > 0 || this.#mayHaveIncomplete;
+  }
+
+  /** Deletes some rows of a dropped topic. A failure has no consequence: it is tried again. */
+  async collectGarbage(): Promise<void> {
+    try {
+      if (this.#mayHaveIncomplete) {
+        await this.discardArriving(new Set(this.#rows.fences.keys()));
+        this.#mayHaveIncomplete = false;
+      }
+      const [id] = this.#garbage;
+      if (id === undefined) return;
+      for (const statement of deleteSome) if ((await this.#rows.write(statement, [id])).length > 0) return;
+      await this.#rows.write(deleteTopic, [id]);
+      this.#garbage.shift();
+    } catch (error) {
+      if (!(error instanceof StatementError)) throw error;
+    }
+  }
+
+  async #noteIncomplete<Result>(work: () => Promise<Result>): Promise<Result> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#mayHaveIncomplete = true;
+      throw error;
+    }
+  }
+
+  async #insert(
+    { name, incarnation, baseOffset, epoch }: NewTopic,
+    place: number,
+    sender: string | null,
+  ): Promise<number | null> {
+    const values = [nameBytes(name), place, incarnation, baseOffset, epoch, this.#server, sender];
+    const [row] = await this.#run("insert", values);
+    return row === undefined ? null : this.#open(row);
+  }
+
+  /**
+   * Called when a topic is opened whose messages are missing, or may be: when this server knows of later commits, or first after
+   * a standby was promoted that may not have had all of them. Their ids are not used again, and the loss is written down before
+   * anything is answered.
+   */
+  async #noteLoss(
+    name: string,
+    id: number,
+    { isCertain, lastLost }: { readonly isCertain: boolean; readonly lastLost: number | null },
+  ): Promise<void> {
+    const why = isCertain
+      ? "The database has lost commits that it had confirmed"
+      : "The database has failed over without a synchronous standby";
+    if (this.#rows.stopsOnLoss) {
+      if (isCertain) await this.#change("suspect", id, []);
+      this.#rows.fences.delete(id);
+      throw new BatonError(
+        "STALE_TOKEN",
+        `${why}: topic ${JSON.stringify(name)} is not served (--on-loss stop); to go on without its lost messages: ` +
+          "baton pubsub server restore --store URL --accept-loss",
+      );
+    }
+    const [row] = await this.#change("note_loss", id, [isCertain, lastLost]);
+    this.#rows.onLoss(
+      `${why}: messages of topic ${JSON.stringify(name)} after message ${row?.["before"]} that were answered OK ` +
+        `${isCertain ? "are" : "may be"} lost`,
+    );
+  }
+
+  /** Notes a row whose revision this server has raised. */
+  #open(row: PostgresRow): number {
+    const of = (column: string) => Number(row[column]);
+    const [id, fence] = [of("id"), { epoch: of("epoch"), revision: of("revision") }];
+    this.#rows.fences.set(id, { ...fence, numbers: of("numbers") });
+    this.#rows.confirmed.set(id, { ...fence, last: of("last") });
+    return id;
+  }
+
+  async #change(name: keyof typeof changes, id: number, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    const fence = this.#rows.fences.get(id);
+    this.#rows.fences.delete(id);
+    if (fence === undefined) throw new BatonError("STALE_TOKEN", `Topic ${id} of the database is not open here`);
+    const rows = await this.#run(name, [id, fence.epoch, fence.revision, ...values]);
+    const [row] = rows;
+    if (row === undefined) {
+      throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
+    }
+    const { numbers } = fence;
+    const [epoch, revision] = [Number(row["epoch"]), Number(row["revision"])];
+    this.#rows.fences.set(id, { epoch, revision, numbers });
+    const last = Number(row["last"] ?? this.#rows.confirmed.get(id)?.last ?? 0);
+    this.#rows.confirmed.set(id, { epoch, revision, last });
+    return rows;
+  }
+
+  #run(name: keyof typeof named, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    return this.#rows.write(named[name], values);
+  }
+}

@@ -1,0 +1,238 @@
+/**
+ * The rows of topics in a PostgreSQL database that several servers share. A topic's row has an epoch and a revision.
+ * Every write is one statement that compares both and raises the revision, and a server that opens a topic raises it
+ * before it reads: a statement that is still on its way then changes nothing. No write is repeated after an unknown outcome; the
+ * topic is opened again, and its rows show what was done.
+ */
+import type { DatabaseLane } from "../../../base/postgres/database_lane.ts";
+import { retryWhileTemporary } from "../../../base/postgres/database_lane.ts";
+import { inSchema } from "../../../base/postgres/database_schema.ts";
+import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
+import { StatementError } from "../../../base/postgres/statement_error.ts";
+import { BatonError } from "../../../base/errors.ts";
+import { DamageLog } from "../../../base/storage/damage.ts";
+import type { DiskSpace } from "../../../base/storage/disk_space.ts";
+import type { Clock } from "../../../base/support/clock.ts";
+import { deadlineAfter } from "../../../base/support/deadline.ts";
+import { RowsUnavailable } from "../store_steps.ts";
+import { clientOfRow } from "../topic_client.ts";
+import { lossDaysKept, type MessageLoss } from "../topic_losses.ts";
+import {
+  type ClientReader,
+  type Lack,
+  type LoadedClients,
+  type LostTopic,
+  type OpenedTopic,
+  type RowNumbers,
+  type TopicChange,
+  topicOfRow,
+  type TopicRows,
+} from "../topic_rows.ts";
+import { batchStatement, type FencedChange, type OpenFence } from "./batch_statement.ts";
+import { LoadedRows } from "./loaded_rows.ts";
+import { type ConfirmedState, PostgresCopyRows } from "./postgres_copy_rows.ts";
+import { readSubscribers, RowLoader } from "./row_loader.ts";
+
+/** Clients wait about this long for a server anyway. */
+const refusedMsDefault = 5_000;
+
+const readTopic: SqlStatement = {
+  name: "topic_read",
+  text: `SELECT t.*, (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id) AS found,
+    (SELECT count(*) FROM SCHEMA.topic_client c WHERE c.topic = t.id AND c.session = 0) AS plain,
+    (SELECT json_agg(json_build_array(l.certain, l.last, l.last_lost, l.base_offset, l.last_client,
+        extract(epoch FROM clock_timestamp() - l.at))) FROM SCHEMA.topic_loss l WHERE l.topic = t.id
+      AND l.at > clock_timestamp() - interval '${lossDaysKept} days')::text AS losses
+    FROM SCHEMA.topic t WHERE t.id = $1::bigint`,
+};
+
+export interface PostgresRowsOptions {
+  readonly lane: DatabaseLane;
+  readonly clock: Clock;
+  /** The id of this server. */
+  readonly server: string;
+  /** Reports that messages may be lost, for the operator. */
+  readonly onLoss: (sentence: string) => void;
+  /** A topic that has lost messages is not served before an operator accepts it. Default: it is served. */
+  readonly stopsOnLoss?: boolean;
+  /** How long a statement waits for a connection, and is repeated if it was certainly not executed. Milliseconds. */
+  readonly refusedMs?: number;
+}
+
+export class PostgresTopicRows implements TopicRows {
+  readonly isShared = true;
+  readonly #lane: DatabaseLane;
+  readonly #clock: Clock;
+  readonly #refusedMs: number;
+  readonly onLoss: (sentence: string) => void;
+  readonly stopsOnLoss: boolean;
+  readonly #loaded = new LoadedRows();
+  readonly #loader: RowLoader;
+  /** Topics that this server may write. */
+  readonly fences = new Map<number, OpenFence>();
+  readonly confirmed = new Map<number, ConfirmedState>();
+  readonly damage = new DamageLog();
+  readonly copies: PostgresCopyRows;
+  readonly numbers: RowNumbers;
+  commits = 0;
+  /** The statements with the names of the schema. */
+  readonly #prepared = new Map<SqlStatement, SqlStatement>();
+
+  constructor({ lane, clock, server, onLoss, stopsOnLoss = false, refusedMs = refusedMsDefault }: PostgresRowsOptions) {
+    this.onLoss = onLoss;
+    this.stopsOnLoss = stopsOnLoss;
+    this.#refusedMs = refusedMs;
+    this.#lane = lane;
+    this.#clock = clock;
+    const read = (statement: SqlStatement, values: readonly SqlParameter[]) => this.read(statement, values);
+    this.#loader = new RowLoader(read, this.#loaded, (sentence) => this.damage.reportDamage(sentence));
+    this.copies = new PostgresCopyRows(this, server);
+    const next = (topicId: number) => {
+      const fence = this.fences.get(topicId);
+      // A topic without a fence is not written, so the number does not matter.
+      return fence === undefined ? 0 : ++fence.numbers;
+    };
+    this.numbers = { message: (_topicId, first) => first, client: next, resolved: next, key: next };
+  }
+
+  get clients(): ClientReader {
+    return this.#loaded.clients;
+  }
+
+  get hasGarbage(): boolean {
+    return this.copies.hasGarbage;
+  }
+
+  async open(id: number): Promise<OpenedTopic> {
+    const fence = this.fences.get(id);
+    const [stored] = await this.read(readTopic, [id]);
+    if (fence === undefined || stored?.["revision"] !== fence.revision || stored["epoch"] !== fence.epoch) {
+      this.fences.delete(id);
+      throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
+    }
+    fence.numbers = Number(stored["numbers"]);
+    const row = topicOfRow(stored);
+    const subscribers = (await this.read(readSubscribers, [id])).map(clientOfRow);
+    const [count, plain] = [Number(stored["found"]), Number(stored["plain"])];
+    const where = `of topic ${JSON.stringify(row.name)}`;
+    const damaged = count === row.clients
+      ? null
+      : `${row.clients} clients ${where} were stored, but ${count} were found`;
+    if (damaged !== null) this.damage.reportDamage(damaged);
+    const clients: LoadedClients = {
+      ...{ count: Math.max(count, row.clients), plain, damaged, names: new Set<number>() },
+      subscribers: new Map(subscribers.map((client) => [client.name, client])),
+    };
+    return { row, clients, losses: lossesOf(stored["losses"]), messages: this.#loaded.messagesOf(id, row.name) };
+  }
+
+  /** Rows that cannot be brought are refused: the method that needs them throws RowsUnavailable. */
+  async load(lacks: readonly Lack[]): Promise<void> {
+    await Promise.all(lacks.map(async (lack) => {
+      try {
+        await this.#loader.load(lack);
+      } catch (error) {
+        if (!(error instanceof StatementError)) throw error;
+        this.#loaded.set(lack, new RowsUnavailable(error.message, error));
+      }
+    }));
+  }
+
+  forgetLoaded(): void {
+    this.#loaded.forget();
+  }
+
+  async commit(changes: readonly TopicChange[]): Promise<readonly LostTopic[]> {
+    const lost: LostTopic[] = [];
+    const fenced: FencedChange[] = [];
+    for (const change of changes) {
+      const fence = this.fences.get(change.topicId);
+      if (fence !== undefined) fenced.push({ change, fence, numbers: fence.numbers });
+      else lost.push({ topicId: change.topicId, outcome: "not_done", reason: "the topic is being opened again" });
+    }
+    if (fenced.length > 0) lost.push(...await this.#commitFenced(fenced));
+    this.#loaded.forget();
+    for (const { topicId } of lost) this.fences.delete(topicId);
+    await this.copies.collectGarbage();
+    return lost;
+  }
+
+  repair(): never {
+    throw new BatonError(
+      "USAGE",
+      "Damaged data of a shared database is not given up: restore it by the database's own means",
+    );
+  }
+
+  checkIndexesAgain(): void {}
+
+  /** The space of a database is its operator's: a full one refuses writes. */
+  space(): DiskSpace {
+    return { bytes: Number.MAX_SAFE_INTEGER, freeBytes: Number.MAX_SAFE_INTEGER, usedBytes: 0, unusedBytes: 0 };
+  }
+
+  freeLog(): boolean {
+    return false;
+  }
+
+  /** Runs a statement that changes nothing. Rejects with StatementError. */
+  read(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    return this.write(statement, values);
+  }
+
+  /**
+   * Runs a statement; one that was certainly not executed is repeated for some seconds. Rejects with StatementError, which
+   * says whether it may have been executed.
+   */
+  async write(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
+    let prepared = this.#prepared.get(statement);
+    if (prepared === undefined) {
+      prepared = { ...statement, text: inSchema(statement.text, this.#lane.address.schema) };
+      this.#prepared.set(statement, prepared);
+    }
+    const final = prepared;
+    using deadline = deadlineAfter(this.#clock, this.#refusedMs, {
+      reason: () => new BatonError("UNREACHABLE", `the database has refused it for ${this.#refusedMs / 1000} s`),
+    });
+    // A statement that has begun is not ended by this deadline.
+    return await retryWhileTemporary(() => this.#lane.run(final, values, { connectMs: this.#refusedMs }), {
+      clock: this.#clock,
+      signal: deadline.signal,
+    });
+  }
+
+  async #commitFenced(fenced: readonly FencedChange[]): Promise<LostTopic[]> {
+    const topics = fenced.map(({ change: { topicId } }) => topicId);
+    let written: Set<number>;
+    try {
+      const { statement, values } = batchStatement(fenced);
+      written = new Set((await this.write(statement, values)).map((row) => Number(row["id"])));
+    } catch (error) {
+      if (!(error instanceof StatementError)) throw error;
+      const outcome = error.outcome === "unknown" ? "unknown" : "not_done";
+      return topics.map((topicId) => ({ topicId, outcome, code: error.code, reason: error.message }));
+    }
+    this.commits++;
+    const lost: LostTopic[] = [];
+    for (const { change } of fenced) {
+      const { topicId } = change;
+      const fence = this.fences.get(topicId);
+      if (fence !== undefined && written.has(topicId)) {
+        const revision = fence.revision + 1;
+        this.fences.set(topicId, { ...fence, revision });
+        const last = change.row?.last ?? this.confirmed.get(topicId)?.last ?? 0;
+        this.confirmed.set(topicId, { epoch: fence.epoch, revision, last });
+      } else lost.push({ topicId, outcome: "not_owner", reason: "another server has opened the topic" });
+    }
+    return lost;
+  }
+}
+
+/** Losses as `readTopic` returns them. */
+function lossesOf(column: PostgresRow[string] | undefined): MessageLoss[] {
+  type Columns = [boolean, number, number | null, number, number, number];
+  return (JSON.parse(String(column ?? "[]")) as Columns[]).map((columns) => {
+    const [isCertain, last, lastLost, baseOffset, lastClient, ageSeconds] = columns;
+    return { isCertain, last, lastLost, baseOffset, lastClient, atMs: Date.now() - ageSeconds * 1000 };
+  });
+}

@@ -1,0 +1,76 @@
+/** Backup of a topic store, also while a server uses it: a consistent snapshot, taken while commits continue. */
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { BatonError, reasonOf } from "../../../base/errors.ts";
+import { countWithNoun } from "../../../base/support/text.ts";
+import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
+import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
+import { damageInLog } from "../../../base/storage/wal_check.ts";
+import { databaseName, isDiskFull, openToRead, storeError } from "./topic_database.ts";
+import { verifyRows } from "./verify_topic_store.ts";
+
+/**
+ * Copies the store in `dataDir` into the folder `target`, which becomes a data directory. Takes as long as reading and
+ * writing all data: call it in a process or thread of its own. `mark` is called when the copy is complete, before it
+ * gets its final name.
+ * Throws CONFIG if there is no store, CANNOT_CREATE if the target exists, IO otherwise, also if the data is damaged.
+ * After an error no copy is left.
+ */
+export function backupStore(
+  dataDir: string,
+  target: string,
+  mark: () => void = () => {},
+  progress: WorkProgress = noProgress,
+): void {
+  const path = join(target, databaseName);
+  const damage = damageInLog(join(dataDir, databaseName)); // before this process opens the files, see there
+  const database = openToRead(dataDir);
+  try {
+    mkdirSync(target, { recursive: true, mode: 0o700 });
+    if (existsSync(path)) throw alreadyExists(dataDir, target, path);
+    const read = (copy: (from: DatabaseSync) => void) => {
+      if (damage !== null) throw damagedData(dataDir, target, [damage]);
+      copy(database);
+    };
+    copyDatabase(read, path, {
+      // Damage in the store is also in the copy, and an older backup may still be good.
+      check: (copy) => {
+        const { problems } = verifyRows(copy, progress);
+        if (problems.length > 0) throw damagedData(dataDir, target, problems);
+        mark();
+      },
+      progress,
+    });
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === "mkdir") {
+      const why = code === "EEXIST" ? `${target} exists and is not a folder` : reasonOf(error);
+      throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${why}`, { cause: error });
+    }
+    if (code === "EEXIST") {
+      throw alreadyExists(dataDir, target, `${path}.part, of an interrupted or running backup,`);
+    }
+    if (isDiskFull(error)) throw fullTarget(target, error); // nothing was written anywhere else
+    throw storeError(error, dataDir);
+  } finally {
+    database.close();
+  }
+}
+
+function fullTarget(target: string, cause: unknown): BatonError {
+  return new BatonError("IO", `Cannot write the backup ${target}: its disk is full`, { cause });
+}
+
+function damagedData(dataDir: string, target: string, problems: readonly string[]): BatonError {
+  const [first = "", ...more] = problems;
+  const rest = more.length === 0 ? "" : `, and ${countWithNoun(more.length, "other problem")}`;
+  return new BatonError(
+    "IO",
+    `Cannot back up ${dataDir} to ${target}: ${first}${rest}. No copy is left; all problems: baton pubsub server verify`,
+  );
+}
+
+function alreadyExists(dataDir: string, target: string, what: string): BatonError {
+  return new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${what} already exists`);
+}

@@ -1,0 +1,39 @@
+/** Deletes rows even if a table and its index disagree, as happens when a disk flips a bit. */
+import { orIfDamaged } from "../../../base/storage/damage.ts";
+import { isDamage } from "../../../base/storage/checksum_table.ts";
+import type { SqlValue } from "../../../base/storage/sql_row.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+
+/**
+ * Deletes rows in the open transaction. A damaged index is rebuilt from its table after the deletion: of two rows that
+ * look equal to the index, one may be among those deleted. Throws SQLite's error if the table itself cannot be read.
+ */
+export function deleteRows(database: TopicDatabase, table: string, condition: string, ...values: SqlValue[]): void {
+  const drop = () => database.run(`DELETE FROM ${table} WHERE ${condition}`, ...values);
+  try {
+    drop();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    // Entries that exist only in the index are deleted, too: they would be found under another client's id.
+    const found = table === "windows"
+      ? []
+      : orIfDamaged([], () => findIds(database, table, condition, values), isDamage);
+    rebuildIndexesAfter(database, table, () => {
+      for (const id of found) database.run(`DELETE FROM ${table} WHERE id = ?`, id);
+      drop();
+    });
+  }
+}
+
+/** Runs `work` on a table without its indexes, then rebuilds them, in the open transaction. */
+export function rebuildIndexesAfter(database: TopicDatabase, table: string, work: () => void): void {
+  const sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL";
+  const indexes = database.all(sql, table);
+  for (const { name } of indexes) database.run(`DROP INDEX ${name}`);
+  work();
+  for (const index of indexes) database.run(String(index["sql"]));
+}
+
+function findIds(database: TopicDatabase, table: string, condition: string, values: readonly SqlValue[]): number[] {
+  return database.all(`SELECT id FROM ${table} WHERE ${condition}`, ...values).map(({ id }) => Number(id));
+}

@@ -1,0 +1,96 @@
+/** Writes the changes of a commit into the open transaction of an SQLite file. */
+import { encodeResolved } from "../../wire/topic_records.ts";
+import type { PutRowCounts, PutTable } from "./client_rows.ts";
+import { deleteRows } from "./delete_rows.ts";
+import { insertMessages } from "./log_rows.ts";
+import { encodeName, rowOfClient, type TopicClient } from "../topic_client.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import type { ResolvedRow, TopicChange, TopicRow } from "../topic_rows.ts";
+import { tables, topicStates } from "./topic_tables.ts";
+
+const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
+  key = excluded.key, op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
+  position = excluded.position, sum = excluded.sum`; // its topic, name and registration never change
+
+export class SqliteChangeWriter {
+  readonly #database: TopicDatabase;
+  readonly #counts: PutRowCounts;
+
+  constructor(database: TopicDatabase, counts: PutRowCounts) {
+    this.#database = database;
+    this.#counts = counts;
+  }
+
+  write(change: TopicChange): void {
+    const { topicId, row, added, deleted } = change;
+    for (const { head, records } of added) insertMessages(this.#database, { ...head, topic: topicId }, records);
+    for (const { id } of deleted) this.#database.run("DELETE FROM messages WHERE id = ?", id);
+    if (row !== null) this.writeTopic(row);
+    for (const client of change.forgottenClients) this.deleteClient(client);
+    for (const { client, session } of change.deletedWindows) {
+      this.#delete("windows", client, "session = ?", session);
+      this.#delete("resolved", client, "session = ?", session);
+    }
+    for (const client of change.clients) this.writeClient(client);
+    this.#writePuts(change);
+  }
+
+  #writePuts({ keys, deletedKeys, resolved, deletedResolved, windows }: TopicChange): void {
+    for (const { id, client, key, message, fingerprint } of keys) {
+      this.#counts.add("msg_ids", client, 1);
+      this.#database.insert(tables.msg_ids, { id, client, key: encodeName(key), message, fingerprint });
+    }
+    for (const { client, id } of deletedKeys) this.#delete("msg_ids", client, "id = ?", id);
+    for (const row of resolved) this.#insertResolved(row);
+    for (const { client, session, upTo } of deletedResolved) {
+      this.#delete("resolved", client, "session = ? AND id <= ?", session, upTo);
+    }
+    for (const { client, session, key, firstUnacked, isNew } of windows) {
+      if (isNew) this.#counts.add("windows", client, 1);
+      this.#database.replace(tables.windows, { client, session, key: encodeName(key), first_unacked: firstUnacked });
+    }
+  }
+
+  /** Writes the row of a topic that is served. */
+  writeTopic(topic: TopicRow): void {
+    const { id, name, incarnation, baseOffset, epoch, sealedFor, last, gone, stored, bytes, clients, registration } =
+      topic;
+    const changes = { epoch, sealed_for: sealedFor, last, gone, stored, bytes, clients, registration };
+    const fixed = { id, name: encodeName(name), state: topicStates.active, incarnation, base_offset: baseOffset };
+    this.#database.run(
+      `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
+       sum = ? WHERE id = ?`,
+      ...Object.values(changes),
+      tables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
+      id,
+    );
+  }
+
+  writeClient(client: TopicClient): void {
+    this.#database.run(writeClient, ...tables.clients.valuesToBind(rowOfClient(client)));
+  }
+
+  /** Deletes a client and all its rows. */
+  deleteClient(id: number): void {
+    for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", id);
+    deleteRows(this.#database, "clients", "id = ?", id);
+    this.#counts.forget(id);
+  }
+
+  /** Counts only what is deleted: what a damaged index hides stays, and is missed when the client is read again. */
+  #delete(table: PutTable, client: number, condition: string, ...values: number[]): void {
+    const deleted = this.#database.run(`DELETE FROM ${table} WHERE client = ? AND ${condition}`, client, ...values);
+    this.#counts.add(table, client, -deleted);
+  }
+
+  #insertResolved({ id, client, session, firstUnacked, entries }: ResolvedRow): void {
+    this.#counts.add("resolved", client, 1);
+    this.#database.insert(tables.resolved, {
+      id,
+      client,
+      session,
+      first_unacked: firstUnacked,
+      entries: encodeResolved(entries),
+    });
+  }
+}

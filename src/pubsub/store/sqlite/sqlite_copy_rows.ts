@@ -1,0 +1,208 @@
+/** The copies of topics in an SQLite store. Each change is one transaction. */
+import { orIfDamaged } from "../../../base/storage/damage.ts";
+import { messageOffsets } from "../../wire/topic_records.ts";
+import { insertMessages } from "./log_rows.ts";
+import type { DroppedTopic } from "../owned_store.ts";
+import type { SqliteChangeWriter } from "./sqlite_change.ts";
+import type { SqliteTopics } from "./sqlite_topics.ts";
+import { decodeName, encodeName, type TopicClient } from "../topic_client.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../topic_rows.ts";
+import { droppedTopicsMax } from "../topic_store_limits.ts";
+import { tables, topicStates } from "./topic_tables.ts";
+
+export class SqliteCopyRows implements TopicCopyRows {
+  readonly #database: TopicDatabase;
+  readonly #topics: SqliteTopics;
+  readonly #writer: SqliteChangeWriter;
+  readonly #onDropped: (id: number) => void;
+
+  /** `onDropped`: called for a topic whose rows are to be deleted step by step. */
+  constructor(
+    database: TopicDatabase,
+    topics: SqliteTopics,
+    writer: SqliteChangeWriter,
+    onDropped: (id: number) => void,
+  ) {
+    this.#database = database;
+    this.#topics = topics;
+    this.#writer = writer;
+    this.#onDropped = onDropped;
+  }
+
+  active(): number[] {
+    return this.#topics.idsInState(topicStates.active);
+  }
+
+  names(): string[] {
+    const rows = this.#database.all(
+      "SELECT id FROM topics WHERE state IN (?, ?) ORDER BY name",
+      topicStates.active,
+      topicStates.staged,
+    );
+    const whole = rows.map(({ id }) => this.#topics.readRow(Number(id))).filter((row) => row !== null);
+    return [...new Set(whole.map(({ name }) => decodeName(name)))];
+  }
+
+  /** Damaged rows count, and so do messages without a topic: damage is not an empty folder. */
+  isEmpty(): boolean {
+    const has = (table: string) => this.#database.get(`SELECT 1 FROM ${table} LIMIT 1`) !== undefined;
+    return !has("topics") && !has("messages");
+  }
+
+  generation(): number {
+    const row = this.#database.get(`SELECT ${tables.generation.allColumns} FROM generation`);
+    if (row === undefined) return 0;
+    return Number(this.#database.damage.requireIntactRow(tables.generation, row, "of this store")["generation"]);
+  }
+
+  setGeneration(generation: number): void {
+    this.#transaction(() => this.#database.replace(tables.generation, { id: 0, generation }));
+  }
+
+  /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
+  staged(name: string): StagedTopicRow | null {
+    const row = this.#topics.findRow(name, topicStates.staged);
+    return row && {
+      id: Number(row["id"]),
+      incarnation: String(row["incarnation"]),
+      epoch: Number(row["epoch"]),
+      sender: String(row["sender"]),
+    };
+  }
+
+  dropped(name: string): DroppedTopic | null {
+    const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, encodeName(name));
+    if (row === undefined) return null;
+    // A damaged row is treated as forgotten: the topic's node decides.
+    const intact = orIfDamaged(
+      null,
+      () => this.#database.damage.requireIntactRow(tables.dropped, row, "of this store"),
+    );
+    return intact && { incarnation: String(intact["incarnation"]), epoch: Number(intact["epoch"]) };
+  }
+
+  create(topic: NewTopic): number {
+    return this.#transaction(() => this.#topics.insert(topic, topicStates.active, null));
+  }
+
+  unopened(): null {
+    return null;
+  }
+
+  dropUnopened(): void {}
+
+  takeOver(): null {
+    return null;
+  }
+
+  seal(topic: TopicRow): void {
+    this.#transaction(() => this.#writer.writeTopic(topic));
+  }
+
+  reopen(topic: TopicRow): void {
+    this.#transaction(() => this.#writer.writeTopic(topic));
+  }
+
+  activate(staged: number, epoch: number, replaced: number | null): void {
+    this.#transaction(() => {
+      if (replaced !== null) this.#drop(replaced);
+      this.#topics.change(staged, { state: topicStates.active, epoch, sender: null });
+    });
+  }
+
+  drop({ id, name, incarnation }: TopicRow, epoch: number): void {
+    this.#transaction(() => {
+      this.#drop(id);
+      this.#database.replace(tables.dropped, { name: encodeName(name), incarnation, epoch });
+      this.#database.run(
+        "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
+        droppedTopicsMax,
+      );
+    });
+  }
+
+  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): void {
+    this.#transaction(() => {
+      // One id more, so that the topic does not look like one without messages. Registration numbers assigned in the
+      // lost time are not valid either.
+      this.#topics.change(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
+      for (const client of clients) this.#writer.writeClient(client);
+    });
+  }
+
+  discard(id: number): void {
+    this.#transaction(() => this.#drop(id));
+  }
+
+  discardArriving(except: ReadonlySet<number>): void {
+    const left = this.#database.all("SELECT id FROM topics WHERE state = ?", topicStates.receiving)
+      .map(({ id }) => Number(id))
+      .filter((id) => !except.has(id));
+    if (left.length === 0) return;
+    this.#transaction(() => {
+      for (const id of left) this.#drop(id);
+    });
+  }
+
+  setAside(id: number): void {
+    this.#transaction(() => this.#topics.setState(id, topicStates.setAside));
+  }
+
+  addArriving(topic: NewTopic, sender: string): number {
+    this.#database.begin(); // the next commit ends it, so that the first piece needs one flush
+    return this.#topics.insert(topic, topicStates.receiving, sender);
+  }
+
+  isArriving(id: number): boolean {
+    const row = this.#database.get("SELECT state FROM topics WHERE id = ?", id);
+    return Number(row?.["state"]) === topicStates.receiving;
+  }
+
+  deleteBelow(id: number, first: number): number {
+    return this.#transaction(() => {
+      const gone = "FROM messages WHERE topic = ? AND first < ? AND last < ?";
+      const whole = this.#database.get(`SELECT sum(bytes) AS bytes ${gone}`, id, first, first);
+      this.#database.run(`DELETE ${gone}`, id, first, first);
+      return Number(whole?.["bytes"] ?? 0) + this.#cutRow(id, first);
+    });
+  }
+
+  /** Row boundaries differ from the sender's: one row may have both deleted and kept messages. */
+  #cutRow(topic: number, first: number): number {
+    const row = this.#database.get(
+      "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
+      topic,
+      first,
+    );
+    if (row === undefined) return 0;
+    const { id, records } = row;
+    if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
+    this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
+    const kept = records.slice(messageOffsets(records)[first - Number(row["first"])]);
+    const [last, previous, bytes] = [Number(row["last"]), Number(row["previous"]), kept.byteLength];
+    const head = { id: this.#topics.numbers.message(topic, first), topic, first, last, previous, bytes };
+    insertMessages(this.#database, head, kept);
+    return records.byteLength - bytes;
+  }
+
+  stage(id: number, ends: TopicEnds, replaced: number | null): void {
+    this.#transaction(() => {
+      if (replaced !== null) this.#drop(replaced);
+      this.#topics.change(id, { ...ends, state: topicStates.staged });
+    });
+  }
+
+  #drop(id: number): void {
+    this.#topics.setState(id, topicStates.dropped);
+    this.#onDropped(id);
+  }
+
+  /** A failure leaves the transaction open: the thread rolls it back, or ends. */
+  #transaction<Result>(work: () => Result): Result {
+    this.#database.begin();
+    const result = work();
+    this.#database.commit();
+    return result;
+  }
+}

@@ -1,0 +1,126 @@
+/** The rows of a topic store in an SQLite file. Synchronous: used in the storage thread. */
+import type { DiskSpace } from "../../../base/storage/disk_space.ts";
+import { ClientRows } from "./client_rows.ts";
+import { deleteRows } from "./delete_rows.ts";
+import { LogRows } from "./log_rows.ts";
+import { repairTopic } from "./repair_topic.ts";
+import { RowCache } from "../row_cache.ts";
+import { SqliteChangeWriter } from "./sqlite_change.ts";
+import { SqliteCopyRows } from "./sqlite_copy_rows.ts";
+import { SqliteTopics } from "./sqlite_topics.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import {
+  type LostTopic,
+  type OpenedTopic,
+  type RowNumbers,
+  type TopicChange,
+  topicOfRow,
+  type TopicRow,
+  type TopicRows,
+} from "../topic_rows.ts";
+import { deletedRowsPerCommitMax, rowCacheBytesMax } from "../topic_store_limits.ts";
+import { topicStates } from "./topic_tables.ts";
+
+const noneLost: readonly LostTopic[] = [];
+
+export class SqliteTopicRows implements TopicRows {
+  readonly #database: TopicDatabase;
+  readonly #cache = new RowCache<number>(rowCacheBytesMax);
+  readonly #topics: SqliteTopics;
+  readonly #writer: SqliteChangeWriter;
+  readonly isShared = false;
+  readonly clients: ClientRows;
+  readonly copies: SqliteCopyRows;
+  /** Ids of dropped topics. */
+  readonly #garbage: number[];
+
+  constructor(database: TopicDatabase) {
+    this.#database = database;
+    this.clients = new ClientRows(database);
+    void database.damagedIndexes; // before anything is changed
+    this.#topics = new SqliteTopics(database);
+    this.#writer = new SqliteChangeWriter(database, this.clients.counts);
+    this.#garbage = this.#topics.idsInState(topicStates.dropped);
+    this.copies = new SqliteCopyRows(database, this.#topics, this.#writer, (id) => this.#garbage.push(id));
+  }
+
+  get numbers(): RowNumbers {
+    return this.#topics.numbers;
+  }
+
+  get commits(): number {
+    return this.#database.commits;
+  }
+
+  open(id: number): OpenedTopic {
+    const row = topicOfRow(this.#topics.requireRow(id));
+    const clients = this.clients.load(id, row.name, row.clients);
+    return { row, clients, messages: new LogRows(this.#database, this.#cache, row) };
+  }
+
+  /** Reading methods have all rows. */
+  load(): void {}
+
+  forgetLoaded(): void {}
+
+  commit(changes: readonly TopicChange[]): readonly LostTopic[] {
+    this.#database.begin();
+    for (const change of changes) this.#writer.write(change);
+    this.#collectGarbage();
+    this.#database.commit();
+    return noneLost;
+  }
+
+  repair(topic: TopicRow, isDamaged: boolean): string[] {
+    return this.#database.transaction(() => repairTopic(this.#database, this.#topics, topic, isDamaged));
+  }
+
+  checkIndexesAgain(): void {
+    this.#database.checkIndexesAgain();
+    this.clients.counts.readAgain(this.#database);
+  }
+
+  space(): DiskSpace {
+    return this.#database.space();
+  }
+
+  freeLog(): boolean {
+    return this.#database.freeLog();
+  }
+
+  get hasGarbage(): boolean {
+    return this.#garbage.length > 0;
+  }
+
+  /**
+   * Deletes some rows of a dropped topic, in the open transaction. Rows that cannot be deleted are left until the store
+   * is opened again.
+   */
+  #collectGarbage(): void {
+    const [topic] = this.#garbage;
+    if (topic === undefined) return;
+    const refusal = this.#database.runUnlessDamaged(() => this.#deleteSomeRows(topic));
+    if (refusal === null) return;
+    this.#database.damage.reportDamage(`rows of the dropped topic ${topic} cannot be deleted: ${refusal}`);
+    this.#garbage.shift();
+  }
+
+  #deleteSomeRows(topic: number): void {
+    const most = deletedRowsPerCommitMax;
+    const some = (table: string) =>
+      this.#database.all(`SELECT id FROM ${table} WHERE topic = ? LIMIT ?`, topic, most).map((row) =>
+        Number(row["id"])
+      );
+    const rows = some("messages");
+    for (const id of rows) {
+      deleteRows(this.#database, "messages", "id = ?", id);
+      this.#cache.delete(id);
+    }
+    if (rows.length > 0) return;
+    const clients = some("clients");
+    for (const id of clients) this.#writer.deleteClient(id);
+    if (clients.length > 0) return;
+    this.#database.run("DELETE FROM topics WHERE id = ?", topic);
+    this.#garbage.shift();
+  }
+}

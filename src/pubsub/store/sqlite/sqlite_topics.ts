@@ -1,0 +1,106 @@
+/** The rows of the topics of an SQLite store, in any state, and the numbers of new rows. */
+import { DamageError, orIfDamaged } from "../../../base/storage/damage.ts";
+import { decodeName, describeTopicRow, encodeName } from "../topic_client.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import type { NewTopic, RowNumbers } from "../topic_rows.ts";
+import { tables, topicStates } from "./topic_tables.ts";
+
+type TopicColumns = Partial<Record<(typeof tables.topics.columns)[number], SqlRow[string]>>;
+
+export class SqliteTopics {
+  readonly #database: TopicDatabase;
+  readonly numbers: RowNumbers;
+  #nextTopicId: number;
+
+  constructor(database: TopicDatabase) {
+    this.#database = database;
+    const newest = (sql: string) => Number(database.get(sql)?.["id"] ?? 0);
+    const numbersOf = (table: string) => {
+      let next = newest(`SELECT max(id) AS id FROM ${table}`) + 1;
+      return () => next++;
+    };
+    this.numbers = {
+      client: numbersOf("clients"),
+      resolved: numbersOf("resolved"),
+      key: numbersOf("msg_ids"),
+      message: numbersOf("messages"),
+    };
+    const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");
+    this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
+  }
+
+  /** Ids of topics in this state; damaged ones are reported and left out. */
+  idsInState(state: number): number[] {
+    const rows = this.#database.damage.detectDamage(
+      "the topics",
+      () => this.#database.all("SELECT id FROM topics WHERE state = ?", state),
+    );
+    return rows.map((row) => Number(row["id"])).filter((id) => this.readRow(id) !== null);
+  }
+
+  /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
+  readRow(id: number): SqlRow | null {
+    const { damage } = this.#database;
+    const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
+    return orIfDamaged(null, () => {
+      const row = damage.detectDamage(`row ${id} of the topics of this store`, read);
+      return row === undefined ? null : damage.requireIntactRow(tables.topics, row, describeTopicRow(row["name"]));
+    });
+  }
+
+  /** Throws Damaged. */
+  requireRow(id: number): SqlRow {
+    const row = this.readRow(id);
+    if (row === null) throw new DamageError(`row ${id} of the topics of this store is damaged`); // readRow reported it
+    return row;
+  }
+
+  /** Returns the topic with this name and state, unless it is damaged. */
+  findRow(name: string, state: number): SqlRow | null {
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", encodeName(name), state);
+    return found === undefined ? null : this.readRow(Number(found["id"]));
+  }
+
+  /** Inserts a row for a topic without messages, in the open transaction; returns its id. */
+  insert({ name, incarnation, baseOffset, epoch }: NewTopic, state: number, sender: string | null): number {
+    const id = this.#nextTopicId++;
+    this.#setAsideDamaged(name, state);
+    this.#database.insert(tables.topics, {
+      ...{ id, name: encodeName(name), state, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
+      ...{ last: baseOffset, gone: baseOffset, stored: baseOffset, bytes: 0, clients: 0 },
+      // Greater than the registration numbers of clients of earlier incarnations, whose base offset was lower.
+      registration: baseOffset,
+    });
+    return id;
+  }
+
+  /** Changes a topic's row, in the open transaction. */
+  change(id: number, changes: TopicColumns): void {
+    const row = this.readRow(id);
+    if (row === null) throw new Error(`topic ${id} is missing or damaged`);
+    const next = { ...row, ...changes } as Record<(typeof tables.topics.columns)[number], SqlRow[string]>;
+    if (next.state !== row["state"]) this.#setAsideDamaged(decodeName(row["name"]), Number(next.state));
+    const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
+    this.#database.run(
+      `UPDATE topics SET ${columns} WHERE id = ?`,
+      ...Object.values(changes),
+      tables.topics.checksumOfRow(next),
+      id,
+    );
+  }
+
+  /** Changes the state in the open transaction, unless the row is damaged: it is not served after the next opening. */
+  setState(id: number, state: number): void {
+    if (this.readRow(id) !== null) this.change(id, { state });
+  }
+
+  /** Sets a damaged topic with this name aside, so that another one can take its place: it never answered a request. */
+  #setAsideDamaged(name: string, state: number): void {
+    if (state >= topicStates.dropped) return;
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND state = ?", encodeName(name), state);
+    const id = Number(found?.["id"]);
+    if (found !== undefined && this.readRow(id) === null) {
+      this.#database.run("UPDATE topics SET state = ? WHERE id = ?", topicStates.setAside, id);
+    }
+  }
+}

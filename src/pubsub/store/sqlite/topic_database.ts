@@ -1,0 +1,242 @@
+/**
+ * The database of a topic store: an SQLite file that one process owns, while others may read it (backup, verify). Synchronous: used in
+ * the storage thread.
+ */
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { BatonError, messageOf } from "../../../base/errors.ts";
+import { createPrivateFile } from "../../../base/storage/durable_file.ts";
+import { pageBytes, SqliteFile } from "../../../base/storage/sqlite_file.ts";
+import { checkSqliteFormat, pragmaOf, type SqliteFormat } from "../../../base/storage/sqlite_format.ts";
+import { isDiskFull, storageError } from "../../../base/storage/storage_error.ts";
+import { damageInLog } from "../../../base/storage/wal_check.ts";
+import type { SqlRow } from "../../../base/storage/sql_row.ts";
+import { isDamage } from "../../../base/storage/checksum_table.ts";
+import { DamageLog, orIfDamaged } from "../../../base/storage/damage.ts";
+import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
+
+export const databaseName = "topics.sqlite";
+
+/** Reserved size of the write-ahead log. */
+const logBytes = 8 << 20;
+/** The log is copied into the database by `topic_store_checkpoint_worker.ts` from this size on … */
+export const checkpointBytes = 4 << 20;
+/** … and from this size on by the storage thread, which waits for it. */
+export const blockingCheckpointBytes = 32 << 20;
+/** How long a put on a nearly full disk waits for readers of the log, and the pause before the next wait, in milliseconds. */
+const readersMs = 500;
+const readersPauseMs = 10_000;
+/** How long a transaction waits for other processes, which only read, in milliseconds. */
+const busyMs = 5_000;
+
+/** Another process owns the data now. */
+export class StoreTakenOver extends Error {}
+
+export { isDiskFull, type SqlRow };
+
+export class TopicDatabase extends SqliteFile {
+  #damagedIndexes: ReadonlySet<number> | "all" | null = null;
+  #logIsReadUntilMs = -Infinity;
+  /** Damage found so far. */
+  readonly damage = new DamageLog();
+
+  /**
+   * Throws LOCK_BUSY if another process owns the directory, CONFIG for another format, IO otherwise. A damaged log is
+   * an IO error unless `acceptDamagedLog` allows to lose what SQLite cannot read of it.
+   */
+  constructor(dataDir: string, { acceptDamagedLog = false }: { readonly acceptDamagedLog?: boolean } = {}) {
+    const path = join(dataDir, databaseName);
+    super({
+      format: topicFormat(dataDir),
+      busyMs,
+      // `auto_vacuum` is set before the first table is created, so that the file can shrink later.
+      pragmas: `PRAGMA auto_vacuum = INCREMENTAL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -16384;
+        PRAGMA journal_size_limit = ${2 * blockingCheckpointBytes}`,
+      owner: {
+        column: "name",
+        busy: () => new BatonError("LOCK_BUSY", `Another server uses the topic store in ${dataDir}`),
+        takenOver: () => new StoreTakenOver(`Another server has opened the topic store in ${dataDir}`),
+      },
+      makeFolder: () => mkdirSync(dataDir, { recursive: true, mode: 0o700 }),
+      prepare: () => {
+        // SQLite would silently ignore the damaged part: messages that were answered OK would be lost.
+        const damage = acceptDamagedLog ? null : damageInLog(path);
+        if (damage !== null) throw new BatonError("IO", damagedLogMessage(dataDir, damage));
+        createPrivateFile(path);
+      },
+      addFirstRows: (database) => {
+        const { store } = tables;
+        const row = store.valuesToBind({ id: 0, name: crypto.randomUUID() });
+        database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(...row);
+      },
+      openError: (error) => storeError(error, dataDir),
+      checksFiles: true, // another owner is found by its rows
+    });
+  }
+
+  /** Clients whose puts cannot be looked up, as found when the store was opened or last repaired. */
+  get damagedIndexes(): ReadonlySet<number> | "all" {
+    return this.#damagedIndexes ??= clientsOfDamagedIndexes(this);
+  }
+
+  checkIndexesAgain(): void {
+    this.#damagedIndexes = null;
+  }
+
+  /** Random id, created with the store. Throws Damaged. */
+  get storeId(): string {
+    const { store } = tables;
+    const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
+    return String(this.damage.requireIntactRow(store, row, "of this store")["name"]);
+  }
+
+  /**
+   * Runs work in the open transaction. If SQLite finds damaged pages, undoes the work and returns the error's text;
+   * otherwise null.
+   */
+  runUnlessDamaged(work: () => void): string | null {
+    this.statement("SAVEPOINT work").run();
+    try {
+      work();
+      this.statement("RELEASE work").run();
+      return null;
+    } catch (error) {
+      // A unique index cannot contain two equal rows unless it is damaged.
+      if (!isDamage(error) && !messageOf(error).startsWith("UNIQUE constraint failed")) throw error;
+      this.database.exec("ROLLBACK TO work; RELEASE work");
+      return messageOf(error);
+    }
+  }
+
+  /** Copies the log into the database as far as there is space. The rest stays readable in the log. */
+  override checkpoint(): void {
+    try {
+      super.checkpoint();
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      this.countLogged(-this.loggedBytes);
+    }
+  }
+
+  /** Returns up to `pages` unused pages to the file system. Returns whether there may be more. */
+  shrink(pages: number): boolean {
+    const free = this.pragma("freelist_count");
+    if (free === 0) return false;
+    try {
+      this.database.exec(`PRAGMA incremental_vacuum(${pages})`);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      return false; // giving space back needs some space first
+    }
+    this.countLogged(pages * pageBytes);
+    return free > pages;
+  }
+
+  /** A burst of writes has made the log larger than its reserved size. */
+  get hasLongLog(): boolean {
+    return this.logFileBytes >= 2 * logBytes;
+  }
+
+  /** Truncates the log, if no other process reads it at the moment, or for `waitMs`. */
+  shortenLog(waitMs = 0): void {
+    this.database.exec(`PRAGMA busy_timeout = ${waitMs}`);
+    try {
+      super.checkpoint("TRUNCATE");
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+    } finally {
+      this.database.exec(`PRAGMA busy_timeout = ${busyMs}`);
+    }
+  }
+
+  /** Gives the space of a long log to the file system, for bodies. Returns whether it gave any. */
+  freeLog(): boolean {
+    const before = this.logFileBytes;
+    if (this.inTransaction || before <= logBytes || performance.now() < this.#logIsReadUntilMs) return false;
+    this.shortenLog(readersMs);
+    const isShorter = this.logFileBytes < before;
+    if (!isShorter) this.#logIsReadUntilMs = performance.now() + readersPauseMs;
+    return isShorter;
+  }
+
+  override reserveLog(): void {
+    super.reserveLog(logBytes);
+  }
+}
+
+/**
+ * Opens the database for reading, with or without an owner. Nothing is changed and no checkpoint is made at the end: it
+ * would remove a damaged log and the evidence of it. Throws CONFIG if there is no store of a known format.
+ */
+export function openToRead(dataDir: string): DatabaseSync {
+  const path = join(dataDir, databaseName);
+  if (!existsSync(path)) {
+    throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is missing`);
+  }
+  try {
+    const database = new DatabaseSync(path, { readOnly: true });
+    database.exec(`PRAGMA busy_timeout = ${busyMs}`);
+    checkSqliteFormat(database, topicFormat(dataDir));
+    // The format is set in the transaction that creates the tables.
+    if (pragmaOf(database, "application_id") === 0) {
+      database.close();
+      throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is empty or truncated`);
+    }
+    return database;
+  } catch (error) {
+    throw storeError(error, dataDir);
+  }
+}
+
+/** Converts an error of the store in `dataDir` to a BatonError. */
+export function storeError(error: unknown, dataDir: string): BatonError {
+  if (error instanceof StoreTakenOver) return new BatonError("LOCK_BUSY", error.message);
+  return storageError(`The topic store in ${dataDir}`, error);
+}
+
+function topicFormat(folder: string): SqliteFormat {
+  const path = join(folder, databaseName);
+  return { what: "topic store", folder, path, applicationId, format: storedFormat, schema };
+}
+
+function damagedLogMessage(dataDir: string, damage: string): string {
+  return `The topic store in ${dataDir} cannot be opened: ${damage}. Later messages cannot be read. ` +
+    "Put a backup in its place; if there is none, continue with the readable part: " +
+    "baton pubsub server restore --id ID --data-dir FOLDER --accept-loss";
+}
+
+/** Indexes for clients' puts. SQLite does not compare them with their tables. */
+const putIndexes = [
+  { table: "resolved", index: "resolved_window", columns: "id, client, session" },
+  { table: "msg_ids", index: "msg_ids_client", columns: "id, client" },
+] as const;
+
+/**
+ * Ids of clients with a row that only the index or only the table has; "all": the index cannot be read. If an index does
+ * not find a row, its checksum is never checked, and a repeated put would be stored again.
+ */
+function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
+  const find = () =>
+    putIndexes.flatMap((check) => indexAgrees(database, check) ? [] : findDifferences(database, check));
+  const rows = orIfDamaged("all", find, isDamage);
+  return rows === "all" ? rows : new Set(rows.map(({ client }) => Number(client)));
+}
+
+/** Comparing sums takes a tenth of the time of comparing rows. */
+function indexAgrees(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): boolean {
+  const mixed = columns.split(", ").map((column, state) => `${column} * ${[7919, 104_729, 1_299_709][state]}`).join(
+    " + ",
+  );
+  const sum = (how: string) => `(SELECT sum((${mixed}) & 0xffffffff) FROM ${table} ${how})`;
+  return Number(
+    database.all(`SELECT ${sum("NOT INDEXED")} IS ${sum(`INDEXED BY ${index}`)} AS agrees`)[0]?.["agrees"],
+  ) === 1;
+}
+
+function findDifferences(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): SqlRow[] {
+  const rows = (how: string) => `SELECT ${columns} FROM ${table} ${how}`;
+  const [stored, found] = [rows("NOT INDEXED"), rows(`INDEXED BY ${index}`)];
+  const either = `SELECT client FROM (${stored} EXCEPT ${found}) UNION SELECT client FROM (${found} EXCEPT ${stored})`;
+  return database.all(`SELECT client FROM (${either}) WHERE client BETWEEN 0 AND ${Number.MAX_SAFE_INTEGER}`);
+}

@@ -1,0 +1,346 @@
+/**
+ * The storage thread of a topic store: it waits for the disk, so that the server never does. Executes batches in order; all waiting
+ * batches form one transaction.
+ */
+import { BatonError } from "../../../base/errors.ts";
+import {
+  type StorageParentPort,
+  StoragePort,
+  type StorageRequestReceiver,
+} from "../../../base/storage/storage_thread.ts";
+import type { ExportStep } from "../transfer/export_topic.ts";
+import { RefusedPuts } from "../refused_puts.ts";
+import { isSteps, runNow } from "../store_steps.ts";
+import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
+import { StoreEngine } from "../store_engine.ts";
+import { ThreadRequests } from "../thread_requests.ts";
+import {
+  storeCalls,
+  type TopicStoreCalls,
+  type TopicStoreEvent,
+  type TopicStoreOpening,
+  type TopicThreadCalls,
+} from "../topic_store_messages.ts";
+import type { StoreOptions } from "../topic_store_limits.ts";
+import { TopicTransfer } from "../transfer/topic_transfer.ts";
+import { TopicMaintenance } from "../topic_maintenance.ts";
+import { whyNotWritable } from "../../../base/storage/write_access.ts";
+import {
+  blockingCheckpointBytes,
+  checkpointBytes,
+  databaseName,
+  isDiskFull,
+  storeError,
+  TopicDatabase,
+} from "./topic_database.ts";
+
+/** Cursor moves that no response waits for are written after this time, or after `idleMs` under constant load. */
+const settleMs = 20;
+/** Idle time before the database is tidied, and pages per step, so that new work does not have to wait. */
+const idleMs = 200;
+const shrinkPages = 256;
+/** Interval of the search for expired messages. */
+const expireMs = 1_000;
+const idleCheckpointBytes = 1 << 20;
+const nearlyFullCheckpointBytes = 512 << 10;
+
+/** Pause of writes after a write found no space. */
+const pauseMs = 1_000;
+/** How long the store counts as full after that, if nothing was stored since: a quota is only noticed by a write. */
+const fullAfterRefusalMs = 30_000;
+const diskFull = "the disk of this server is full; nothing was changed";
+
+type OpenTopicDatabase = (dataDir: string, options: { readonly acceptDamagedLog: boolean }) => TopicDatabase;
+
+class WorkerStore {
+  readonly #port: StoragePort<TopicThreadCalls, TopicStoreEvent>;
+  readonly #database: TopicDatabase;
+  readonly #options: StoreOptions;
+  readonly #dataDir: string;
+  #engine!: StoreEngine;
+  #transfer!: TopicTransfer;
+  #maintenance!: TopicMaintenance;
+  readonly #requests: ThreadRequests;
+  readonly #refusedPuts = new RefusedPuts();
+  /** End of the pause of writes after a full disk. */
+  #pausedUntilMs = 0;
+  /** Consecutive failures without a successful transaction. */
+  #refusals = 0;
+  #commitsAtRefusal = -1;
+  #refusedAtMs = -Infinity;
+  /** Time and duration of the last search for expired messages. */
+  #expired = { atMs: 0, tookMs: 0 };
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isCheckpointing = false;
+  #diskWarning: string | null = null;
+  #workedMs = 0;
+  readonly #expires: boolean;
+
+  constructor(
+    port: StoragePort<TopicThreadCalls, TopicStoreEvent>,
+    openDatabase: OpenTopicDatabase,
+    { dataDir, server, options, acceptDamagedLog }: TopicStoreOpening,
+  ) {
+    this.#port = port;
+    this.#requests = new ThreadRequests(server, (bytes, batches) => {
+      port.emit({ kind: "responses", bytes, batches }, [bytes.buffer as ArrayBuffer]);
+    });
+    this.#options = options;
+    this.#dataDir = dataDir;
+    this.#expires = options.retainMs !== null;
+    this.#database = openDatabase(dataDir, { acceptDamagedLog });
+    this.#database.damage.onFound = (sentence) =>
+      port.emit({
+        kind: "problem",
+        code: "IO",
+        message: `Damaged data on the disk, requests for it are refused: ${sentence}`,
+      });
+    this.#database.closeIfFails(() => {
+      this.#load();
+      runNow(this.#transfer.dropIncomplete());
+    });
+    this.#afterWork();
+  }
+
+  /** Executes this batch, and those that have arrived at its end. */
+  executeBatches(bytes: Uint8Array): void {
+    this.#requests.respondedTickets = [];
+    const batches = [bytes];
+    try {
+      const operations = this.#requests.operations(batches, () => this.#port.nextBatch());
+      runNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
+    } catch (error) {
+      this.#recoverFromFullDisk(error);
+      const left = this.#requests.operations(batches, () => null, new Set(this.#requests.respondedTickets));
+      runNow(this.#engine.execute(left, diskFull));
+    }
+    this.#requests.sendResponses(batches.length);
+    this.#afterWork();
+  }
+
+  get #isPaused(): boolean {
+    return performance.now() < this.#pausedUntilMs;
+  }
+
+  /** Loads the stored data into memory. */
+  #load(): void {
+    const rows = new SqliteTopicRows(this.#database);
+    this.#engine = new StoreEngine(rows, this.#options, {
+      wallClockMs: () => Date.now(),
+      refusedPuts: this.#refusedPuts,
+      warn: (sentence) => this.#port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
+      onResponse: (response) => this.#requests.encode(response),
+    });
+    runNow(this.#engine.open());
+    this.#transfer = new TopicTransfer(rows, this.#engine, this.#transfer ?? null);
+    this.#maintenance = new TopicMaintenance(rows, this.#engine);
+  }
+
+  /**
+   * Handles a full disk: the transaction stored nothing, so the state in memory is read from the disk again and reading
+   * continues. Any other error is thrown, because the state on the disk is then unknown.
+   */
+  #recoverFromFullDisk(error: unknown): void {
+    if (!isDiskFull(error)) throw error;
+    this.#database.rollBack();
+    this.#engine.abandon(diskFull);
+    this.#load();
+    // A checkpoint may free space in the log.
+    this.#database.checkpoint();
+    this.#refusedAtMs = performance.now();
+    this.#pausedUntilMs = this.#refusedAtMs + pauseMs;
+    this.#refusals = this.#database.commits === this.#commitsAtRefusal ? this.#refusals + 1 : 0;
+    this.#commitsAtRefusal = this.#database.commits;
+    clearTimeout(this.#timer);
+    // Retried at growing intervals: after each failed try all held gets have to ask again.
+    this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
+      runNow(this.#transfer.dropIncomplete());
+      this.#settle();
+    });
+  }
+
+  /** A refusal changes nothing. After any other error memory and disk may differ. */
+  call(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
+    try {
+      return this.#execute(method, values);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      this.#recoverFromFullDisk(error);
+      throw new BatonError("STORE_FULL", `Cannot change ${this.#dataDir}: ${diskFull}`);
+    }
+  }
+
+  afterCall(): void {
+    this.#requests.sendLateResponses();
+    this.#afterWork();
+  }
+
+  #execute(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
+    if (method === "whyNotStored") return this.#whyFull() ?? whyNotWritable(this.#dataDir, databaseName);
+    if (method === "statistics") {
+      return {
+        topics: this.#engine.topics.count,
+        usedBytes: this.#database.usedBytes(),
+        diskShare: this.#engine.disk.usedShare,
+        full: this.#whyFull(),
+        commits: this.#database.commits,
+        damages: this.#database.damage.count,
+        losses: 0,
+        clientsShare: this.#engine.clientsShare,
+        clientsForgotten: this.#engine.capacity.forgottenCount,
+      };
+    }
+    const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
+    const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
+    return isSteps(result) ? runNow(result) : result;
+  }
+
+  /**
+   * Returns why a put would be refused because of the disk, or null. Measures again: other programs may have used space
+   * since the last commit.
+   */
+  #whyFull(): string | null {
+    const hasStoredSince = this.#database.commits !== this.#commitsAtRefusal;
+    if (!hasStoredSince && performance.now() - this.#refusedAtMs < fullAfterRefusalMs) return diskFull;
+    this.#engine.disk.measure();
+    return this.#engine.disk.fullSentence();
+  }
+
+  get storeId(): string {
+    return this.#database.storeId;
+  }
+
+  /**
+   * The other thread has copied most of the log. The rest is small; afterwards the log is written from its start again.
+   */
+  checkpointed(): void {
+    this.#isCheckpointing = false;
+    this.#database.checkpoint();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    try {
+      runNow(this.#engine.writePending());
+    } catch (error) {
+      if (!isDiskFull(error)) throw error; // cursor moves that no response waits for
+      this.#database.rollBack();
+    }
+    this.#database.close();
+  }
+
+  #afterWork(): void {
+    this.#checkpoint(checkpointBytes);
+    const warning = this.#engine.disk.warningSentence();
+    if (warning !== null && this.#diskWarning === null) {
+      this.#port.emit({ kind: "problem", code: "IO", message: warning });
+    }
+    this.#diskWarning = warning;
+    this.#workedMs = performance.now();
+    // Counted from the first work, not the last: constant requests must not delay the writing of cursor moves.
+    if (this.#timer === undefined) this.#runAfter(settleMs, () => this.#settle());
+  }
+
+  #settle(): void {
+    if (runNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
+    else this.#runAfter(idleMs, () => this.#handleIdle());
+  }
+
+  #handleIdle(): void {
+    this.#expire();
+    if (performance.now() - this.#workedMs < idleMs) {
+      // Requests that are refused all the time must not keep unused pages from the messages of others.
+      if (this.#engine.disk.isNearlyFull) this.#database.shrink(shrinkPages);
+      return this.#settle();
+    }
+    // The file takes its space while there is some.
+    this.#checkpoint(this.#database.owedBytes > 0 ? 0 : idleCheckpointBytes);
+    this.#engine.disk.measure();
+    if (this.#database.shrink(shrinkPages)) return this.#runAfter(0, () => this.#handleIdle());
+    if (this.#database.hasLongLog) {
+      if (!this.#isCheckpointing) this.#database.shortenLog();
+      if (this.#database.hasLongLog) return this.#runAfter(idleMs, () => this.#handleIdle());
+    }
+    try {
+      this.#database.reserveLog();
+    } catch {
+      // The disk is full. Commits may still succeed; one that finds no space reports it.
+    }
+    if (this.#expires) this.#runAfter(expireMs, () => this.#settle());
+  }
+
+  /** Runs under constant load, too, but takes only a small share of the time, however many topics there are. */
+  #expire(): void {
+    const nowMs = performance.now();
+    const { atMs, tookMs } = this.#expired;
+    if (!this.#expires || nowMs - atMs < Math.max(expireMs / 2, 20 * tookMs)) return;
+    runNow(this.#engine.markExpiredTopics());
+    this.#expired = { atMs: nowMs, tookMs: performance.now() - nowMs };
+  }
+
+  #runAfter(delayMs: number, work: () => void): void {
+    this.#timer = setTimeout(() => this.#port.run(() => this.#runNow(work)), delayMs);
+  }
+
+  #runNow(work: () => void): void {
+    this.#timer = undefined;
+    try {
+      work();
+    } catch (error) {
+      this.#recoverFromFullDisk(error);
+    }
+    this.#requests.sendLateResponses();
+  }
+
+  #checkpoint(bytesMin: number): void {
+    // The log of a nearly full disk must not grow into the space that is reserved for positions.
+    const blockingBytes = this.#engine.disk.isNearlyFull ? nearlyFullCheckpointBytes : blockingCheckpointBytes;
+    if (this.#database.loggedBytes >= blockingBytes) this.#database.checkpoint();
+    if (this.#database.loggedBytes < bytesMin || this.#isCheckpointing) return;
+    this.#isCheckpointing = true;
+    this.#port.emit({ kind: "checkpoint" });
+  }
+}
+
+/** Buffers of an exported piece, which are transferred instead of copied. */
+function buffersOf(value: unknown): ArrayBuffer[] {
+  const piece = (value as ExportStep | null | undefined)?.piece;
+  return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
+}
+
+export interface TopicStoreThreadOptions {
+  /** Where the requests arrive. */
+  readonly requests: StorageRequestReceiver;
+  /** The thread's end of its worker; `parentPort` when left out. */
+  readonly parent?: StorageParentPort;
+  readonly openDatabase?: OpenTopicDatabase;
+}
+
+/** Serves a TopicStore until the thread ends. */
+export function serveTopicStore({
+  openDatabase = (dataDir, options) => new TopicDatabase(dataDir, options),
+  ...ports
+}: TopicStoreThreadOptions): void {
+  let store: WorkerStore;
+  let dataDir = "";
+  const calls = {
+    open: (opening: object) => {
+      ({ dataDir } = opening as TopicStoreOpening);
+      store = new WorkerStore(port, openDatabase, opening as TopicStoreOpening);
+      return store.storeId;
+    },
+    checkpointed: () => store.checkpointed(),
+    close: () => store.close(),
+    ...Object.fromEntries(storeCalls.map((name) => [name, (...values: unknown[]) => store.call(name, values)])),
+  };
+  const port: StoragePort<TopicThreadCalls, TopicStoreEvent> = new StoragePort({
+    ...ports,
+    calls: calls as unknown as TopicThreadCalls,
+    errorOf: (error) => storeError(error, dataDir),
+    after: (method) => {
+      if ((storeCalls as readonly string[]).includes(method)) store.afterCall();
+    },
+    buffersOf,
+    onBatch: (bytes) => store.executeBatches(bytes),
+  });
+}

@@ -1,0 +1,92 @@
+/** The tables of a topic store. Each row has a checksum over all its columns. */
+import { checksumTable } from "../../../base/storage/checksum_table.ts";
+
+/**
+ * PRAGMA user_version: the format of tables and contents. Development versions before the first release used 1 to 3.
+ */
+export const storedFormat = 4;
+/** PRAGMA application_id: "btTS", so that the database of another program is not mistaken for a store. */
+export const applicationId = 0x62745453;
+
+/**
+ * States of a topic. Active: open or sealed. Staged: received completely. Dropped: its rows are deleted step by step.
+ * Receiving: a transfer is in progress. Set aside: kept for an operator.
+ */
+export const topicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
+
+export const tables = {
+  /**
+   * `gone`: last message of the last deleted row; `stored`: last message in a row; `clients`: number of client rows.
+   */
+  topics: checksumTable("topics", [
+    "id",
+    "name",
+    "state",
+    "incarnation",
+    "base_offset",
+    "epoch",
+    "sealed_for",
+    "sender",
+    "last",
+    "gone",
+    "stored",
+    "bytes",
+    "clients",
+    "registration",
+  ]),
+  /**
+   * `previous`: last message of the row before, so that a missing row is noticed. The records have a checksum of their
+   * own, so that the position of a row can be checked without reading them.
+   */
+  messages: checksumTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
+  clients: checksumTable("clients", [
+    "id",
+    "topic",
+    "name",
+    "session",
+    "key",
+    "op",
+    "op_session",
+    "forgotten_session",
+    "position",
+    "registration",
+  ]),
+  windows: checksumTable("windows", ["client", "session", "key", "first_unacked"]),
+  resolved: checksumTable("resolved", ["id", "client", "session", "first_unacked", "entries"]),
+  msg_ids: checksumTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
+  dropped: checksumTable("dropped", ["name", "incarnation", "epoch"]),
+  generation: checksumTable("generation", ["id", "generation"]),
+  store: checksumTable("store", ["id", "name"]),
+} as const;
+
+/** Whether a row has its records, or an operator has given them up as damaged. */
+export const rowStates = { stored: 0, givenUp: 1 } as const;
+
+export const schema = `
+  CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, state INTEGER NOT NULL,
+    incarnation TEXT NOT NULL, base_offset INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
+    last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    clients INTEGER NOT NULL, registration INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, state) WHERE state < ${topicStates.dropped};
+  CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, previous INTEGER NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
+    content_sum INTEGER NOT NULL, sum INTEGER NOT NULL, records BLOB NOT NULL);
+  CREATE UNIQUE INDEX IF NOT EXISTS messages_first ON messages (topic, first);
+  CREATE TABLE IF NOT EXISTS clients (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, name BLOB NOT NULL,
+    session INTEGER NOT NULL, key BLOB NOT NULL, op INTEGER NOT NULL, op_session INTEGER NOT NULL,
+    forgotten_session INTEGER NOT NULL, position INTEGER, registration INTEGER NOT NULL,
+    sum INTEGER NOT NULL);
+  CREATE UNIQUE INDEX IF NOT EXISTS clients_name ON clients (topic, name);
+  CREATE TABLE IF NOT EXISTS windows (client INTEGER NOT NULL, session INTEGER NOT NULL, key BLOB NOT NULL,
+    first_unacked INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (client, session)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS resolved (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, session INTEGER NOT NULL,
+    first_unacked INTEGER NOT NULL, sum INTEGER NOT NULL, entries BLOB NOT NULL);
+  CREATE INDEX IF NOT EXISTS resolved_window ON resolved (client, session);
+  CREATE TABLE IF NOT EXISTS msg_ids (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, key BLOB NOT NULL,
+    message INTEGER NOT NULL, fingerprint INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE INDEX IF NOT EXISTS msg_ids_client ON msg_ids (client);
+  CREATE TABLE IF NOT EXISTS dropped (name BLOB PRIMARY KEY, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL,
+    sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS generation (id INTEGER PRIMARY KEY, generation INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum INTEGER NOT NULL);`;

@@ -1,0 +1,130 @@
+/**
+ * Exports a topic as a stream, read in steps while the store does other work. First its messages, also while the topic
+ * is still open; after the seal the data that changes until then: cursors, windows, msg-ids.
+ */
+import { createHash } from "node:crypto";
+import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../wire/topic_records.ts";
+import { pieceBytes } from "../topic_store_limits.ts";
+import { type Steps, withData } from "../store_steps.ts";
+import type { TopicClient } from "../topic_client.ts";
+import type { MessageReader, TopicRows } from "../topic_rows.ts";
+
+/** The topic to export. All values except the name may change until the seal. */
+export interface ExportedTopic {
+  readonly id: number;
+  readonly messages: MessageReader;
+  readonly isSealed: () => boolean;
+  readonly record: () => Omit<TopicRecord, "first">;
+  /** The current ids of the last deleted message and the last stored one. */
+  readonly logEnds: () => { readonly gone: number; readonly stored: number };
+}
+
+export interface ExportStep {
+  readonly piece: Uint8Array | null;
+  /** All messages up to now were returned and the topic is open: seal it, or ask for later ones. */
+  readonly isCaughtUp: boolean;
+}
+
+/**
+ * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. All changes must be in the database at
+ * each step. Throws Damaged if data is damaged or missing.
+ */
+export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<string, ExportStep> {
+  const stream = new PieceStream();
+  const { writer } = stream;
+  const { messages } = topic;
+  for (let last = -1;;) {
+    const after = last;
+    const next = yield* withData(rows, () => messages.rowsAfter(after));
+    for (const row of next) {
+      checkMissing(topic, last, row.previous);
+      ({ last } = row);
+      if (row.records === null) continue;
+      writer.writeRaw(row.records);
+      stream.records += last - row.first + 1;
+    }
+    yield* stream.takeFullPieces();
+    if (next.length > 0) continue;
+    checkMissing(topic, last, topic.logEnds().stored);
+    if (topic.isSealed()) break;
+    yield { piece: stream.takePiece(), isCaughtUp: true };
+  }
+  const first = yield* withData(rows, () => messages.firstStored());
+  const record = topic.record();
+  writer.writeTopic({ ...record, first: first ?? record.last + 1 });
+  stream.records++;
+  for (let page = yield* clientsAfter(rows, topic, null); page.length > 0;) {
+    for (const client of page) yield* exportClient(rows, stream, client);
+    page = yield* clientsAfter(rows, topic, page.at(-1)?.name ?? null);
+  }
+  writer.writeEnd(stream.records);
+  yield { piece: stream.takePiece(), isCaughtUp: false };
+  return stream.hashHex();
+}
+
+function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | null): Steps<TopicClient[]> {
+  return withData(rows, () => rows.clients.clientsAfter(id, name));
+}
+
+function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): Steps<void, ExportStep> {
+  const { writer } = stream;
+  const windows = yield* withData(rows, () => rows.clients.readWindows(client));
+  writer.writeClient(client);
+  stream.records++;
+  for (const window of [...windows.values()].sort((a, b) => a.session - b.session)) {
+    const { session, key, firstUnacked } = window;
+    const all = window.entries();
+    for (let at = 0; at === 0 || at < all.length; at += windowEntriesMax) {
+      writer.writeWindow({ session, key, firstUnacked, entries: all.slice(at, at + windowEntriesMax) });
+      stream.records++;
+      yield* stream.takeFullPieces();
+    }
+  }
+  const keys = yield* withData(rows, () => rows.clients.readKeys(client));
+  for (let at = 0; at < keys.length; at += windowEntriesMax) {
+    writer.writeKeys(keys.slice(at, at + windowEntriesMax));
+    stream.records++;
+  }
+  yield* stream.takeFullPieces();
+}
+
+/** All messages up to `previous` must have been read or deleted. */
+function checkMissing({ messages, logEnds }: ExportedTopic, last: number, previous: number): void {
+  const had = Math.max(last, logEnds().gone);
+  if (previous > had) throw messages.missingRowError(had + 1, previous);
+}
+
+/** Collects records into pieces. */
+class PieceStream {
+  /** Records written so far, including the end. */
+  records = 0;
+  readonly writer = new TopicDataWriter(pieceBytes);
+  readonly #hash = createHash("sha256");
+
+  /** Yields the buffer when it has the size of a piece; a long record is several pieces. */
+  *takeFullPieces(): Steps<void, ExportStep> {
+    if (this.writer.byteLength < pieceBytes) return;
+    const all = this.takePiece() as Uint8Array;
+    if (all.byteLength < 2 * pieceBytes) {
+      yield { piece: all, isCaughtUp: false };
+      return;
+    }
+    for (let at = 0; at < all.byteLength; at += pieceBytes) {
+      // A copy with its own buffer, because the buffer is transferred to another thread.
+      yield { piece: all.slice(at, at + pieceBytes), isCaughtUp: false };
+    }
+  }
+
+  /** Returns the buffer as a piece, or null if it is empty. */
+  takePiece(): Uint8Array | null {
+    if (this.writer.byteLength === 0) return null;
+    const piece = this.writer.finish().slice();
+    this.#hash.update(piece);
+    this.writer.clear();
+    return piece;
+  }
+
+  hashHex(): string {
+    return this.#hash.digest("hex");
+  }
+}

@@ -1,0 +1,244 @@
+/**
+ * Imports a topic that another server sends. The rows are not used before the hash was checked and the topic was
+ * activated.
+ */
+import { createHash } from "node:crypto";
+import { BatonError } from "../../../base/errors.ts";
+import {
+  type ClientRecord,
+  type KeyEntry,
+  type MessageRecord,
+  TopicDataReader,
+  type TopicDataRecord,
+  type WindowRecord,
+} from "../../wire/topic_records.ts";
+import { encodeName } from "../topic_client.ts";
+import { rowBytesMax, rowMessagesMax } from "../topic_store_limits.ts";
+import type { ContentName } from "../owned_store.ts";
+import { answerOf, RowsUnavailable, type Steps } from "../store_steps.ts";
+import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "../topic_rows.ts";
+
+export class TopicImport {
+  readonly name: string;
+  readonly content: ContentName;
+  readonly #rows: TopicRows;
+  readonly #reader = new TopicDataReader();
+  readonly #hash = createHash("sha256");
+  /** Id of the new topic row; 0 before the first piece. */
+  topicId = 0;
+  /** Changes of the pieces since the last commit. */
+  #change: TopicChange = emptyChange(0);
+  /** The topic record has arrived: no message may follow. */
+  #hasTopic = false;
+  #clientId: number | null = null;
+  #clientName: Uint8Array | null = null;
+  /** The window that was added last. */
+  #window: { readonly client: number; readonly session: number } | null = null;
+  /** The first message that arrived. */
+  #first = Infinity;
+  #records = 0;
+  #ended = false;
+  #last = 0;
+  /** Messages deleted by the sender; last message of the newest row. */
+  #gone = 0;
+  #stored: number;
+  #bytes = 0;
+  #clients = 0;
+  #registration = 0;
+  #row: Uint8Array[] = [];
+  #rowBytes = 0;
+  #rowFirst = 0;
+  #rowLast = 0;
+
+  constructor(rows: TopicRows, name: string, content: ContentName) {
+    this.#rows = rows;
+    this.name = name;
+    this.content = content;
+    this.#stored = content.baseOffset;
+  }
+
+  /** Imports one piece, which is durable when this returns. Throws BAD_DATA or PROTOCOL for invalid data. */
+  *importPiece(piece: Uint8Array): Steps {
+    this.#hash.update(piece);
+    if (this.topicId === 0) {
+      const { incarnation, baseOffset, epoch, owner } = this.content;
+      const arriving = { name: this.name, incarnation, baseOffset, epoch };
+      this.topicId = yield* answerOf(this.#rows.copies.addArriving(arriving, owner));
+      this.#change = emptyChange(this.topicId);
+    }
+    for (const record of this.#reader.push(piece)) {
+      this.#receive(record);
+      if (record.kind === "topic") yield* this.#deleteBelow(record.topic.first);
+    }
+    yield* this.#commit();
+  }
+
+  /**
+   * Called after the last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no longer in
+   * the store.
+   */
+  *checkComplete(hash: string): Steps {
+    const found = this.#hash.digest("hex");
+    if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
+    if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
+    if (!(yield* answerOf(this.#rows.copies.isArriving(this.topicId)))) {
+      throw this.#importError("its rows were dropped during the transfer");
+    }
+  }
+
+  /** Bytes that have arrived and are written when their row is complete. */
+  get bufferedBytes(): number {
+    return this.#reader.pendingBytes + this.#rowBytes;
+  }
+
+  /** The values of the topic's row when it is complete. */
+  get ends(): TopicEnds {
+    const [gone, stored] = [this.#gone, Math.max(this.#stored, this.#gone)];
+    const counts = { bytes: this.#bytes, clients: this.#clients, registration: this.#registration };
+    return { last: this.#last, gone, stored, ...counts };
+  }
+
+  *#commit(): Steps {
+    const [lost] = yield* answerOf(this.#rows.commit([this.#change]));
+    this.#change = emptyChange(this.topicId);
+    if (lost !== undefined) {
+      throw new RowsUnavailable(`Cannot import topic ${JSON.stringify(this.name)}: ${lost.reason}`);
+    }
+  }
+
+  #receive(record: TopicDataRecord): void {
+    if (this.#ended) throw this.#importError("data follows its end");
+    if ((record.kind === "message" || record.kind === "topic") === this.#hasTopic) {
+      throw this.#importError("its topic record must come once, after all messages");
+    }
+    switch (record.kind) {
+      case "topic": {
+        const { incarnation, baseOffset, epoch } = this.content;
+        const sent = record.topic;
+        if (
+          sent.name !== this.name || sent.incarnation !== incarnation || sent.baseOffset !== baseOffset ||
+          sent.epoch !== epoch
+        ) {
+          throw this.#importError(`it is of ${JSON.stringify(sent.name)}, ${sent.incarnation}, in epoch ${sent.epoch}`);
+        }
+        if (sent.last < Math.max(this.#rowLast, baseOffset)) {
+          throw this.#importError(`its newest message is ${this.#rowLast}, but its record says ${sent.last}`);
+        }
+        if (sent.first > sent.last + 1) {
+          throw this.#importError(`its oldest message, ${sent.first}, is after its newest, ${sent.last}`);
+        }
+        this.#writeRow();
+        this.#gone = sent.first - 1;
+        this.#last = sent.last;
+        this.#registration = sent.registration;
+        this.#hasTopic = true;
+        break;
+      }
+      case "client":
+        this.#insertClient(record.client);
+        break;
+      case "window":
+        this.#addWindow(this.#requireClientId(), record.window);
+        break;
+      case "keys":
+        for (const key of record.keys) this.#addKey(this.#requireClientId(), key);
+        break;
+      case "message":
+        this.#addMessage(record.message, record.bytes);
+        break;
+      case "end":
+        if (record.records !== this.#records) {
+          throw this.#importError(`it has ${this.#records} records, but ${record.records} were sent`);
+        }
+        this.#ended = true;
+        break;
+    }
+    this.#records++;
+  }
+
+  /** Names are unique and in the order of their bytes, as every sender writes them. */
+  #insertClient(client: ClientRecord): void {
+    const name = encodeName(client.name);
+    if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {
+      throw this.#importError(`client ${JSON.stringify(client.name)} is out of order`);
+    }
+    if (client.name === "") throw this.#importError("a client has no name");
+    if ((client.position ?? 0) > this.#last) {
+      throw this.#importError(
+        `${JSON.stringify(client.name)} is at message ${client.position}, but the newest is ${this.#last}`,
+      );
+    }
+    this.#clientName = name;
+    this.#clients++;
+    this.#clientId = this.#rows.numbers.client(this.topicId);
+    const unread = { deliveredUpTo: 0, windows: null, msgIds: null };
+    this.#change.clients.push({ ...client, ...unread, id: this.#clientId, topicId: this.topicId, isNew: false });
+  }
+
+  #addWindow(client: number, { session, key, firstUnacked, entries }: WindowRecord): void {
+    // A window with many counters has several records, one after the other.
+    const isNew = this.#window?.client !== client || this.#window.session !== session;
+    this.#window = { client, session };
+    this.#change.windows.push({ client, session, key, firstUnacked, isNew });
+    if (entries.length === 0) return;
+    const id = this.#rows.numbers.resolved(this.topicId);
+    this.#change.resolved.push({ id, client, session, firstUnacked, entries });
+  }
+
+  #addKey(client: number, { key, id: message, fingerprint }: KeyEntry): void {
+    this.#change.keys.push({ id: this.#rows.numbers.key(this.topicId), client, key, message, fingerprint });
+  }
+
+  #requireClientId(): number {
+    if (this.#clientId === null) throw this.#importError("a window comes before its client");
+    return this.#clientId;
+  }
+
+  #addMessage({ id }: MessageRecord, bytes: Uint8Array): void {
+    if (id <= this.#rowLast) throw this.#importError(`message ${id} is out of order`);
+    const isFull = this.#row.length === rowMessagesMax || this.#rowBytes + bytes.byteLength > rowBytesMax;
+    if (this.#row.length > 0 && (isFull || id !== this.#rowLast + 1)) this.#writeRow();
+    if (this.#row.length === 0) this.#rowFirst = id;
+    this.#first = Math.min(this.#first, id);
+    this.#row.push(bytes);
+    this.#rowBytes += bytes.byteLength;
+    this.#rowLast = id;
+  }
+
+  /**
+   * Deletes messages that the sender deleted after sending them. A subscriber that was told they are gone must not
+   * receive them here, after newer ones.
+   */
+  *#deleteBelow(first: number): Steps {
+    if (this.#first >= first) return;
+    yield* this.#commit();
+    this.#bytes -= yield* answerOf(this.#rows.copies.deleteBelow(this.topicId, first));
+  }
+
+  #writeRow(): void {
+    if (this.#row.length === 0) return;
+    const records = new Uint8Array(this.#rowBytes);
+    let at = 0;
+    for (const record of this.#row) {
+      records.set(record, at);
+      at += record.byteLength;
+    }
+    const [id, bytes] = [this.#rows.numbers.message(this.topicId, this.#rowFirst), this.#rowBytes];
+    const head = { id, first: this.#rowFirst, last: this.#rowLast, previous: this.#stored, bytes };
+    this.#change.added.push({ head, records });
+    this.#stored = this.#rowLast;
+    this.#bytes += bytes;
+    this.#row = [];
+    this.#rowBytes = 0;
+  }
+
+  #importError(why: string): BatonError {
+    return new BatonError("BAD_DATA", `Cannot import topic ${JSON.stringify(this.name)}: ${why}`);
+  }
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const length = Math.min(a.byteLength, b.byteLength);
+  for (let at = 0; at < length; at++) if (a[at] !== b[at]) return (a[at] as number) - (b[at] as number);
+  return a.byteLength - b.byteLength;
+}

@@ -1,0 +1,360 @@
+/**
+ * Topic transfer, store side: which topics this store has at which epoch, and their export and import. The coordination
+ * service decides who owns a topic (../ownership). The store only guarantees that it never goes back to a lower epoch
+ * or behind a seal. Every change is one transaction, durable when the call returns, and may be repeated. `OwnedStore`
+ * describes the methods.
+ */
+import { BatonError, messageOf } from "../../../base/errors.ts";
+import { type ExportStep, exportTopic } from "./export_topic.ts";
+import { TopicImport } from "./import_topic.ts";
+import type { ContentName, StagedCopy, TopicCopies, TopicCopy } from "../owned_store.ts";
+import type { StoreEngine } from "../store_engine.ts";
+import { exportsMax, importsMax } from "../topic_store_limits.ts";
+import type { StoredTopic } from "../stored_topic.ts";
+import type { TopicTable } from "../topic_table.ts";
+import { answerOf, type Steps } from "../store_steps.ts";
+import type { Answer, TopicCopyRows, TopicRows } from "../topic_rows.ts";
+import { DamageError } from "../../../base/storage/damage.ts";
+
+export class TopicTransfer {
+  readonly #rows: TopicRows;
+  readonly #engine: StoreEngine;
+  readonly #topics: TopicTable;
+  readonly #copies: TopicCopyRows;
+  readonly #imports = new Map<number, TopicImport>();
+  readonly #exports = new Map<
+    number,
+    { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps<string, ExportStep> }
+  >();
+  #nextTransfer: number;
+  /** Number of commits when the generation was last raised. */
+  #raisedAtCommit = -1;
+
+  /** `before`: the previous instance, so that transfer ids stay unique. */
+  constructor(rows: TopicRows, engine: StoreEngine, before: TopicTransfer | null = null) {
+    this.#rows = rows;
+    this.#copies = rows.copies;
+    this.#engine = engine;
+    this.#topics = engine.topics;
+    this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
+  }
+
+  /** Drops incomplete imports after the store was closed or the disk was full; their senders start again. */
+  *dropIncomplete(): Steps {
+    // Imports in progress are kept: dropping their rows would lose messages of the topic.
+    const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
+    yield* answerOf(this.#copies.discardArriving(inProgress));
+  }
+
+  generation(server?: string): Steps<number> {
+    return answerOf(this.#copies.generation(server));
+  }
+
+  *raiseGeneration(above = 0): Steps<number | null> {
+    if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
+    const generation = Math.max(yield* this.#storedGeneration(above > 0), above) + 1;
+    yield* answerOf(this.#copies.setGeneration(generation));
+    this.#raisedAtCommit = this.#rows.commits;
+    return generation;
+  }
+
+  /** A caller that names a generation knows the recorded one, so a damaged stored one does not matter to it. */
+  *#storedGeneration(isKnown: boolean): Steps<number> {
+    try {
+      return yield* this.generation();
+    } catch (error) {
+      if (!isKnown || !(error instanceof DamageError)) throw error;
+      return 0;
+    }
+  }
+
+  isEmpty(): Steps<boolean> {
+    return answerOf(this.#copies.isEmpty());
+  }
+
+  topics(): Steps<string[]> {
+    return answerOf(this.#copies.names());
+  }
+
+  *copiesOf(name: string): Steps<TopicCopies> {
+    const here = this.#topics.get(name);
+    const staged = yield* answerOf(this.#copies.staged(name));
+    return {
+      copy: here &&
+        { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
+      staged: staged && { incarnation: staged.incarnation, owner: staged.sender, epoch: staged.epoch },
+      dropped: yield* answerOf(this.#copies.dropped(name)),
+      ...(this.#rows.isShared && here === null ? { unopened: yield* answerOf(this.#copies.unopened(name)) } : {}),
+    };
+  }
+
+  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): Steps {
+    const here = this.#topics.get(name);
+    if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
+    if (
+      here !== null && (here.incarnation !== incarnation || here.log.lastId !== here.baseOffset || here.epoch >= epoch)
+    ) {
+      throw staleError(
+        `Cannot create topic ${quote(name)} (incarnation ${incarnation}, epoch ${epoch}): this server already stores ${
+          describeState(here)
+        }`,
+      );
+    }
+    if (here !== null) return yield* this.#reopen(here, epoch);
+    this.#topics.requireRoomFor(name);
+    this.#engine.disk.beginBatch();
+    requireDisk(`create topic ${quote(name)}`, this.#engine.disk.reserveSentence());
+    yield* this.#topics.load(yield* answerOf(this.#copies.create({ name, incarnation, baseOffset, epoch })));
+  }
+
+  /** Ends all operations on the topic in this epoch, including admitted ones. */
+  *seal(name: string, epoch: number, to: string): Steps {
+    const topic = this.#requireTopic(name, epoch);
+    if (topic.sealedFor === to) return;
+    if (topic.sealedFor !== null) {
+      throw staleError(`Cannot hand off topic ${quote(name)} to ${quote(to)}: ${describeState(topic)}`);
+    }
+    yield* this.#engine.writePending();
+    topic.sealedFor = to;
+    this.#topics.noteCommitted(topic);
+    yield* this.#changeRow(topic, this.#copies.seal(topic.row()));
+    yield* this.#engine.wakeHeldGets(topic);
+  }
+
+  /** `incarnation`: that of the topic's node; only compared in a shared store. */
+  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): Steps {
+    const here = this.#topics.get(name);
+    if (here?.epoch === epoch && here.sealedFor === null) return;
+    if (here !== null && here.epoch >= epoch) {
+      throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: ${describeState(here)}`);
+    }
+    if (what === "copy") {
+      if (this.#rows.isShared) return yield* this.#takeOver(name, epoch, incarnation);
+      if (here === null) throw missingError(name, "");
+      return yield* this.#reopen(here, epoch);
+    }
+    const staged = yield* answerOf(this.#copies.staged(name));
+    if (staged === null) throw missingError(name, " as a staged copy");
+    if (staged.epoch >= epoch) {
+      throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged.epoch}`);
+    }
+    yield* this.#engine.writePending();
+    yield* this.#changeRow(here, this.#copies.activate(staged.id, epoch, here?.id ?? null));
+    if (here !== null) this.#topics.unload(here);
+    yield* this.#topics.load(staged.id);
+    if (here !== null) yield* this.#engine.wakeHeldGets(here);
+  }
+
+  /** Opens a topic of a shared store at this epoch, whatever another server, or this one, has sent for it before. */
+  *#takeOver(name: string, epoch: number, incarnation: string | null): Steps {
+    const here = this.#topics.get(name);
+    if (here !== null) yield* this.release(name);
+    else this.#topics.requireRoomFor(name);
+    const id = yield* answerOf(this.#copies.takeOver(name, incarnation, epoch));
+    if (id === null) throw missingError(name, "");
+    yield* this.#topics.load(id);
+    if (here !== null) yield* this.#engine.wakeHeldGets(here);
+  }
+
+  /** Drops a topic of a shared store from memory. Its rows stay, for the server that opens it next. */
+  *release(name: string): Steps {
+    yield* this.#engine.writePending();
+    const here = this.#topics.get(name);
+    if (here === null) return;
+    this.#topics.unload(here);
+    yield* this.#engine.wakeHeldGets(here);
+  }
+
+  *releaseAll(): Steps {
+    for (const { name } of [...this.#topics.all()]) yield* this.release(name);
+  }
+
+  /** `incarnation`: that of content which this server has not opened; only used in a shared store. */
+  *drop(name: string, epoch: number, incarnation: string | null = null): Steps {
+    const here = this.#topics.get(name);
+    if (here === null && incarnation !== null) {
+      return yield* answerOf(this.#copies.dropUnopened(name, incarnation, epoch));
+    }
+    if (here === null || here.epoch >= epoch) return;
+    yield* this.#engine.writePending();
+    yield* this.#changeRow(here, this.#copies.drop(here.row(), epoch));
+    this.#topics.unload(here);
+    yield* this.#engine.wakeHeldGets(here);
+  }
+
+  /**
+   * Starts new message ids after `baseOffset`: ids up to it may have been assigned in the lost time. A subscriber that
+   * had all stored messages is placed at the end and has missed nothing.
+   */
+  *raiseBaseOffset(name: string, baseOffset: number): Steps {
+    const topic = this.#topics.get(name);
+    if (topic === null) throw missingError(name, "");
+    if (topic.baseOffset >= baseOffset) return;
+    yield* this.#engine.writePending();
+    const { id, log: { lastId: last } } = topic;
+    const atEnd = [...topic.subscribers.values()].filter(({ position }) => (position ?? -1) >= last);
+    for (const client of atEnd) client.position = baseOffset + 1;
+    yield* this.#changeRow(topic, this.#copies.raiseBaseOffset(id, baseOffset, atEnd));
+    yield* this.#topics.load(id);
+  }
+
+  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): Steps {
+    const staged = yield* answerOf(this.#copies.staged(name));
+    const isSame = staged?.incarnation === incarnation && staged.sender === owner && staged.epoch === epoch;
+    if (isSame) yield* answerOf(this.#copies.discard(staged.id));
+  }
+
+  *setAside(name: string): Steps {
+    const here = this.#topics.get(name);
+    if (here === null) return;
+    yield* this.#engine.writePending();
+    yield* this.#changeRow(here, this.#copies.setAside(here.id));
+    this.#topics.unload(here);
+    yield* this.#engine.wakeHeldGets(here);
+  }
+
+  /** Starts an export and returns its id. Its end can be read only after the seal. */
+  exportBegin(name: string, epoch: number): number {
+    const topic = this.#requireTopic(name, epoch);
+    if (topic.damagedClients !== null) {
+      throw new BatonError("BAD_DATA", `Topic ${quote(name)} cannot be sent: ${topic.damagedClients}`);
+    }
+    if (this.#exports.size >= exportsMax) throw busyError("export", name, exportsMax);
+    const { id, incarnation, baseOffset, log } = topic;
+    const steps = exportTopic(this.#rows, {
+      id,
+      messages: log.messages,
+      isSealed: () => topic.sealedFor !== null,
+      record: () => ({ name, incarnation, baseOffset, epoch, last: log.lastId, registration: topic.registration }),
+      logEnds: () => log,
+    });
+    this.#exports.set(this.#nextTransfer, { of: topic, epoch, steps });
+    return this.#nextTransfer++;
+  }
+
+  /** Returns the next piece, or the hash of all pieces. The content is always that of the given epoch. */
+  *exportNext(transfer: number): Steps<ExportStep & { hash: string | null }> {
+    const found = this.#exports.get(transfer);
+    if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
+    const { of, epoch, steps } = found;
+    if (this.#requireTopic(of.name, epoch) !== of) throw staleError(`Topic ${quote(of.name)} was replaced`);
+    this.#rows.forgetLoaded();
+    try {
+      let next = steps.next();
+      while (next.done !== true && next.value instanceof Promise) next = steps.next(yield next.value);
+      if (next.done !== true) return { ...next.value as ExportStep, hash: null };
+      this.#exports.delete(transfer);
+      return { piece: null, isCaughtUp: false, hash: next.value };
+    } catch (error) {
+      // A damaged topic is not handed off: its owner continues to serve the undamaged part.
+      if (!(error instanceof DamageError)) throw error;
+      throw new BatonError("BAD_DATA", `Topic ${quote(of.name)} cannot be sent: ${error.message}`);
+    }
+  }
+
+  exportEnd(transfer: number): void {
+    this.#exports.delete(transfer);
+  }
+
+  /** Starts an import of content that another server has sealed; returns its id. */
+  *importBegin(name: string, content: ContentName): Steps<number> {
+    const staged = yield* answerOf(this.#copies.staged(name));
+    if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
+      throw newerError(name, content, staged.epoch);
+    }
+    this.#topics.requireRoomFor(name);
+    if (this.#imports.size >= importsMax) throw busyError("import", name, importsMax);
+    this.#imports.set(this.#nextTransfer, new TopicImport(this.#rows, name, content));
+    return this.#nextTransfer++;
+  }
+
+  /** Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, STORE_FULL if it does not fit; each ends the import. */
+  *importPiece(transfer: number, piece: Uint8Array): Steps {
+    const { disk } = this.#engine;
+    yield* this.#changeImport(transfer, (received) => {
+      disk.beginBatch();
+      const bytes = piece.byteLength + received.bufferedBytes;
+      requireDisk(`receive topic ${quote(received.name)}`, disk.fullSentence(bytes));
+      return received.importPiece(piece);
+    });
+  }
+
+  /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
+  *importDone(transfer: number, hash: string): Steps {
+    yield* this.#changeImport(transfer, (received) => this.#stage(received, hash));
+    this.#imports.delete(transfer);
+  }
+
+  *#stage(received: TopicImport, hash: string): Steps {
+    yield* received.checkComplete(hash);
+    const replaced = yield* answerOf(this.#copies.staged(received.name));
+    if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
+      // Another server of this store was faster, and may have taken the topic already.
+      if (replaced.epoch > received.content.epoch) throw newerError(received.name, received.content, replaced.epoch);
+      if (replaced.epoch === received.content.epoch) return yield* answerOf(this.#copies.discard(received.topicId));
+    }
+    yield* answerOf(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
+  }
+
+  *importEnd(transfer: number): Steps {
+    const received = this.#imports.get(transfer);
+    this.#imports.delete(transfer);
+    if (received !== undefined && received.topicId > 0) yield* answerOf(this.#copies.discard(received.topicId));
+  }
+
+  *#reopen(topic: StoredTopic, epoch: number): Steps {
+    topic.epoch = epoch;
+    topic.sealedFor = null;
+    this.#topics.noteCommitted(topic);
+    yield* this.#changeRow(topic, this.#copies.reopen(topic.row()));
+    yield* this.#engine.wakeHeldGets(topic);
+  }
+
+  /** Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ: the topic is dropped from memory. */
+  *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
+    try {
+      yield* answerOf(change);
+    } catch (error) {
+      if (topic !== null && this.#rows.isShared) this.#engine.loseTopic(topic, messageOf(error));
+      throw error;
+    }
+  }
+
+  *#changeImport(transfer: number, work: (received: TopicImport) => Steps): Steps {
+    const received = this.#imports.get(transfer);
+    if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
+    try {
+      yield* work(received);
+    } catch (error) {
+      // Invalid data is the sender's fault: the imported rows are removed, and nothing else changes.
+      if (error instanceof BatonError) yield* this.importEnd(transfer);
+      throw error;
+    }
+  }
+
+  #requireTopic(name: string, epoch: number): StoredTopic {
+    const topic = this.#topics.get(name);
+    if (topic === null) throw missingError(name, "");
+    if (topic.epoch === epoch) return topic;
+    throw staleError(`Topic ${quote(name)} was requested at epoch ${epoch}: ${describeState(topic)} is stored`);
+  }
+}
+
+const quote = (name: string) => JSON.stringify(name);
+const describeState = ({ incarnation, epoch, sealedFor }: StoredTopic) =>
+  `${incarnation} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quote(sealedFor)},`}`;
+const staleError = (message: string) => new BatonError("STALE_TOKEN", message);
+const newerError = (name: string, { epoch }: ContentName, staged: number) =>
+  staleError(`Cannot receive topic ${quote(name)} of epoch ${epoch}: ${staged} is already staged`);
+const missingError = (name: string, where: string) =>
+  new BatonError("NOT_HELD", `Topic ${quote(name)} is not on this server${where}`);
+const busyError = (what: string, name: string, most: number) =>
+  new BatonError(
+    "LOCK_BUSY",
+    `Cannot ${what} topic ${quote(name)}: ${most} others are in progress, which is the limit`,
+  );
+
+/** Throws STORE_FULL for a sentence about a full disk. */
+function requireDisk(what: string, full: string | null): void {
+  if (full !== null) throw new BatonError("STORE_FULL", `Cannot ${what}: ${full}`);
+}

@@ -1,0 +1,226 @@
+/**
+ * Decodes frames into messages. Never throws: an invalid message gives an InvalidMessage that names the field and
+ * quotes its value, so that every peer gets a response.
+ */
+import { totalByteLength } from "../../base/wire/bytes.ts";
+import { decodePut } from "./decode_put.ts";
+import { camelCase } from "./encode_message.ts";
+import type { FieldType } from "./field_types.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./message_limits.ts";
+import {
+  bodies,
+  headerFields,
+  type Message,
+  messageFields,
+  type MessageHeaders,
+  optionalFields,
+} from "./pubsub_messages.ts";
+
+/** Why a message is invalid: status BAD_REQUEST, with a sentence for the body of the response. */
+export interface InvalidMessage {
+  readonly name: null;
+  readonly field: string;
+  readonly value: string;
+  readonly reason: string;
+  /** The message has headers, so its sender knows them. */
+  readonly hasHeaders: boolean;
+}
+
+type FieldReader = FieldType<unknown>;
+interface MessageField {
+  readonly name: string;
+  readonly type: FieldReader;
+}
+interface MessageShape {
+  readonly fields: readonly MessageField[];
+  readonly fieldsMin: number;
+  readonly body: "none" | "one" | "batch";
+}
+
+const shapes = new Map<string, MessageShape>(
+  Object.entries(messageFields).map(([name, fields]) => {
+    const needed = Object.entries(fields);
+    const optional = Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {});
+    return [name, {
+      fields: [...needed, ...optional].map(([field, type]) => ({ name: field, type: type as FieldReader })),
+      fieldsMin: needed.length,
+      body: bodies[name as keyof typeof bodies] ?? "none",
+    }];
+  }),
+);
+const headerShapes = new Map<string, { key: string; type: FieldReader }>(
+  Object.entries(headerFields).map(([name, type]) => [name, { key: camelCase(name), type: type as FieldReader }]),
+);
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const cr = 13;
+const lf = 10;
+
+/** Decodes the frames of one ZeroMQ message, without the envelope. Bodies are views of the frames. */
+export function decodeMessage(frames: readonly Uint8Array[]): Message | InvalidMessage {
+  const [frame] = frames;
+  if (frame === undefined) return invalidMessage("frames", "0", "a message has at least one frame");
+  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeGeneral(frames, frame);
+}
+
+/** Decodes any message in its general form. */
+export function decodeGeneral(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
+  const end = findHeaderEnd(frame);
+  if (end < 0) return invalidHeader(frame, end);
+  const header = headerText(frame, end);
+  if (header === null) return invalidMessage("header", formatBytes(frame), "it is not UTF-8");
+  const lineEnd = header.indexOf("\r\n");
+  const first = lineEnd < 0 ? header : header.slice(0, lineEnd);
+  const words = first.split(" ");
+  const shape = shapes.get(words[0] ?? "");
+  if (shape === undefined) {
+    return invalidMessage("name", words[0] ?? "", `it is not one of ${[...shapes.keys()].join(", ")}`);
+  }
+  const message: Record<string, unknown> = { name: words[0] };
+  const headers: Record<string, unknown> | null = lineEnd < 0 ? null : {};
+  const wrong = readFields(words, shape, message) ??
+    (headers === null ? null : readHeaders(header, lineEnd + 2, headers)) ??
+    readBodies(frames, end + 4, shape, headers, message);
+  if (wrong !== null) return { ...wrong, hasHeaders: headers !== null };
+  if (headers !== null) message["headers"] = headers as MessageHeaders;
+  return message as unknown as Message;
+}
+
+/**
+ * Returns where CR LF CR LF begins; otherwise -1 minus the index of an invalid control character, or -1 minus the
+ * length.
+ */
+function findHeaderEnd(frame: Uint8Array): number {
+  const length = Math.min(frame.byteLength, headerBytesMax);
+  for (let at = 0; at < length; at++) {
+    const byte = frame[at] as number;
+    if (byte > 0x1f && byte !== 0x7f) continue;
+    if (byte !== cr || frame[at + 1] !== lf) return -1 - at;
+    if (frame[at + 2] === cr && frame[at + 3] === lf) return at + 4 <= length ? at : -1 - length;
+    at++;
+  }
+  return -1 - length;
+}
+
+function invalidHeader(frame: Uint8Array, end: number): InvalidMessage {
+  const at = -1 - end;
+  if (at >= Math.min(frame.byteLength, headerBytesMax)) {
+    return invalidMessage(
+      "header",
+      formatBytes(frame),
+      `there is no CR LF CR LF in its first ${at} bytes; ${headerBytesMax} are the limit`,
+    );
+  }
+  return invalidMessage("header", formatBytes(frame.subarray(0, at + 1)), `byte ${at} is a stray control character`);
+}
+
+/** Returns the header as text: ASCII, or UTF-8 from a plain client. Returns null for other bytes. */
+function headerText(frame: Uint8Array, end: number): string | null {
+  try {
+    return utf8.decode(frame.subarray(0, end));
+  } catch {
+    return null;
+  }
+}
+
+function readFields(
+  words: readonly string[],
+  shape: MessageShape,
+  message: Record<string, unknown>,
+): InvalidMessage | null {
+  const given = words.length - 1;
+  const { fields, fieldsMin } = shape;
+  if (given < fieldsMin || given > fields.length) {
+    const wanted = fields.map(({ name }, index) => index < fieldsMin ? name : `[${name}]`).join(" ");
+    return invalidMessage("fields", words.join(" "), `${words[0]} has ${given} fields; wanted are: ${wanted}`);
+  }
+  for (let index = 0; index < given; index++) {
+    const { name, type } = fields[index] as MessageField;
+    const text = words[index + 1] as string;
+    const value = type.read(text);
+    if (value === undefined) return invalidMessage(name, text, `it is not ${type.wanted}`);
+    message[name] = value;
+  }
+  return null;
+}
+
+/** Unknown names are ignored, so that later versions can add headers. */
+function readHeaders(header: string, start: number, headers: Record<string, unknown>): InvalidMessage | null {
+  for (let at = start; at <= header.length;) {
+    const lineEnd = header.indexOf("\r\n", at);
+    const end = lineEnd < 0 ? header.length : lineEnd;
+    const colon = header.indexOf(": ", at);
+    if (colon <= at || colon > end) return invalidMessage("header", header.slice(at, end), 'it is not "name: value"');
+    const name = header.slice(at, colon);
+    const line = headerShapes.get(name);
+    if (line !== undefined) {
+      const text = header.slice(colon + 2, end);
+      const value = line.type.read(text);
+      if (value === undefined) return invalidMessage(name, text, `it is not ${line.type.wanted}`);
+      if (headers[line.key] !== undefined) return invalidMessage(name, text, "the header is repeated");
+      headers[line.key] = value;
+    }
+    at = end + 2;
+  }
+  return null;
+}
+
+function readBodies(
+  frames: readonly Uint8Array[],
+  bodyStart: number,
+  shape: MessageShape,
+  headers: Record<string, unknown> | null,
+  message: Record<string, unknown>,
+): InvalidMessage | null {
+  const frame = frames[0] as Uint8Array;
+  const bytes = frame.byteLength - bodyStart;
+  const count = headers?.["count"] as number | undefined;
+  const behind = frames.length - 1;
+  if (count !== undefined && headers !== null) delete headers["count"];
+  if (behind !== (count ?? 0)) {
+    return invalidMessage(
+      "count",
+      String(count ?? "none"),
+      `${behind} frames are behind the header's; ${batchMessagesMax} may be`,
+    );
+  }
+  if (count === undefined) {
+    if (bytes === 0) return null;
+    if (shape.body === "none") {
+      return invalidMessage("body", `${bytes} bytes`, `${String(message["name"])} has no body`);
+    }
+    if (bytes > bodyBytesMax) return invalidMessage("body", `${bytes} bytes`, `${bodyBytesMax} are the limit`);
+    message["body"] = frame.subarray(bodyStart);
+    return null;
+  }
+  if (shape.body !== "batch") {
+    return invalidMessage("count", String(count), `${String(message["name"])} has no batches`);
+  }
+  if (count === 0 && message["name"] !== "PUT") return invalidMessage("count", "0", "only a PUT may be of nothing");
+  if (bytes !== 0) return invalidMessage("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
+  const batch = frames.slice(1);
+  const sum = totalByteLength(batch);
+  if (sum > bodyBytesMax) return invalidMessage("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);
+  message["batch"] = batch;
+  return null;
+}
+
+function invalidMessage(field: string, value: string, why: string): InvalidMessage {
+  const quoted = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}…` : value;
+  return {
+    name: null,
+    field,
+    value: quoted,
+    reason: `Cannot read the ${field} ${JSON.stringify(quoted)}: ${why}`,
+    hasHeaders: false,
+  };
+}
+
+/** Formats bytes that may not be text, for a message. */
+function formatBytes(bytes: Uint8Array): string {
+  let text = "";
+  for (const byte of bytes.subarray(0, quotedLengthMax)) {
+    text += byte > 0x1f && byte < 0x7f ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, "0")}`;
+  }
+  return text;
+}

@@ -1,0 +1,148 @@
+/**
+ * Encodes messages as frames. An invalid value (a token that is too long, a number out of range) is a bug of the caller
+ * and throws RangeError.
+ */
+import { totalByteLength } from "../../base/wire/bytes.ts";
+import type { FieldType } from "./field_types.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
+import {
+  headerFields,
+  type Message,
+  messageFields,
+  type MessageHeaders,
+  type MessageName,
+  optionalFields,
+} from "./pubsub_messages.ts";
+import { encodeToken } from "./name_token.ts";
+
+type FieldWriter = FieldType<unknown>;
+
+const encoder = new TextEncoder();
+
+const headerWriters = new Map(
+  Object.entries(headerFields).map(([name, type]) => [camelCase(name), { name, type: type as FieldWriter }]),
+);
+const fieldWriters = Object.fromEntries(
+  Object.entries(messageFields).map(([name, fields]) => [
+    name,
+    [
+      ...Object.entries(fields),
+      ...Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {}),
+    ] as [string, FieldWriter][],
+  ]),
+) as Record<MessageName, [string, FieldWriter][]>;
+
+/** Converts `max-bytes` to `maxBytes`. */
+export function camelCase(name: string): string {
+  return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Returns one frame, or for a batch the header's frame and one for each body. Bodies of a batch are not copied. */
+export function encodeMessage(message: Message): Uint8Array[] {
+  const stored = encodePutResponse(message);
+  return stored === null ? encodeGeneral(message) : [stored];
+}
+
+/** Encodes any message in its general form. */
+export function encodeGeneral(message: Message): Uint8Array[] {
+  const { batch } = message;
+  const header = formatHeader(message);
+  if (header.length > headerBytesMax) {
+    throw new RangeError(`A header of ${header.length} bytes is over the limit of ${headerBytesMax}`);
+  }
+  if (batch !== undefined) {
+    checkBatch(batch, message.name === "PUT" ? 0 : 1);
+    return [encoder.encode(header), ...batch];
+  }
+  const { body } = message;
+  if (body === undefined || body.byteLength === 0) return [encoder.encode(header)];
+  checkBody(body.byteLength);
+  // Each character of a header is one byte: tokens are escaped, everything else is ASCII.
+  const frame = new Uint8Array(header.length + body.byteLength);
+  encoder.encodeInto(header, frame);
+  frame.set(body, header.length);
+  return [frame];
+}
+
+function formatHeader(message: Message): string {
+  let text: string = message.name;
+  for (const [name, type] of fieldWriters[message.name]) {
+    const value = (message as unknown as Record<string, unknown>)[name];
+    if (value !== undefined) text += ` ${type.write(value)}`;
+  }
+  text += "\r\n";
+  if (message.headers !== undefined) text += formatHeaderFields(message.headers);
+  if (message.batch !== undefined) text += `count: ${message.batch.length}\r\n`;
+  return `${text}\r\n`;
+}
+
+function formatHeaderFields(headers: MessageHeaders): string {
+  let text = "";
+  for (const key in headers) {
+    const value = headers[key as keyof MessageHeaders];
+    if (value === undefined) continue;
+    const line = headerWriters.get(key);
+    if (line === undefined || key === "count") throw new RangeError(`There is no line called "${key}"`);
+    text += `${line.name}: ${line.type.write(value)}\r\n`;
+  }
+  return text;
+}
+
+function checkBatch(batch: readonly Uint8Array[], min: number): void {
+  if (batch.length < min || batch.length > batchMessagesMax) {
+    throw new RangeError(`A batch of ${batch.length} messages: ${min} to ${batchMessagesMax} are possible`);
+  }
+  checkBody(totalByteLength(batch));
+}
+
+function checkBody(bytes: number): void {
+  if (bytes > bodyBytesMax) throw new RangeError(`A body of ${bytes} bytes is over the limit of ${bodyBytesMax}`);
+}
+
+const zero = 48;
+const dash = 45;
+const end = encoder.encode("\r\n\r\n");
+/** Digits of 9007199254740991. */
+const digitsMax = 16;
+/** The start of each response of one sender, with room for two numbers and the end of the header. */
+let lastBeginning: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
+
+/**
+ * Fast path for the response to a put (OK with the IDs of the stored messages and nothing else), which is sent a
+ * hundred thousand times a second. Returns null for any other message.
+ */
+export function encodePutResponse(message: Message): Uint8Array | null {
+  if (message.name !== "STATUS" || message.status !== "OK" || message.headers?.ids?.length !== 1) return null;
+  if (message.body !== undefined || message.batch !== undefined || message.messageId !== undefined) return null;
+  for (const line in message.headers) if (line !== "ids") return null;
+  const [{ first, last }] = message.headers.ids as [{ first: number; last: number }];
+  if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || first < 0 || last < first) return null;
+  if (lastBeginning?.sender !== message.sender) lastBeginning = makeBeginning(message.sender);
+  const { room } = lastBeginning;
+  let at = writeNumber(room, lastBeginning.length, first);
+  if (last !== first) {
+    room[at++] = dash;
+    at = writeNumber(room, at, last);
+  }
+  for (let place = 0; place < end.byteLength; place++) room[at++] = end[place] as number;
+  return room.slice(0, at);
+}
+
+function makeBeginning(sender: string) {
+  const bytes = encoder.encode(`STATUS ${encodeToken(sender)} OK\r\nids: `);
+  const room = new Uint8Array(bytes.byteLength + 2 * digitsMax + 1 + end.byteLength);
+  room.set(bytes);
+  return { sender, room, length: bytes.byteLength };
+}
+
+/** Writes a number. Returns the index after its last digit. */
+function writeNumber(room: Uint8Array, from: number, value: number): number {
+  let to = from + 1;
+  for (let power = 10; power <= value; power *= 10) to++;
+  for (let at = to - 1, left = value; at >= from; at--) {
+    const rest = Math.floor(left / 10);
+    room[at] = zero + (left - rest * 10);
+    left = rest;
+  }
+  return to;
+}

@@ -1,0 +1,333 @@
+/**
+ * A topic's content as bytes: how messages lie in the store, and the stream that a handoff sends and hashes. The same
+ * content gives the same bytes, however it was cut into rows: messages by id, and then, because they change until the topic
+ * is sealed, its numbers, clients by name, their windows by session, their counters ascending.
+ *
+ * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
+ *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
+ *   topic    name, incarnation, baseOffset, epoch, the newest id that was given, the oldest message that is there, registration
+ *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none, registration
+ *   window   of the client before it: session, its key, firstUnacked, and up to 4,096 of (counter, id, fingerprint)
+ *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
+ *   end      number of records before it
+ */
+import { ByteReader, ByteWriter, joinBytes, protocolError, readU32 } from "../../base/wire/bytes.ts";
+import { bodyBytesMax } from "./message_limits.ts";
+
+export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
+
+/** Maximum entries in one record of a window. */
+export const windowEntriesMax = 4096;
+const recordBytesMax = bodyBytesMax + (1 << 20);
+const none = -1;
+const encoder = new TextEncoder();
+
+export interface TopicRecord {
+  readonly name: string;
+  /** The incarnation of the topic, and the ID before its first message. */
+  readonly incarnation: string;
+  readonly baseOffset: number;
+  readonly epoch: number;
+  readonly last: number;
+  readonly first: number;
+  /** Grows when publishers are forgotten; an unknown client has to use this number. */
+  readonly registration: number;
+}
+
+export interface ClientRecord {
+  readonly name: string;
+  readonly session: number;
+  readonly key: string;
+  readonly op: number;
+  readonly opSession: number;
+  readonly forgottenSession: number;
+  readonly position: number | null;
+  /** The topic's number when the client registered; earlier requests with a lower number are refused. */
+  readonly registration: number;
+}
+
+/** A resolved counter: the ID of its message, and a 53-bit fingerprint of the body. */
+export interface ResolvedCounter {
+  readonly counter: number;
+  readonly id: number;
+  readonly fingerprint: number;
+}
+
+export interface WindowRecord {
+  readonly session: number;
+  readonly key: string;
+  readonly firstUnacked: number;
+  readonly entries: readonly ResolvedCounter[];
+}
+
+export interface KeyEntry {
+  readonly key: string;
+  readonly id: number;
+  readonly fingerprint: number;
+}
+
+export interface MessageRecord {
+  readonly id: number;
+  readonly timeMs: number;
+  readonly session: number;
+  readonly counter: number;
+  readonly publisher: string;
+  readonly msgId: string | null;
+  readonly body: Uint8Array;
+}
+
+export type TopicDataRecord =
+  | { readonly kind: "topic"; readonly topic: TopicRecord }
+  | { readonly kind: "client"; readonly client: ClientRecord }
+  | { readonly kind: "window"; readonly window: WindowRecord }
+  | { readonly kind: "keys"; readonly keys: readonly KeyEntry[] }
+  | { readonly kind: "message"; readonly message: MessageRecord; readonly bytes: Uint8Array }
+  | { readonly kind: "end"; readonly records: number };
+
+/** Writes records one after the other. */
+export class TopicDataWriter {
+  readonly #writer: ByteWriter;
+  /** The last publisher: consecutive messages often have the same one. */
+  #publisher = { name: "", bytes: new Uint8Array(0) };
+
+  constructor(capacity = 1024) {
+    this.#writer = new ByteWriter(capacity);
+  }
+
+  get byteLength(): number {
+    return this.#writer.length;
+  }
+
+  writeTopic(topic: TopicRecord): void {
+    this.#writeRecord(recordKinds.topic, (writer) => {
+      writer.utf8WithI32Length(topic.name);
+      writer.utf8WithI32Length(topic.incarnation);
+      const { baseOffset, epoch, last, first, registration } = topic;
+      for (const number of [baseOffset, epoch, last, first, registration]) writer.u53(number);
+    });
+  }
+
+  writeClient(client: ClientRecord): void {
+    this.#writeRecord(recordKinds.client, (writer) => {
+      writer.utf8WithI32Length(client.name);
+      writer.u53(client.session);
+      writer.utf8WithI32Length(client.key);
+      for (const number of [client.op, client.opSession, client.forgottenSession]) writer.u53(number);
+      writer.u8(client.position === null ? 0 : 1);
+      if (client.position !== null) writer.u53(client.position);
+      writer.u53(client.registration);
+    });
+  }
+
+  writeWindow(window: WindowRecord): void {
+    this.#writeRecord(recordKinds.window, (writer) => {
+      writer.u53(window.session);
+      writer.utf8WithI32Length(window.key);
+      writer.u53(window.firstUnacked);
+      writer.raw(encodeResolved(window.entries));
+    });
+  }
+
+  writeKeys(keys: readonly KeyEntry[]): void {
+    this.#writeRecord(recordKinds.keys, (writer) => {
+      for (const { key, id, fingerprint } of keys) {
+        writer.utf8WithI32Length(key);
+        writer.u53(id);
+        writer.u53(fingerprint);
+      }
+    });
+  }
+
+  /** Written out for speed: called for every message that is put. */
+  writeMessage({ id, timeMs, session, counter, publisher, msgId, body }: MessageRecord): void {
+    const writer = this.#writer;
+    const start = writer.length;
+    if (this.#publisher.name !== publisher) this.#publisher = { name: publisher, bytes: encoder.encode(publisher) };
+    const { bytes } = this.#publisher;
+    writer.i32(0);
+    writer.u8(recordKinds.message);
+    writer.u53(id);
+    writer.u53(timeMs);
+    writer.u53(session);
+    writer.u53(counter);
+    writer.i32(bytes.byteLength);
+    writer.raw(bytes);
+    if (msgId === null) writer.i32(none);
+    else writer.utf8WithI32Length(msgId);
+    writer.raw(body);
+    writer.setI32(start, writer.length - start - 4);
+  }
+
+  writeEnd(records: number): void {
+    this.#writeRecord(recordKinds.end, (writer) => writer.u53(records));
+  }
+
+  /** Appends encoded records. */
+  writeRaw(records: Uint8Array): void {
+    this.#writer.raw(records);
+  }
+
+  finish(): Uint8Array {
+    return this.#writer.finish();
+  }
+
+  /** Starts again in the same memory. */
+  clear(): void {
+    this.#writer.clear();
+  }
+
+  #writeRecord(kind: number, write: (writer: ByteWriter) => void): void {
+    const start = this.#writer.length;
+    this.#writer.i32(0);
+    this.#writer.u8(kind);
+    write(this.#writer);
+    this.#writer.setI32(start, this.#writer.length - start - 4);
+  }
+}
+
+/** Encodes the entries of a window, 24 bytes each. */
+export function encodeResolved(entries: readonly ResolvedCounter[]): Uint8Array {
+  const writer = new ByteWriter(entries.length * 24 + 8);
+  for (const { counter, id, fingerprint } of entries) {
+    writer.u53(counter);
+    writer.u53(id);
+    writer.u53(fingerprint);
+  }
+  return writer.finish();
+}
+
+/** Throws PROTOCOL for invalid entries. */
+export function decodeResolved(bytes: Uint8Array): ResolvedCounter[] {
+  return readEntries(new ByteReader(bytes));
+}
+
+/** Returns where each message of a row of records begins. Throws PROTOCOL for invalid records. */
+export function messageOffsets(records: Uint8Array): number[] {
+  const reader = new ByteReader(records);
+  const offsets: number[] = [];
+  while (reader.remaining > 0) {
+    offsets.push(records.byteLength - reader.remaining);
+    const length = reader.i32();
+    if (reader.u8() !== recordKinds.message) throw protocolError("A row of messages has a record of another kind");
+    reader.view(length - 1);
+  }
+  return offsets;
+}
+
+/** Returns the message whose record begins at `offset`; its body is a view. */
+export function messageAt(records: Uint8Array, offset: number): MessageRecord {
+  const head = new ByteReader(records.subarray(offset));
+  const record = decodeRecord(head.view(head.i32()), records);
+  if (record.kind !== "message") throw protocolError("A row of messages has a record of another kind");
+  return record.message;
+}
+
+/** Offset of the publisher's length in the record of a message: after its own length, its kind and four numbers. */
+const publisherAt = 4 + 1 + 4 * 8;
+
+/** Returns what subscribers get of the message whose record begins at `offset`; the body is a view. Throws PROTOCOL. */
+export function messageContentAt(
+  records: Uint8Array,
+  offset: number,
+): { readonly msgId: string | null; readonly body: Uint8Array } {
+  const end = offset + 4 + int32At(records, offset);
+  const keyAt = offset + publisherAt + 4 + int32At(records, offset + publisherAt);
+  if (!(keyAt > offset && keyAt + 4 <= end && end <= records.byteLength)) {
+    throw protocolError(`The record of a message at ${offset} is damaged`);
+  }
+  const keyBytes = int32At(records, keyAt);
+  if (keyBytes === none) return { msgId: null, body: records.subarray(keyAt + 4, end) };
+  const reader = new ByteReader(records.subarray(keyAt + 4, end));
+  return { msgId: reader.utf8(keyBytes), body: reader.view(reader.remaining) };
+}
+
+/** Returns NaN if there are not four bytes. */
+function int32At(bytes: Uint8Array, at: number): number {
+  if (!(at >= 0 && at + 4 <= bytes.byteLength)) return NaN;
+  return readU32(bytes, at) | 0;
+}
+
+/** Bytes of the length before each record. */
+const lengthBytes = 4;
+
+export class TopicDataReader {
+  /** Pieces of an incomplete record, joined when it is complete: a long record arrives in many pieces. */
+  #parts: Uint8Array[] = [];
+  #bytes = 0;
+  /** Bytes needed to make progress: a length, or a whole record. */
+  #wanted = lengthBytes;
+
+  /** Bytes of the incomplete record. */
+  get pendingBytes(): number {
+    return this.#bytes;
+  }
+
+  /** Yields the records that are complete now. Keeps the piece. Throws PROTOCOL for an invalid record. */
+  *push(piece: Uint8Array): Generator<TopicDataRecord, void, void> {
+    this.#parts.push(piece);
+    this.#bytes += piece.byteLength;
+    if (this.#bytes < this.#wanted) return;
+    const bytes = this.#parts.length === 1 ? piece : joinBytes(this.#parts);
+    this.#wanted = lengthBytes;
+    let at = 0;
+    while (bytes.byteLength - at >= lengthBytes) {
+      const length = new ByteReader(bytes.subarray(at, at + lengthBytes)).i32();
+      if (length < 1 || length > recordBytesMax) throw protocolError(`A topic's record has ${length} bytes`);
+      if (bytes.byteLength - at - lengthBytes < length) {
+        this.#wanted = lengthBytes + length;
+        break;
+      }
+      const whole = bytes.subarray(at, at + lengthBytes + length);
+      at += whole.byteLength;
+      yield decodeRecord(whole.subarray(lengthBytes), whole);
+    }
+    this.#bytes = bytes.byteLength - at;
+    this.#parts = this.#bytes === 0 ? [] : [bytes.slice(at)];
+  }
+}
+
+function decodeRecord(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
+  const reader = new ByteReader(bytes);
+  const text = () => reader.utf8(reader.i32());
+  const number = () => reader.u53();
+  const kind = reader.u8();
+  switch (kind) {
+    case recordKinds.topic: {
+      const names = { name: text(), incarnation: text() };
+      const [baseOffset, epoch, last] = [number(), number(), number()];
+      return { kind: "topic", topic: { ...names, baseOffset, epoch, last, first: number(), registration: number() } };
+    }
+    case recordKinds.client: {
+      const client = { name: text(), session: number(), key: text(), op: number(), opSession: number() };
+      const forgottenSession = number();
+      const position = reader.u8() === 0 ? null : number();
+      return { kind: "client", client: { ...client, forgottenSession, position, registration: number() } };
+    }
+    case recordKinds.window:
+      return {
+        kind: "window",
+        window: { session: number(), key: text(), firstUnacked: number(), entries: readEntries(reader) },
+      };
+    case recordKinds.keys: {
+      const keys: KeyEntry[] = [];
+      while (reader.remaining > 0) keys.push({ key: text(), id: number(), fingerprint: reader.u53() });
+      return { kind: "keys", keys };
+    }
+    case recordKinds.message: {
+      const fields = { id: number(), timeMs: number(), session: number(), counter: number(), publisher: text() };
+      const keyBytes = reader.i32();
+      const msgId = keyBytes === none ? null : reader.utf8(keyBytes);
+      return { kind: "message", message: { ...fields, msgId, body: reader.view(reader.remaining) }, bytes: whole };
+    }
+    case recordKinds.end:
+      return { kind: "end", records: number() };
+    default:
+      throw protocolError(`A topic's data has a record of the unknown kind ${kind}`);
+  }
+}
+
+function readEntries(reader: ByteReader): ResolvedCounter[] {
+  const entries: ResolvedCounter[] = [];
+  while (reader.remaining > 0) entries.push({ counter: reader.u53(), id: reader.u53(), fingerprint: reader.u53() });
+  return entries;
+}

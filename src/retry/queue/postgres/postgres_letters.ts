@@ -1,0 +1,161 @@
+/**
+ * Dead letters of a shared queue that are to be forwarded. One process at a time sends them: it has the role of the forwarder for `roleMs`, by
+ * the clock of the database, and renews it while dead letters are pending.
+ */
+import { randomUUID } from "node:crypto";
+import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
+import { countOf, mustChange } from "../../../base/postgres/required_rows.ts";
+import type { Clock } from "../../../base/support/clock.ts";
+import type { PendingDeadLetter } from "../sqlite/dead_letter_index.ts";
+import { limitRowsByBytes } from "../message_row.ts";
+import { forwardDelayMs } from "../retry_store_limits.ts";
+import { messageColumns } from "./postgres_admin.ts";
+import { contentOf, damageSentence, errorBytes, type SharedQueue, storedMessageOf } from "./postgres_queue.ts";
+import { databaseNow } from "./postgres_queue_tables.ts";
+
+/** A process that was killed keeps others waiting for as long. Milliseconds. */
+const roleMs = 15_000;
+
+/** The delay of a letter after a failure, in SQL. `failures`: those before it. */
+const delayAfter = (failures: string) =>
+  `least(${forwardDelayMs.max}, ${forwardDelayMs.first} * (2 ^ least(${failures}, 20)))::bigint`;
+
+const pending = "r.queue = $1 AND r.state = 3 AND r.forwarding IN (1, 2)";
+
+export class SharedLetters {
+  readonly #queue: SharedQueue;
+  readonly #clock: Clock;
+  readonly #token = randomUUID();
+  /** When the role was last taken or renewed, on the clock; null: another process may have it. */
+  #renewedMs: number | null = null;
+  #cancelRenewal = () => {};
+
+  constructor(queue: SharedQueue, clock: Clock) {
+    this.#queue = queue;
+    this.#clock = clock;
+  }
+
+  /** Pending dead letters with their bodies, those that are being sent first; none while another process sends. */
+  async pending(max: number): Promise<PendingDeadLetter[]> {
+    const found = await this.#pendingRows(max);
+    if (found.length === 0) await this.leaveRole();
+    if (found.length === 0 || !await this.#takeRole()) return [];
+    const seqs = limitRowsByBytes(found).map((row) => Number(row["seq"]));
+    // Read with their bodies in one statement: a letter may have been redriven or purged since.
+    const rows = await this.#queue.run(
+      "queue_letters",
+      `SELECT ${messageColumns}, b.crc, b.head, b.body FROM SCHEMA.retry r LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
+        WHERE ${pending} AND r.seq = ANY ($2::bigint[]) ORDER BY array_position($2::bigint[], r.seq)`,
+      [this.#queue.id, seqs],
+    );
+    const letters: PendingDeadLetter[] = [];
+    for (const row of rows) {
+      const content = contentOf(this.#queue, row);
+      if (content === null) await this.recordFailure(Number(row["seq"]), damageSentence(this.#queue, row));
+      else {
+        const forwardOffset = row["forward_offset"] === null ? null : Number(row["forward_offset"]);
+        letters.push({ ...storedMessageOf(this.#queue, row), ...content, forwardOffset });
+      }
+    }
+    return letters;
+  }
+
+  /** Reads their numbers. Dead letters that failed come last, and not during their delay. A delay that ends after the maximum means that the clock was set back. */
+  async #pendingRows(max: number): Promise<PostgresRow[]> {
+    const fresh =
+      `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures = 0 ORDER BY r.forwarding DESC, r.seq LIMIT $2`;
+    const rows = await this.#queue.run("queue_letters_fresh", fresh, [this.#queue.id, max]);
+    if (rows.length >= max) return rows;
+    const failed = `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures > 0
+      AND r.delayed_until_ms NOT BETWEEN ${databaseNow} + 1 AND ${databaseNow} + $3 ORDER BY r.seq LIMIT $2`;
+    const values = [this.#queue.id, max - rows.length, forwardDelayMs.max];
+    return [...rows, ...await this.#queue.run("queue_letters_failed", failed, values)];
+  }
+
+  async #takeRole(): Promise<boolean> {
+    const nowMs = this.#clock.now();
+    if (this.#renewedMs !== null && nowMs - this.#renewedMs < roleMs / 3) return true;
+    const text = `UPDATE SCHEMA.queue SET forwarder = $2, forwarder_end = ${databaseNow} + $3
+      WHERE id = $1 AND (forwarder = $2 OR forwarder_end < ${databaseNow}) RETURNING id`;
+    const rows = await this.#queue.run("queue_forwarder", text, [this.#queue.id, this.#token, roleMs]);
+    this.#cancelRenewal();
+    this.#renewedMs = rows.length > 0 ? nowMs : null;
+    // A failure is that of the next call; the role ends by itself.
+    const renew = () => void this.#takeRole().catch(() => {});
+    if (rows.length > 0) this.#cancelRenewal = this.#clock.startTimer(roleMs / 3, renew);
+    return rows.length > 0;
+  }
+
+  /** Gives the role to others: nothing is pending, or the process ends. */
+  async leaveRole(): Promise<void> {
+    this.#cancelRenewal();
+    if (this.#renewedMs === null) return;
+    this.#renewedMs = null;
+    const text = "UPDATE SCHEMA.queue SET forwarder_end = 0 WHERE id = $1 AND forwarder = $2";
+    await this.#queue.runOnce("queue_forwarder_ends", text, [this.#queue.id, this.#token], { deadlineMs: 1000 });
+  }
+
+  async backlog(): Promise<{ readonly count: number; readonly error: string | null }> {
+    const text =
+      `SELECT count(*) AS count, (SELECT coalesce(w.forward_error, (SELECT f.forward_error FROM SCHEMA.retry f
+        WHERE f.queue = $1 AND f.state = 3 AND f.forward_error IS NOT NULL
+        ORDER BY f.delayed_until_ms - ${delayAfter("f.failures - 1")} DESC, f.seq LIMIT 1))
+      FROM SCHEMA.queue w WHERE w.id = $1) AS error FROM SCHEMA.retry r WHERE ${pending}`;
+    const [row] = await this.#queue.run("queue_backlog", text, [this.#queue.id]);
+    const error = row?.["error"];
+    return { count: Number(row?.["count"]), error: error instanceof Buffer ? error.toString() : null };
+  }
+
+  /** Dead letters that are not to be forwarded: the process that decided them had no sink. */
+  async kept(): Promise<number> {
+    const text = `SELECT count(*) AS count FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 3 AND r.forwarding = 0
+      AND r.reason IS DISTINCT FROM 'damaged'`;
+    return Number((await this.#queue.run("queue_kept", text, [this.#queue.id]))[0]?.["count"]);
+  }
+
+  async markForwarding(seq: number, offset: number): Promise<void> {
+    const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 FOR UPDATE),
+      marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 FROM w
+        WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
+      SELECT 1 AS done WHERE ${mustChange("retry", countOf("marked"), countOf("w"))}`;
+    await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
+  }
+
+  /** Records that the dead letter has left the store, and removes its body. The sink works again, so its error is removed, too. */
+  async markForwarded(seq: number, isMarked = true): Promise<void> {
+    const text =
+      `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
+      sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNow}, bytes = 0, failures = 0,
+        forward_error = NULL FROM w WHERE r.queue = $1 AND r.seq = w.seq RETURNING r.seq),
+      works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL
+        AND EXISTS (SELECT 1 FROM sent)),
+      bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),
+      gone AS (DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq RETURNING 1)
+      SELECT 1 AS done WHERE ${mustChange("retry", countOf("sent"), countOf("w"))}
+      AND ${mustChange("retry_body", countOf("gone"), countOf("bodies"))}`;
+    await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
+  }
+
+  /** Ends all delays: a process that starts may reach what an earlier one could not. */
+  async clearDelays(): Promise<void> {
+    const text = `UPDATE SCHEMA.retry r SET delayed_until_ms = 0 WHERE ${pending} AND r.delayed_until_ms > 0`;
+    await this.#queue.run("queue_delays", text, [this.#queue.id]);
+  }
+
+  /**
+   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A letter fails by itself only while
+   * the sink works, so the error of the sink is removed.
+   */
+  async recordFailure(seq: number | null, error: string): Promise<void> {
+    if (seq === null) {
+      const text = "UPDATE SCHEMA.queue SET forward_error = $2 WHERE id = $1 AND forward_error IS DISTINCT FROM $2";
+      await this.#queue.run("queue_sink_failed", text, [this.#queue.id, errorBytes(error)]);
+      return;
+    }
+    const text =
+      `WITH works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL)
+      UPDATE SCHEMA.retry r SET failures = r.failures + 1, forward_error = $3,
+      delayed_until_ms = ${databaseNow} + ${delayAfter("r.failures")} WHERE ${pending} AND r.seq = $2`;
+    await this.#queue.run("queue_letter_failed", text, [this.#queue.id, seq, errorBytes(error)]);
+  }
+}

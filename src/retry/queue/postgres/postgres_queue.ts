@@ -1,0 +1,322 @@
+/**
+ * One message queue in a shared PostgreSQL schema: its connections, its row, the clock of the database, and the judgement of a lost reply. Every
+ * statement here may be repeated: changes carry the revision that they were decided by, so that a copy of one changes nothing.
+ */
+import { crc32 } from "node:zlib";
+import { BatonError } from "../../../base/errors.ts";
+import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
+import { describeDatabase } from "../../../base/postgres/database_address.ts";
+import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
+import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
+import { inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
+import { countOf, mustChange } from "../../../base/postgres/required_rows.ts";
+import type { PostgresRow, PrimaryConnection, SqlParameter } from "../../../base/postgres/primary_connection.ts";
+import { StatementError } from "../../../base/postgres/statement_error.ts";
+import { backoffMs, serverBackoff } from "../../../base/support/backoff.ts";
+import type { Clock } from "../../../base/support/clock.ts";
+import { sleep } from "../../../base/support/deadline.ts";
+import type { MessageLife } from "../message_life.ts";
+import { isPendingLetter, messageOfRow, textOf } from "../message_row.ts";
+import { stateNumbers } from "../sqlite/retry_totals.ts";
+import { errorCharsMax } from "../retry_store_limits.ts";
+import { databaseNow, sharedQueueTables } from "./postgres_queue_tables.ts";
+import type { ClaimedMessage, MessageHead, StoredMessage } from "../stored_message.ts";
+
+export interface SharedQueueOptions {
+  readonly address: DatabaseAddress;
+  readonly name: string;
+  readonly clock: Clock;
+  /** Dead letters are forwarded. */
+  readonly forwards: boolean;
+  readonly requiresSync: boolean;
+  /** Called once for each sentence about what the database does not promise. */
+  readonly onWarning?: (sentence: string) => void;
+  readonly onDamage?: (sentence: string) => void;
+}
+
+/** Connections, so that a lease is renewed, and the health is known, while another call takes long. */
+export type LaneName = "writes" | "claims" | "accepts" | "leases" | "trial" | "rest";
+
+interface QueueRunOptions {
+  readonly lane?: LaneName;
+  /** Rows that the statement must return. */
+  readonly rowsMin?: number;
+}
+
+export interface LifeChange {
+  readonly seq: number;
+  /** The revision that the change was decided by. */
+  readonly rev: number;
+  readonly next: MessageLife;
+  /** The time of the decision, on the clock of `nowMs`. */
+  readonly nowMs: number;
+  /** A try has ended, with this error; left out: none has. */
+  readonly tried?: { readonly error: string | null };
+  readonly redrive?: number;
+}
+
+/** How long a store waits for its database when it is opened. Milliseconds. */
+const openMs = 5000;
+/** How long a call waits for the database, with repetitions after lost connections. Milliseconds. */
+const callMs = 15_000;
+
+export class SharedQueue implements AsyncDisposable {
+  readonly name: string;
+  damages = 0;
+  readonly #options: SharedQueueOptions;
+  readonly #lanes = new Map<LaneName, DatabaseLane>();
+  readonly #closing = new AbortController();
+  readonly #warned = new Set<string>();
+  readonly #connected = new Set<LaneName>();
+  #reconnects = 0;
+  #row: { readonly id: number; readonly key: string } | null = null;
+  #storeId: string | null = null;
+  /** The time of the database minus the time of the clock. */
+  #offsetMs = 0;
+
+  constructor(options: SharedQueueOptions) {
+    this.#options = options;
+    this.name = options.name;
+  }
+
+  /** Connects and finds the queue, or makes it unless `mustExist`. Rejects with CONFIG if there is none, and as `run` does. */
+  async open({ mustExist }: { readonly mustExist: boolean }): Promise<void> {
+    const find = `SELECT id, key, ${databaseNow} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
+    let [row] = await this.runOnce("queue_find", find, [this.name], { deadlineMs: openMs });
+    if (row === undefined && !mustExist) {
+      const add = "INSERT INTO SCHEMA.queue (name, key) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
+      await this.run("queue_add", add, [this.name, randomName()]);
+      [row] = await this.run("queue_find", find, [this.name], { rowsMin: 1 });
+    }
+    if (row === undefined) {
+      throw new BatonError("CONFIG", `There is no message store "${this.name}" in ${this.where}`);
+    }
+    this.#row = { id: Number(row["id"]), key: String(row["key"]) };
+    this.noteTime(row);
+  }
+
+  /** Grows when a connection was lost and opened again: a fail-over may have undone what another primary had committed. */
+  get reconnects(): number {
+    return this.#reconnects;
+  }
+
+  get where(): string {
+    return describeDatabase(this.#options.address);
+  }
+
+  get id(): number {
+    return this.#row?.id ?? 0;
+  }
+
+  /** The random name that starts the ids of the messages. */
+  get key(): string {
+    return this.#row?.key ?? "";
+  }
+
+  idOf(seq: number): string {
+    return `${this.key}-${seq}`;
+  }
+
+  /** The wall clock of the database, as far as the last statement told it. Milliseconds. */
+  nowMs(): number {
+    return this.#options.clock.now() + this.#offsetMs;
+  }
+
+  /** Reads the time of the database from a row. */
+  noteTime(row: PostgresRow | undefined): void {
+    if (row !== undefined) this.#offsetMs = Number(row["now_ms"]) - this.#options.clock.now();
+  }
+
+  /** A time of the database on the wall clock of this process. */
+  toLocalMs(atMs: number): number {
+    return Math.round(Date.now() + atMs - this.nowMs());
+  }
+
+  /** Runs a statement once. Rejects with StatementError; UNREACHABLE, LOCK_BUSY: nothing happened; OUTCOME_UNKNOWN: it may have been executed. */
+  async runOnce(
+    name: string,
+    text: string,
+    values: readonly SqlParameter[] = [],
+    { lane = "rest", deadlineMs = callMs, rowsMin = 0 }: QueueRunOptions & { readonly deadlineMs?: number } = {},
+  ): Promise<PostgresRow[]> {
+    const statement = { name, text: inSchema(text, this.#options.address.schema), rowsMin };
+    return await this.#lane(lane).run(statement, values, { deadlineMs, signal: this.#closing.signal });
+  }
+
+  /** Runs a statement until its outcome is known, or the time is over. `onRepeat`: an earlier copy may have been executed. */
+  async run(
+    name: string,
+    text: string,
+    values: readonly SqlParameter[] = [],
+    { onRepeat = () => {}, ...options }: QueueRunOptions & { readonly onRepeat?: () => void } = {},
+  ): Promise<PostgresRow[]> {
+    const { clock } = this.#options;
+    const endMs = clock.now() + callMs;
+    let unknown: StatementError | null = null;
+    for (let attempt = 0;; attempt++) {
+      const leftMs = endMs - clock.now();
+      try {
+        return await this.runOnce(name, text, values, { ...options, deadlineMs: Math.max(1, leftMs) });
+      } catch (error) {
+        if (!(error instanceof StatementError)) throw error;
+        if (error.outcome === "unknown") {
+          unknown = error;
+          onRepeat();
+        }
+        const mayRepeat = error.outcome === "unknown" || error.isTemporary;
+        if (!mayRepeat || leftMs <= 0 || this.#closing.signal.aborted) throw unknown ?? error;
+        await sleep(clock, backoffMs(attempt, serverBackoff), this.#closing.signal).catch(() => {});
+      }
+    }
+  }
+
+  /**
+   * Writes decided changes. Returns the messages that have them, also those that an earlier copy of this statement changed before its reply was
+   * lost; the others were changed by another process first. `mayBeWritten`: an earlier call may have written these changes.
+   */
+  async write(changes: readonly LifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
+    const written = new Set<number>();
+    let isRepeated = mayBeWritten;
+    for (let left = changes; left.length > 0;) {
+      for (const seq of await this.#writeOnce(left, () => isRepeated = true)) written.add(seq);
+      left = left.filter(({ seq }) => !written.has(seq));
+      if (left.length === 0) break;
+      const found = await this.#durableRows(left);
+      for (const change of isRepeated ? left : []) {
+        if (hasChange(found.get(change.seq), change)) written.add(change.seq);
+      }
+      // A fail-over since the write has undone what it found: such a change is still to be made.
+      left = left.filter(({ seq, rev }) => Number(found.get(seq)?.["rev"]) === rev);
+    }
+    return written;
+  }
+
+  async #writeOnce(changes: readonly LifeChange[], onRepeat: () => void): Promise<number[]> {
+    const all = <T>(of: (change: LifeChange) => T) => changes.map(of);
+    const rows = await this.run("queue_write", writeText, [
+      this.id,
+      all(({ seq }) => seq),
+      all(({ rev }) => rev),
+      all(({ next }) => stateNumbers[next.state]),
+      all(({ next }) => next.tries),
+      all(({ next }) => next.crashes),
+      all(({ next, nowMs }) => Math.round(next.nextAtMs - nowMs)),
+      all(({ next }) => next.reason),
+      all(({ tried }) => errorBytes(tried?.error ?? null)),
+      all(({ tried }) => tried !== undefined),
+      all(({ next }) => this.forwardingOf(next)),
+      all(({ redrive }) => redrive ?? null),
+    ], { lane: "writes", onRepeat });
+    return rows.map((row) => Number(row["seq"]));
+  }
+
+  /**
+   * Reads messages by a statement that also writes: its commit waits for the standby, which has then what was read. After a restart the primary
+   * shows commits that the standby lacks.
+   */
+  async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
+    const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
+      "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[]) " +
+      `AND ${mustChange("queue", countOf("durable"), "1")}`;
+    const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
+    return new Map(rows.map((row) => [Number(row["seq"]), row]));
+  }
+
+  forwardingOf({ state, reason }: MessageLife): number {
+    return state === "dead" && reason !== "damaged" && this.#options.forwards ? 1 : 0;
+  }
+
+  reportDamage(sentence: string): void {
+    this.damages++;
+    this.#options.onDamage?.(sentence);
+  }
+
+  /** Ends statements in progress. */
+  async close(): Promise<void> {
+    this.#closing.abort(new BatonError("UNREACHABLE", "the store was closed"));
+    await Promise.all([...this.#lanes.values()].map((lane) => lane.close()));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #lane(name: LaneName): DatabaseLane {
+    const { address, clock } = this.#options;
+    const lane = this.#lanes.get(name) ??
+      new DatabaseLane({
+        address,
+        clock,
+        name: `retry ${this.name}`,
+        onConnect: (connection) => this.#check(connection, name),
+        warn: (text) => this.#options.onWarning?.(text),
+      });
+    this.#lanes.set(name, lane);
+    return lane;
+  }
+
+  /** Checks on each new connection that this is the database that was opened, and what it promises. */
+  async #check(connection: PrimaryConnection, lane: LaneName): Promise<void> {
+    const { address, requiresSync, onWarning } = this.#options;
+    const { storeId } = await requireSharedStore(connection, address, sharedQueueTables);
+    if (this.#storeId !== null && storeId !== this.#storeId) {
+      throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
+    }
+    this.#storeId = storeId;
+    // A trial that took too long has closed its connection; nothing that it read is used.
+    if (this.#connected.has(lane) && lane !== "trial") this.#reconnects++;
+    this.#connected.add(lane);
+    for (const sentence of requireSafeDatabase(address, await readDatabaseFacts(connection), { requiresSync })) {
+      if (this.#warned.has(sentence)) continue;
+      this.#warned.add(sentence);
+      onWarning?.(sentence);
+    }
+  }
+}
+
+const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS seq";
+
+/**
+ * Whether a message has a change that an earlier copy of the statement may have made: its revision has grown, and its tries and crashes do not
+ * tell that another process made one.
+ */
+function hasChange(row: PostgresRow | undefined, { rev, next }: LifeChange): boolean {
+  if (row === undefined || Number(row["crashes"]) !== next.crashes) return false;
+  const isSame = Number(row["state"]) === stateNumbers[next.state] && Number(row["tries"]) === next.tries;
+  return Number(row["rev"]) === rev + 1 ? isSame : Number(row["rev"]) > rev && Number(row["tries"]) >= next.tries;
+}
+
+export function errorBytes(error: string | null): Buffer | null {
+  return error === null ? null : Buffer.from(error.slice(0, errorCharsMax));
+}
+
+export function contentCrc(head: Uint8Array, body: Uint8Array): number {
+  return crc32(body, crc32(head));
+}
+
+/** `sink_error` of the row: the error that concerns all dead letters. */
+export function storedMessageOf(queue: SharedQueue, row: PostgresRow): StoredMessage {
+  const forwardError = isPendingLetter(row) ? textOf(row["forward_error"]) ?? textOf(row["sink_error"]) : null;
+  return messageOfRow(row, { id: queue.idOf(Number(row["seq"])), forwardError });
+}
+
+/** The message with its content, from the columns `crc`, `head` and `body`; null: it is damaged, which is reported. */
+export function contentOf(queue: SharedQueue, row: PostgresRow): Pick<ClaimedMessage, "head" | "body"> | null {
+  const { head, body } = row;
+  if (head instanceof Buffer && body instanceof Buffer && contentCrc(head, body) === Number(row["crc"])) {
+    return { head: JSON.parse(head.toString()) as MessageHead, body };
+  }
+  queue.reportDamage(damageSentence(queue, row));
+  return null;
+}
+
+export function damageSentence(queue: SharedQueue, row: PostgresRow): string {
+  const what = row["head"] instanceof Buffer ? "damaged" : "missing";
+  return `the content of message ${queue.idOf(Number(row["seq"]))} in ${queue.where} is ${what}`;
+}
+
+/** A random name of 40 bits in Crockford's base 32, as stores in folders have. */
+function randomName(): string {
+  const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+  return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");
+}

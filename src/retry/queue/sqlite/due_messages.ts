@@ -1,0 +1,73 @@
+/** Finds the messages that are due, in the order in which they are claimed, and the time when the next one is due. */
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import { limitRowsByBytes } from "../message_row.ts";
+
+/** `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other. */
+export type RetryOrder = "none" | "key" | "fifo";
+
+export interface DueOptions {
+  readonly max: number;
+  readonly order: RetryOrder;
+  readonly nowMs: number;
+}
+
+/**
+ * Returns up to `max` messages, limited by the size of their bodies; at least one. The conditions are checked at the row, too (+): a
+ * damaged index may name a row that is not due, or one row twice.
+ */
+export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): readonly SqlRow[] {
+  if (order === "fifo") {
+    // A redriven message is first, and waits for a newer one that is in flight.
+    if (database.get("SELECT 1 FROM messages WHERE state = 1 LIMIT 1") !== undefined) return [];
+    const first = database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
+    return first.filter((row) =>
+      row["state"] === 0 && Number(row["next_ms"]) <= nowMs && database.intactOrNull(tables.messages, row) !== null
+    );
+  }
+  const rows = database.intactRows(tables.messages, max, (limit) =>
+    database.all(
+      `SELECT * FROM messages WHERE state = 0 AND +state = 0 ${
+        nextOfKeyCondition(order)
+      } AND next_ms <= ?1 AND +next_ms <= ?1 ORDER BY next_ms, seq LIMIT ?2`,
+      nowMs,
+      limit,
+    ));
+  return limitRowsByBytes([...new Map(rows.map((row) => [row["seq"], row])).values()]);
+}
+
+/** The next due time after now; null: none is known. */
+export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions): number | null {
+  const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${nextOfKeyCondition(order)} AND next_ms > ?`;
+  const at = database.get(sql, nowMs)?.["at"] ?? null;
+  return at === null ? null : Number(at);
+}
+
+function nextOfKeyCondition(order: RetryOrder): string {
+  return order === "key" ? "AND is_next = 1 AND +is_next = 1" : "";
+}
+
+/**
+ * Whether any open message can be tried, now or later, by this processor or another one. False when every open message is damaged or
+ * waits behind a damaged one.
+ */
+export function canBeTried(database: RetryDatabase, order: RetryOrder): boolean {
+  const open = (limit: number) =>
+    database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);
+  const found = order === "fifo"
+    ? open(1).filter((row) => database.intactOrNull(tables.messages, row) !== null)
+    : database.intactRows(tables.messages, 1, open);
+  return found.length > 0;
+}
+
+/** Counts the open messages that are damaged. Reads all open messages. */
+export function countDamaged(database: RetryDatabase): number {
+  const pageRows = 1000;
+  let count = 0;
+  for (let after = -1, rows: SqlRow[] = []; after < 0 || rows.length === pageRows;) {
+    rows = database.all("SELECT * FROM messages WHERE state < 2 AND seq > ? ORDER BY seq LIMIT ?", after, pageRows);
+    count += rows.filter((row) => !tables.messages.isIntact(row)).length;
+    after = Math.max(after + 1, Number(rows.at(-1)?.["seq"] ?? 0));
+  }
+  return count;
+}

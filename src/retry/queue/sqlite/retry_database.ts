@@ -1,0 +1,297 @@
+/**
+ * The database file of a message store, which several processes of one machine use at the same time (call, submit, run, ls). Every change
+ * is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads and its writes. Synchronous:
+ * services run it in a thread, short-lived commands call it directly.
+ */
+import { accessSync, constants, mkdirSync, statSync } from "node:fs";
+import process from "node:process";
+import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { nameInDatabase, userName } from "../../../base/support/user_name.ts";
+import { BatonError, messageOf, reasonOf } from "../../../base/errors.ts";
+import { refuseLinksOfOthers } from "../../../base/support/open_output.ts";
+import { freeBytesAfter } from "../../../base/storage/disk_space.ts";
+import { createDatabaseFile } from "../../../base/storage/create_database_file.ts";
+import { pageBytes, SqliteFile } from "../../../base/storage/sqlite_file.ts";
+import { isDiskFull, isLocked, storageError } from "../../../base/storage/storage_error.ts";
+import { DamageLog, describeDamagedRow } from "../../../base/storage/damage.ts";
+import { damageInLog } from "../../../base/storage/wal_check.ts";
+import { readWithNearestNumbers, type SqlRow, type SqlValue } from "../../../base/storage/sql_row.ts";
+import type { ChecksumTable } from "../../../base/storage/checksum_table.ts";
+import { refuseNetworkFolder } from "./network_folder.ts";
+import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
+import {
+  busyMs,
+  freeBytesKept,
+  freeBytesLeast,
+  freeShareKept,
+  logBytes,
+  makeRoomMs,
+  vacuumPages,
+} from "../retry_store_limits.ts";
+
+export const databaseName = "messages.sqlite";
+
+export type { SqlRow };
+
+/** How a store gets its database. */
+export type OpenRetryDatabase = (folder: string, options: { readonly mustExist: boolean }) => RetryDatabase;
+
+export class RetryDatabase extends SqliteFile {
+  /** Rows that differ from what was stored. */
+  readonly damage = new DamageLog();
+  #dataVersion = -1;
+  #wantsRoom = false;
+
+  /**
+   * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the database of
+   * another program, for a network file system, and for a missing store that must exist; IO otherwise, also for a damaged log.
+   */
+  constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
+    const path = join(folder, databaseName);
+    super({
+      format: { what: "message store", folder, path, applicationId, format: storedFormat, schema },
+      busyMs,
+      pragmas: `PRAGMA cache_size = -16384; PRAGMA journal_size_limit = ${logBytes}`,
+      prepare: () => prepareStore(folder, { path, mustExist }),
+      addFirstRows: addStoreName,
+      openError: (error) => accessError(error, folder, path) ?? storeError(error, folder),
+      checksFiles: true,
+    });
+  }
+
+  override get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
+    return readWithNearestNumbers(this.statement(sql), (statement) => statement.get(...values));
+  }
+
+  override all(sql: string, ...values: SqlValue[]): SqlRow[] {
+    return readWithNearestNumbers(this.statement(sql), (statement) => statement.all(...values)) ?? [];
+  }
+
+  iterate(sql: string, ...values: SqlValue[]): IterableIterator<SqlRow> {
+    return this.database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
+  }
+
+  /** The number of the next row of a table with AUTOINCREMENT. */
+  nextNumber(table: string): number {
+    return Number(this.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table)?.["seq"] ?? 0) + 1;
+  }
+
+  /** Changes the row with this key, in a transaction. False: there is no such row. Throws DamageError without a change if the row is damaged. */
+  changeRow<Column extends string>(
+    table: ChecksumTable<Column>,
+    key: Partial<Record<Column, number | string>>,
+    changes: { readonly [Name in Column]?: SqlValue },
+  ): boolean {
+    const [[column = "", value = ""] = []] = Object.entries<number | string | undefined>(key);
+    const changed = Object.entries<SqlValue | undefined>(changes).filter(([, value]) => value !== undefined);
+    const row = this.get(`SELECT ${table.allColumns} FROM ${table.name} WHERE ${column} = ?`, value);
+    if (row === undefined) return false;
+    this.damage.requireIntactRow(table, row, whereOf(table.name, value));
+    const sum = table.checksumOfRow({ ...row, ...changes } as Record<Column, SqlValue>);
+    const sets = [...changed.map(([name]) => name), "sum"].map((name) => `${name} = ?`).join(", ");
+    const values = changed.map(([, value]) => value ?? null);
+    this.run(`UPDATE ${table.name} SET ${sets} WHERE ${column} = ?`, ...values, sum, value);
+    return true;
+  }
+
+  /**
+   * Returns up to `max` intact rows; damaged ones are reported and skipped. `read` gives the first `limit` rows, always in the same
+   * order.
+   */
+  intactRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
+    for (let limit = max;;) {
+      const rows = read(limit);
+      const whole = rows.filter((row) => this.intactOrNull(table, row) !== null);
+      if (whole.length === rows.length || whole.length >= max || rows.length < limit) return whole.slice(0, max);
+      limit += rows.length - whole.length;
+    }
+  }
+
+  /** The row; null: it is damaged, which is reported. */
+  intactOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
+    if (table.isIntact(row)) return row;
+    this.damage.reportDamage(describeDamagedRow(table.name, row["seq"] ?? row["id"], "of this store"));
+    return null;
+  }
+
+  /**
+   * Runs `work` in a transaction that is durable when this returns. If it throws, nothing is stored, except for the error code IO: then
+   * the result is unknown. STORE_FULL: the disk has no room.
+   */
+  override transaction<Result>(work: () => Result): Result {
+    try {
+      return super.transaction(work);
+    } catch (error) {
+      throw storeError(error, this.folder);
+    }
+  }
+
+  /** Reads one consistent state of the store. Changes nothing and does not wait for writers. */
+  readSnapshot<T>(work: () => T): T {
+    try {
+      this.statement("BEGIN").run();
+      try {
+        return work();
+      } finally {
+        this.statement("COMMIT").run();
+      }
+    } catch (error) {
+      throw storeError(error, this.folder);
+    }
+  }
+
+  /** Whether another process has written since the last call. */
+  hasChanged(): boolean {
+    const version = this.pragma("data_version");
+    const has = version !== this.#dataVersion;
+    this.#dataVersion = version;
+    return has;
+  }
+
+  /** Reserves the log, if there is room. Called inside a transaction, so that no other process writes to it. */
+  override reserveLog(): void {
+    if (this.hasRoomFor(logBytes)) super.reserveLog(logBytes);
+  }
+
+  /** The disk has no room for further messages, or hardly any, and `makeRoom` may help. */
+  get wantsRoom(): boolean {
+    return this.#wantsRoom;
+  }
+
+  /** Gives the space of removed rows and of a long log to the file system, for a limited time, if there is room to do so. */
+  makeRoom(): void {
+    this.#wantsRoom = false;
+    try {
+      this.freeUnusedPages();
+      this.checkpoint("TRUNCATE");
+    } catch {
+      // no room for that either, or another process writes: the next transaction reports it
+    }
+  }
+
+  /** Each step is a transaction of its own, so that other processes do not wait, and the log stays short. */
+  protected freeUnusedPages(): void {
+    const endMs = performance.now() + makeRoomMs;
+    while (this.pragma("freelist_count") > 0 && performance.now() < endMs) {
+      this.database.exec(`PRAGMA incremental_vacuum(${vacuumPages})`);
+    }
+  }
+
+  /** The size of the database on the disk, and the free space there for this user. Bytes. */
+  diskSpace(): { readonly usedBytes: number; readonly freeBytes: number } {
+    return { usedBytes: this.usedBytes(), freeBytes: this.fileSystem().freeBytes };
+  }
+
+  /** Whether the reserved space is left when this many bytes more are stored. */
+  hasRoomFor(bytes: number): boolean {
+    const space = this.space();
+    const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, space.bytes * freeShareKept));
+    const left = freeBytesAfter(space, bytes) - kept;
+    // Asks before the next message of this size is refused.
+    const isLow = left < 2 * bytes + logBytes;
+    this.#wantsRoom = isLow && (space.unusedBytes >= vacuumPages * pageBytes || this.logFileBytes > logBytes);
+    return left >= 0;
+  }
+}
+
+/** The error of a store as a BatonError. */
+export function storeError(error: unknown, folder: string): BatonError {
+  if (error instanceof BatonError) return error;
+  const options = { cause: error };
+  if (isDiskFull(error)) {
+    const full = `The disk of the message store in ${folder} is full: ${messageOf(error)}`;
+    return new BatonError("STORE_FULL", full, options);
+  }
+  if (isLocked(error)) {
+    const busy = `The message store in ${folder} is busy: other processes have used it for ${busyMs / 1000} s`;
+    return new BatonError("LOCK_BUSY", busy, options);
+  }
+  return storageError(`The message store in ${folder}`, error);
+}
+
+/** The error of a user without write access; null: access is not the problem. `path`: the database. */
+function accessError(error: unknown, folder: string, path: string): BatonError | null {
+  if (error instanceof BatonError) return null; // a sentence with a path, which may contain any word
+  if (!/readonly|unable to open/i.test(messageOf(error)) || (mayWrite(folder) && mayWrite(path))) return null;
+  const { uid } = statSync(folder);
+  const owner = uid === process.geteuid?.() ? "this user" : nameInDatabase(String(uid)) ?? `user ${uid}`;
+  // A reader of a write-ahead log writes to shared memory, a file next to the log.
+  const why = `readers write to its log, too; the owner of the store is ${owner}, this process runs as ${userName()}`;
+  return new BatonError("IO", `The message store in ${folder} cannot be opened without write access: ${why}`, {
+    cause: error,
+  });
+}
+
+function mayWrite(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Throws CONFIG if there is no store, IO if this user cannot see whether there is one. */
+export function requireStoreIn(folder: string): void {
+  const path = join(folder, databaseName);
+  let why = "is missing";
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found !== undefined && found.size > 0) return;
+    if (found !== undefined) why = "is empty";
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOTDIR") throw storeError(error, folder);
+  }
+  throw new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} ${why}`);
+}
+
+/** Creates the folder for its user only: bodies may be secret. */
+function makeFolder(folder: string): void {
+  try {
+    refuseLinksOfOthers(folder);
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const message = `Cannot create the folder of the message store, ${folder}: ${reasonOf(error)}`;
+    throw new BatonError("CANNOT_CREATE", message, { cause: error });
+  }
+}
+
+/** Creates the file if there is none. Throws if SQLite would silently skip what it cannot read: accepted messages would be lost. */
+function prepareStore(
+  folder: string,
+  { path, mustExist }: { readonly path: string; readonly mustExist: boolean },
+): void {
+  if (mustExist) requireStoreIn(folder);
+  makeFolder(folder);
+  refuseNetworkFolder(folder);
+  const damage = damageInLog(path);
+  if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
+  const found = statSync(path, { throwIfNoEntry: false });
+  // SQLite takes an empty file for a new database; baton never leaves one.
+  if (found?.size === 0) throw new BatonError("CONFIG", emptyFileMessage(path));
+  // This setting has to precede the first table. It allows the file to shrink.
+  if (found === undefined) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
+}
+
+function addStoreName(database: DatabaseSync): void {
+  const { store } = tables;
+  database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(
+    ...store.valuesToBind({ id: 0, name: storeName(), paused: 0, redrives: 0 }),
+  );
+}
+
+function emptyFileMessage(path: string): string {
+  return `The message store ${path} is empty: it was truncated, and its messages are lost. Restore a copy, or remove it and ` +
+    `the files next to it whose names start with the same name, to start with an empty store`;
+}
+
+/** A random name of 40 bits in Crockford's base 32. It precedes the number in every message id, which makes ids unique everywhere. */
+function storeName(): string {
+  const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+  return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");
+}
+
+function whereOf(table: string, key: number | string): string {
+  return table === "messages" ? "of this store" : `of this store (${key})`;
+}

@@ -1,0 +1,98 @@
+/**
+ * A message store for services: calls are sent to a thread that waits for the disk (retry_store_thread.ts). A call resolves when its
+ * transaction is durable. Owns the thread; `close` ends it.
+ */
+import { Worker } from "node:worker_threads";
+import type { BatonError } from "../../../base/errors.ts";
+import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
+import type { StoreRules } from "./retry_engine.ts";
+import type { RetryStoreCalls } from "./retry_store_thread.ts";
+import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
+
+export interface StoreHooks {
+  /** Another process may have written to the store. */
+  readonly onChanged?: () => void;
+  /** The disk failed. Called once. Every later call is rejected, and the result of calls in progress is unknown. */
+  readonly onBroken?: (error: BatonError) => void;
+  /** Called once for each damaged row, with a sentence. */
+  readonly onDamage?: (sentence: string) => void;
+  /** Called once for each sentence about what the store does not promise. */
+  readonly onWarning?: (sentence: string) => void;
+}
+
+export interface ServiceStoreOptions {
+  readonly rules: StoreRules;
+  readonly hooks?: StoreHooks;
+  /** Duration of the lease on messages that are claimed, in milliseconds; a store in a folder is told the end of each lease instead. */
+  readonly leaseMs?: number;
+}
+
+/** A store of a service. */
+export interface ServiceStore extends StoreClient, AsyncDisposable {
+  /** Calls the hook `onChanged` if another process has written since the last call. */
+  checkForChanges(): void;
+  /** Waits for calls in progress, or ends them. */
+  close(): Promise<void>;
+}
+
+export class RetryStore implements ServiceStore {
+  readonly folder: string;
+  readonly #hooks: StoreHooks;
+  readonly #thread: StorageThread<RetryStoreCalls, string>;
+
+  private constructor(folder: string, hooks: StoreHooks, worker: StorageWorker) {
+    this.folder = folder;
+    this.#hooks = hooks;
+    this.#thread = new StorageThread(worker, {
+      what: `The message store in ${folder}`,
+      onEvent: (sentence) => hooks.onDamage?.(sentence),
+      onBroken: (error) => hooks.onBroken?.(error),
+    });
+  }
+
+  /** Rejects as RetryDatabase throws. */
+  static async open(
+    folder: string,
+    { rules, hooks = {}, mustExist = false, startThread = startWorker }: {
+      readonly rules: StoreRules;
+      readonly hooks?: StoreHooks;
+      readonly mustExist?: boolean;
+      readonly startThread?: () => StorageWorker;
+    },
+  ): Promise<RetryStore> {
+    const store = new RetryStore(folder, hooks, startThread());
+    await store.#thread.open(folder, { rules, mustExist });
+    return store;
+  }
+
+  /**
+   * Resolves when the change is on the disk. Rejects with the method's error, STORE_FULL and LOCK_BUSY: nothing was changed; IO: unknown.
+   */
+  call<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): Promise<ReturnType<StoreMethods[Name]>> {
+    return this.#thread.callTogether(method, ...values);
+  }
+
+  /** Calls `onChanged` if another process has written since the last call. */
+  checkForChanges(): void {
+    this.#thread.call("hasChanged").then(
+      (hasChanged) => hasChanged && this.#hooks.onChanged?.(),
+      () => {}, // the failure of the store is reported by `onBroken`
+    );
+  }
+
+  /** Waits for calls in progress. */
+  async close(): Promise<void> {
+    await this.#thread.close().catch(() => {}); // what was acknowledged is on the disk
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+function startWorker(): StorageWorker {
+  return new Worker(new URL("./retry_store_worker.ts", import.meta.url));
+}

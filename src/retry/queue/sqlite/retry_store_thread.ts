@@ -1,0 +1,70 @@
+/** The storage thread, which waits for the disk on behalf of a service. Calls that arrive during a commit become the next transaction. */
+import type { BatonError } from "../../../base/errors.ts";
+import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
+import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
+import type { Claim, StoreRules } from "./retry_engine.ts";
+import { type StoreMethods, storeMethods } from "./store_methods.ts";
+
+interface OpenOptions {
+  readonly rules: StoreRules;
+  readonly mustExist: boolean;
+}
+
+export type RetryStoreCalls = StoreMethods & {
+  readonly open: (folder: string, options: OpenOptions) => void;
+  /** Whether another process has written since the last call. */
+  readonly hasChanged: () => boolean;
+  readonly close: () => void;
+};
+
+export interface RetryStoreThreadOptions {
+  /** The thread's end of its worker; `parentPort` when left out. */
+  readonly parent?: StorageParentPort;
+  readonly openDatabase?: OpenRetryDatabase;
+}
+
+/** Serves a RetryStore until the thread ends. */
+export function serveRetryStore({
+  openDatabase = (folder, options) => new RetryDatabase(folder, options),
+  ...ports
+}: RetryStoreThreadOptions = {}): void {
+  let database: RetryDatabase;
+  let folder = "";
+  const ownCalls: Pick<RetryStoreCalls, "open" | "hasChanged" | "close"> = {
+    open: (opened, { rules, mustExist }) => {
+      folder = opened;
+      database = openDatabase(folder, { mustExist });
+      database.damage.onFound = (sentence) => port.emit(sentence);
+      Object.assign(ownCalls, storeMethods(database, rules));
+    },
+    hasChanged: () => database.hasChanged(),
+    close: () => database.close(),
+  };
+  const port: StoragePort<RetryStoreCalls, string> = new StoragePort({
+    ...ports,
+    calls: ownCalls as RetryStoreCalls, // complete when the store is open
+    errorOf: (error) => storeError(error, folder),
+    buffersOf: claimedBodies,
+    together: (work) => {
+      let isFull = false;
+      try {
+        return database.transaction(work);
+      } catch (error) {
+        isFull = (error as BatonError).code === "STORE_FULL";
+        throw error;
+      } finally {
+        // Waits for other processes that read; therefore the refusals are sent first.
+        if (isFull || database.wantsRoom) queueMicrotask(() => port.run(() => database.makeRoom()));
+      }
+    },
+  });
+}
+
+/** The memory of claimed bodies: a copy of a large one takes as long as a try. */
+function claimedBodies(value: unknown): ArrayBuffer[] {
+  const { messages } = (value ?? {}) as Partial<Claim>;
+  if (!Array.isArray(messages)) return [];
+  return (messages as Claim["messages"]).flatMap(({ body: { buffer, byteLength } }) =>
+    byteLength > 0 && buffer.byteLength === byteLength ? [buffer as ArrayBuffer] : []
+  );
+}

@@ -1,0 +1,117 @@
+/** Number and size of the messages in each state, updated in the transaction of every change; whether the store has room for more. */
+import { type MessageState, messageStates } from "../message_life.ts";
+import { databaseName, type RetryDatabase, type SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import type { StateTotals } from "../stored_message.ts";
+import { whyNotWritable } from "../../../base/storage/write_access.ts";
+import { BatonError } from "../../../base/errors.ts";
+
+/** States in which the body is stored; these messages count towards the limits. */
+export const statesWithBody: readonly MessageState[] = ["waiting", "in_flight", "dead"];
+export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
+  MessageState,
+  number
+>;
+
+export class RetryTotals {
+  readonly #database: RetryDatabase;
+
+  constructor(database: RetryDatabase) {
+    this.#database = database;
+  }
+
+  all(): Record<MessageState, StateTotals> {
+    const found = new Map(this.#database.all("SELECT * FROM totals").map((row) => [Number(row["state"]), row]));
+    const of = (state: MessageState): StateTotals => {
+      const stored = found.get(stateNumbers[state]);
+      const isDamaged = stored !== undefined && this.#database.intactOrNull(tables.totals, stored) === null;
+      const row = isDamaged ? this.#countRows(stateNumbers[state]) : stored;
+      return { count: Number(row?.["count"] ?? 0), bytes: Number(row?.["bytes"] ?? 0) };
+    };
+    return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, StateTotals>;
+  }
+
+  count(state: MessageState, count: number, bytes: number): void {
+    const isKept = statesWithBody.includes(state);
+    const number = stateNumbers[state];
+    const row = this.#database.get(`SELECT ${tables.totals.allColumns} FROM totals WHERE state = ?`, number);
+    const known = row !== undefined && this.#database.intactOrNull(tables.totals, row) !== null;
+    const before = known ? row : row === undefined ? null : this.#countedBefore(number, count, bytes);
+    this.#database.replace(tables.totals, {
+      state: number,
+      count: Number(before?.["count"] ?? 0) + count,
+      bytes: Number(before?.["bytes"] ?? 0) + (isKept ? bytes : 0),
+    });
+  }
+
+  /** Totals before a change, when the stored row is damaged: the counted messages already include the change. */
+  #countedBefore(state: number, count: number, bytes: number): SqlRow {
+    const now = this.#countRows(state);
+    return { count: Number(now["count"]) - count, bytes: Number(now["bytes"]) - bytes };
+  }
+
+  #countRows(state: number): SqlRow {
+    const sql = "SELECT count(*) AS count, coalesce(sum(bytes), 0) AS bytes FROM messages WHERE state = ?";
+    return this.#database.get(sql, state) ?? {};
+  }
+
+  /** Counts the messages with a body again. */
+  recount(): void {
+    for (const state of statesWithBody) {
+      const number = stateNumbers[state];
+      const { count, bytes } = this.#countRows(number);
+      this.#database.replace(tables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
+    }
+  }
+}
+
+export interface CapacityRules {
+  /** Maximum size of the bodies of waiting, in-flight and dead messages. */
+  readonly maxBytes: number;
+  readonly maxMessages: number;
+}
+
+export class RetryCapacity {
+  readonly #database: RetryDatabase;
+  readonly #totals: RetryTotals;
+  readonly #rules: CapacityRules;
+
+  constructor(database: RetryDatabase, totals: RetryTotals, rules: CapacityRules) {
+    this.#database = database;
+    this.#totals = totals;
+    this.#rules = rules;
+  }
+
+  /** The reason why no message would be accepted now; null: a message of moderate size would be. */
+  fullReason(): string | null {
+    try {
+      this.requireRoom(1, 1, 1);
+      return whyNotWritable(this.#database.folder, databaseName);
+    } catch (thrown) {
+      if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
+      throw thrown;
+    }
+  }
+
+  /** Throws STORE_FULL if this many more exceed a limit. `storedBytes`: what they need in the database. */
+  requireRoom(count: number, bytes: number, storedBytes: number): void {
+    const totals = this.#totals.all();
+    const sum = (what: keyof StateTotals) => statesWithBody.reduce((all, state) => all + totals[state][what], 0);
+    const { maxMessages, maxBytes } = this.#rules;
+    const where = `The message store in ${this.#database.folder} is full`;
+    if (sum("count") + count > maxMessages) {
+      throw new BatonError(
+        "STORE_FULL",
+        `${where}: it has ${sum("count")} messages, the limit is ${maxMessages} (--max-messages)`,
+      );
+    }
+    if (sum("bytes") + bytes > maxBytes) {
+      const held = `its messages have ${sum("bytes")} bytes, ${bytes} more exceed the limit of ${maxBytes}`;
+      throw new BatonError("STORE_FULL", `${where}: ${held} (--max-bytes)`);
+    }
+    if (!this.#database.hasRoomFor(storedBytes)) {
+      const why = "only the space reserved for accepted messages is left on its disk";
+      throw new BatonError("STORE_FULL", `${where}: ${why}`);
+    }
+  }
+}

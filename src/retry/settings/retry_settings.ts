@@ -1,0 +1,259 @@
+/** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
+import { BatonError } from "../../base/errors.ts";
+import { inGroup, inSection, setting, type SettingTable } from "../../base/config/setting.ts";
+import {
+  choiceType,
+  durationType,
+  integerType,
+  listType,
+  sizeType,
+  textType,
+  toggleType,
+  type ValueType,
+} from "../../base/config/value_types.ts";
+
+const retry = inSection("retry.");
+
+/** The store. For every command of the retry processor. */
+export const retryStoreSettings = {
+  retryName: retry("name", textType("name"), { help: "name of the message store", default: "default" }),
+  retryStore: retry("store", textType("folder|url"), {
+    help:
+      "folder of the store, on a disk of this machine; or the URL of a PostgreSQL database, which several machines share",
+    unset: "~/.local/state/baton/retry/NAME; the home directory comes from the user database",
+  }),
+  retryRequireSync: retry("require_sync", toggleType(), {
+    help: "refuse a database whose commits do not wait for a synchronous standby (78)",
+    default: false,
+  }),
+  retryMigrate: setting(toggleType(), {
+    flag: "--migrate",
+    help: "create the tables of the database, or bring them to the format of this baton; needs a role that may do so",
+    default: false,
+  }),
+  retryMoved: setting(toggleType(), {
+    flag: "--moved",
+    help: "the database was moved to another cluster, and the original is never used again",
+    default: false,
+  }),
+} satisfies SettingTable;
+
+/** A body's size, at most what a store takes. */
+const bodySizeType: ValueType<number> = {
+  ...sizeType(),
+  parse(written) {
+    const bytes = sizeType().parse(written);
+    if (bytes <= 256 * 1024 ** 2) return bytes;
+    throw new BatonError("USAGE", `"${written}" is not a size of at most 256MiB`);
+  },
+};
+
+/** Limits of a store. */
+export const retryLimitSettings = inGroup("limits", {
+  retryMaxMessages: retry("max_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
+    help: "maximum number of waiting, in-flight and dead messages; further ones are refused (85)",
+    default: 1_000_000,
+  }),
+  retryMaxBytes: retry("max_bytes", sizeType(), {
+    help: "maximum size of the bodies of these messages",
+    default: 4 * 1024 ** 3,
+  }),
+  retryMaxBody: retry("max_body", bodySizeType, {
+    help: "maximum size of the body of one message, up to 256MiB, in a database 64MiB",
+    default: 16 * 1024 ** 2,
+  }),
+}) satisfies SettingTable;
+
+/** The policy: when a message is tried again, and when it is given up. */
+export const retryPolicySettings = inGroup("policy", {
+  retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
+    basic: true,
+    help:
+      "defaults of the next options: standard tries 25 more times in about a day, exponentially with jitter; wso2, as " +
+      "WSO2 message processors do, 10 more times, every 3 s",
+    default: "standard",
+  }),
+  retryInterval: retry("interval", durationType(), {
+    basic: true,
+    help: "time between a failure and the next try, or with --backoff the first time, which grows",
+    unset: "15s, growing; with wso2 3s",
+  }),
+  retryMaxRetries: retry("max_retries", integerType("count", { min: 0, max: 1_000_000 }), {
+    basic: true,
+    help: "redeliveries after the first try: N+1 tries in all",
+    unset: "25; with wso2 10",
+  }),
+  retryBackoff: retry("backoff", choiceType(["fixed", "linear", "exponential", "list"]), {
+    help: "how the time between tries grows; list uses --delays",
+    unset: "exponential; fixed with --interval or --policy wso2; list with --delays",
+  }),
+  retryDelays: retry("delays", listType("duration", { eachCounts: true }), {
+    help: "for --backoff list: the time before each redelivery; the last one repeats",
+  }),
+  retryMaxDelay: retry("max_delay", durationType(), {
+    help: "maximum time between tries; Retry-After of the backend may be longer, up to a day",
+    unset: "2h, or --interval or the longest of --delays if that is more",
+  }),
+  retryJitter: retry("jitter", choiceType(["none", "full", "equal"]), {
+    help: "full: a random time up to the delay; equal: half of the delay and a random part of the other half",
+    unset: "equal with an exponential backoff, otherwise none",
+  }),
+  retryMaxElapsed: retry("max_elapsed", durationType({ minMs: 1 }), {
+    help: "no failed message is tried again later than this after it was accepted",
+    unset: "no limit",
+  }),
+  retryOn: retry("retry_on", listType("code"), {
+    help: "exit codes or HTTP statuses from 300 on that are retried, such as 65,5xx,404-410",
+    unset: "all failures except those of --no-retry-on",
+  }),
+  retryNoRetryOn: retry("no_retry_on", listType("code"), {
+    help: "exit codes or HTTP statuses that are final: the message is dead immediately; overrides --retry-on",
+    unset: "exit codes 64,65,77,78,126,127; HTTP 3xx, and 4xx except 408, 425, 429",
+  }),
+  retryAttemptTimeout: retry("attempt_timeout", durationType({ minMs: 1 }), {
+    help: "a try that takes longer is stopped and counts as failed",
+    default: 60_000,
+  }),
+  retryMaxCrashes: retry("max_crashes", integerType("count", { min: 1, max: 1000 }), {
+    help: "a message is dead after its processor died this often during a try; counted separately from the tries",
+    default: 3,
+  }),
+  retryDeadLetter: retry("dead_letter", textType("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
+    basic: true,
+    once: true,
+    help:
+      "destination of dead letters: they stay in the store, are dropped, or become a line of JSON in a file, the stdin of a " +
+      "shell command, a message of a publish/subscribe topic, or a record of a Kafka topic",
+    default: "store",
+  }),
+}) satisfies SettingTable;
+
+/** How messages are claimed and tried: for `run` and `serve`. */
+export const retryProcessorSettings = inGroup("processing", {
+  retryConcurrency: retry("concurrency", integerType("count", { min: 1, max: 1024 }), {
+    basic: true,
+    flag: "-j, --concurrency",
+    help: "maximum number of tries at the same time",
+    default: 1,
+  }),
+  retryBatch: retry("batch", integerType("count", { min: 1, max: 1_000_000 }), {
+    help: "claim at most N messages in each --interval, or at each time of --cron",
+    unset: "all due messages",
+  }),
+  retryCron: retry("cron", textType("schedule"), {
+    help:
+      "claim due messages only at the times of this schedule, in local time: five fields as in crontab(5), or a macro such as @daily",
+    unset: "as soon as they are due",
+  }),
+  retryRate: retry("rate", textType("count/time"), {
+    help: "start at most this many tries per second or minute, such as 10/s or 100/m",
+    unset: "no limit",
+  }),
+  retryOrder: retry("order", choiceType(["none", "key", "fifo"]), {
+    help:
+      "none: each message when it is due; key: messages with the same --key one after the other; fifo: all one after the other",
+    default: "none",
+  }),
+  retryElect: retry("elect", toggleType(), {
+    basic: true,
+    help: "elect one of several processors of a store to try messages; the others wait",
+    default: false,
+  }),
+  retryLease: retry("lease", durationType({ minMs: 2000, maxMs: 3_600_000 }), {
+    help: "if a processor crashes, another one retries its in-flight messages after this time",
+    default: 10_000,
+  }),
+  retryBreakerFailures: retry("breaker_failures", integerType("count", { min: 0, max: 1_000_000 }), {
+    help: "open the circuit breaker after N failures in a row, which stops tries; 0: never",
+    default: 0,
+  }),
+  retryBreakerReset: retry("breaker_reset", durationType({ minMs: 1 }), {
+    help: "how long the circuit breaker stays open; then one try decides whether it closes",
+    default: 30_000,
+  }),
+  retryDrainTimeout: retry("drain_timeout", durationType(), {
+    help: "how long tries may continue after SIGTERM; then they are stopped and count as failed",
+    default: 10_000,
+  }),
+  retryMetricsListen: retry("metrics_listen", textType("host:port|unix:PATH"), {
+    help: "serve /healthz and /metrics (Prometheus) at this address by HTTP; :PORT means this machine only",
+    unset: "nothing is served",
+  }),
+  retryKeepDone: retry("keep_done", durationType(), {
+    help: "how long the store keeps done messages, without their bodies, for show and ls",
+    default: 7 * 86_400_000,
+  }),
+}) satisfies SettingTable;
+
+/** Redaction of messages that leave the store: dead letters, and the output of operator commands. */
+export const retryRedactSettings = inGroup("output", {
+  retryRedact: retry("redact", choiceType(["secrets", "none"]), {
+    help:
+      "secrets: dead letters that leave the store, and output, have [redacted] instead of credentials: the headers " +
+      "Authorization, Proxy-Authorization, Cookie and Set-Cookie, and user and password in a URL; none: nothing is redacted",
+    default: "secrets",
+  }),
+  retryRedactHeaders: setting(listType("name"), {
+    flag: "--redact-header",
+    once: true,
+    key: "retry.redact_headers",
+    help: "further headers to redact",
+    unset: "no others",
+  }),
+  retryRedactQuery: retry("redact_query", listType("name"), {
+    once: true,
+    help: "query parameters to redact, in the path and in any URL",
+    unset: "none",
+  }),
+}) satisfies SettingTable;
+
+/** Limits of `serve` for requests at the same time. */
+export const retryServeSettings = inGroup("limits", {
+  retryAnswerStored: retry("answer_stored", integerType("status", { min: 200, max: 599 }), {
+    group: "main",
+    help: "serve: status of the response to a request that was stored and will be tried again, such as 202",
+    unset: "the status of the failure: that of the backend, or 502, 503 or 504",
+  }),
+  retryMaxBackendRequests: retry("max_backend_requests", integerType("count", { min: 1, max: 65_536 }), {
+    help:
+      "serve: maximum number of requests at the backend at the same time; further ones are stored without a first try",
+    default: 256,
+  }),
+  retryMaxConnections: retry("max_connections", integerType("count", { min: 1, max: 65_536 }), {
+    help: "serve: maximum number of client connections; another one replaces the one that has been idle for longest",
+    default: 1024,
+  }),
+  retryBodyTimeout: retry("body_timeout", durationType({ minMs: 1, maxMs: 86_400_000 }), {
+    help: "serve: time limit for receiving the body of a request; then it is refused (408)",
+    default: 60_000,
+  }),
+  retryBodyMemory: retry("body_memory", sizeType(), {
+    help:
+      "serve: maximum memory of all requests in progress, half of it for those at the backend; at least twice --max-body",
+    unset: "256MiB, or twice --max-body if that is more",
+  }),
+}) satisfies SettingTable;
+
+/** Topics as source and destination: for `run` and `serve`, in addition to the settings of the proxies. */
+export const retryTopicSettings = inGroup("processing", {
+  retryFromTopic: retry("from_topic", textType("topic"), {
+    once: true,
+    help: "move the messages of this publish/subscribe topic into the store, each once",
+    unset: "no topic is read",
+  }),
+  retryClientId: retry("client_id", textType("id"), {
+    help: "client ID for topics: ID puts messages, ID.source gets them, ID.dead-letters puts dead letters",
+    unset: "retry- and the random name of the store, which starts the ids of its messages",
+  }),
+}) satisfies SettingTable;
+
+/** All settings of the retry processor. */
+export const retrySettings = {
+  ...retryStoreSettings,
+  ...retryLimitSettings,
+  ...retryPolicySettings,
+  ...retryProcessorSettings,
+  ...retryRedactSettings,
+  ...retryServeSettings,
+  ...retryTopicSettings,
+} satisfies SettingTable;

@@ -1,0 +1,158 @@
+/** The guard as a process, told by hand what baton tells it. */
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, readFileSync } from "node:fs";
+import { childLine, watchLine } from "../../../src/base/process/guard/guard_state.ts";
+import { copiesOfScript } from "../../../src/base/process/proc/forked_subshells.ts";
+import { loadLibc } from "../../../src/base/process/libc.ts";
+import { cookieEnvironment, descendantsOf, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import { isKeeperProcess } from "../../support/keeper_process.ts";
+import { keeperVariable } from "../../../src/base/support/own_process.ts";
+import { newGuid } from "../../../src/base/support/guid.ts";
+import { eventually } from "../../support/eventually.ts";
+import { runtimes } from "../../support/supervise_run.ts";
+
+setDefaultTimeout(20_000);
+
+/** A command with its cookie, or a script that has none, and a guard that is at its post. `tell` tells the guard of it. */
+async function guarded({ command, deadlineMs, script, isHeld = false }: {
+  readonly command: readonly string[];
+  readonly deadlineMs: number;
+  readonly script: string;
+  /** The script holds the lock itself, as with `baton hold`. */
+  readonly isHeld?: boolean;
+}) {
+  const cookie = newGuid();
+  const env = { ...process.env, ...(isHeld ? {} : cookieEnvironment(cookie, undefined)) };
+  const job = Bun.spawn(["sh", "-c", script], { detached: true, env });
+  const guard = Bun.spawn([...command, "__guard"], { stdio: ["pipe", "pipe", "inherit"] });
+  const { value } = await guard.stdout.getReader().read();
+  expect(new TextDecoder().decode(value)).toBe("ready\n");
+  const copies = isHeld ? copiesOfScript(job.pid, readProcess(process.pid)?.startTicks ?? 0) : null;
+  return {
+    job,
+    guard,
+    async tell() {
+      const startTicks = readProcess(job.pid)?.startTicks ?? 0;
+      const child = { pid: job.pid, ownGroup: !isHeld, startTicks, ...(copies === null ? {} : { copies }) };
+      guard.stdin.write(watchLine(cookie, deadlineMs) + childLine(cookie, child));
+      await guard.stdin.flush();
+    },
+    async [Symbol.asyncDispose]() {
+      job.kill("SIGKILL");
+      guard.kill("SIGKILL");
+      await Promise.all([job.exited, guard.exited]);
+    },
+  };
+}
+
+const lastNumber = "/proc/sys/kernel/ns_last_pid";
+const canChooseNumbers = process.getuid?.() === 0 && existsSync(lastNumber);
+if (!canChooseNumbers) {
+  console.error(`MISSING: ${lastNumber} cannot be written to (root can); no stranger is given the number of a group`);
+}
+
+/** A process that leads a group of its own and has this number, which is free. */
+async function startAs(wanted: number) {
+  // Job control gives it a group. Whoever starts something at the same time is given the number: then again.
+  const program = `set -m; echo ${wanted - 1} >${lastNumber}; sleep 1000 >/dev/null & echo $!`;
+  const pid = await eventually(async () => {
+    const made = Number(await new Response(Bun.spawn(["bash", "-c", program]).stdout).text());
+    if (made === wanted) return made;
+    process.kill(made, "SIGKILL");
+    return null;
+  });
+  return {
+    isAlive: () => readProcess(pid)?.dead === false,
+    [Symbol.dispose]: () => kill(pid),
+  };
+}
+
+function kill(pid: number): void {
+  if (readProcess(pid) !== null) process.kill(pid, "SIGKILL");
+}
+
+for (const { name, command } of runtimes) {
+  describe(name, () => {
+    test.skipIf(!canChooseNumbers)(
+      "a stranger who was given the number of the command's group is not struck, what is left of the job is",
+      async () => {
+        // Its leader ends, and what it has started is in a session of its own.
+        const script = "setsid sleep 1000 >/dev/null & echo $!; kill -STOP $$";
+        await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script });
+        const { job, guard } = run;
+        const daemon = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
+        using _daemon = { [Symbol.dispose]: () => kill(daemon) };
+        expect(readProcess(daemon)?.dead).toBe(false);
+        await run.tell();
+        await eventually(() => readProcess(job.pid)?.isStopped, { what: "the script to stop" });
+        job.kill("SIGCONT");
+        expect(await job.exited).toBe(0);
+        using stranger = await startAs(job.pid);
+        expect(readProcess(job.pid)?.group).toBe(job.pid);
+        await guard.stdin.end(); // as when baton is killed
+        await guard.exited;
+        expect(readProcess(daemon)?.dead ?? true).toBe(true);
+        expect(stranger.isAlive()).toBe(true);
+      },
+    );
+
+    test("a guard that could not read the deadline before it had passed strikes at once, not that much later", async () => {
+      const libc = await loadLibc();
+      if (libc === null) throw new Error("libc cannot be called here");
+      const deadlineMs = libc.bootTimeMs() + 2000;
+      await using run = await guarded({ command, deadlineMs, script: "exec sleep 1000" });
+      const { job, guard } = run;
+      guard.kill("SIGSTOP");
+      await eventually(() => / T /.test(readFileSync(`/proc/${guard.pid}/stat`, "latin1")));
+      await run.tell();
+      await eventually(() => libc.bootTimeMs() > deadlineMs);
+      expect(job.exitCode).toBeNull();
+      guard.kill("SIGCONT");
+      await job.exited;
+      expect(libc.bootTimeMs() - deadlineMs).toBeLessThan(1000);
+      expect(job.signalCode).toBe("SIGKILL");
+    });
+
+    test("a guard that hears of a script that has ended kills the subshells that are left of it", async () => {
+      const script = "(while :; do sleep 1; done) >/dev/null & echo $!; kill -STOP $$";
+      await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script, isHeld: true });
+      const { job, guard } = run;
+      const subshell = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
+      using _subshell = { [Symbol.dispose]: () => kill(subshell) };
+      await eventually(() => readProcess(job.pid)?.isStopped, { what: "the script to stop" });
+      job.kill("SIGCONT");
+      expect(await job.exited).toBe(0);
+      await run.tell();
+      expect(readProcess(subshell)?.dead).toBe(false);
+      await guard.stdin.end(); // as when baton is killed
+      await guard.exited;
+      expect(readProcess(subshell)?.dead ?? true).toBe(true);
+    });
+
+    test("a keeper that was started inside the job outlives it, and nothing else does", async () => {
+      const seconds = 1000 + Math.floor(Math.random() * 1e6) / 1000;
+      const script = `env -i ${keeperVariable}=1 setsid sleep ${seconds} & env -i setsid sleep ${seconds} & wait`;
+      await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script });
+      const sleepers = () => descendantsOf(run.job.pid).filter((pid) => commandLine(pid) === `sleep\0${seconds}\0`);
+      const [keeper = 0, other = 0] = (await eventually(() => sleepers().length === 2 && sleepers()))
+        .sort((one) => isKeeperProcess(one) ? -1 : 1);
+      try {
+        await run.tell();
+        await run.guard.stdin.end();
+        await run.guard.exited;
+        expect([keeper, other].map((pid) => readProcess(pid)?.dead ?? true)).toEqual([false, true]);
+        expect(run.job.signalCode).toBe("SIGKILL");
+      } finally {
+        process.kill(keeper, "SIGKILL");
+      }
+    });
+  });
+}
+
+function commandLine(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "latin1");
+  } catch {
+    return ""; // gone meanwhile
+  }
+}

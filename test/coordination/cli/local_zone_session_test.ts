@@ -1,0 +1,54 @@
+/** TZ, as users and images set it: a name, `:NAME`, the path of a file. A value that means no zone is said. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { BatonSession } from "../../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => {
+  session = new BatonSession({ BATON_SERVERS: "embedded" });
+  writeFileSync(session.path("jobs"), "0 3 * * * true\n");
+});
+afterAll(() => session[Symbol.asyncDispose]());
+
+test.each(["Asia/Tokyo", ":Asia/Tokyo", "/usr/share/zoneinfo/Asia/Tokyo", ":/usr/share/zoneinfo/Asia/Tokyo"])(
+  "schedules with TZ=%s are in that zone, which the servers keep by its name",
+  async (TZ) => {
+    // The same schedule for the servers: another zone would be refused.
+    const ticks = await session.run(
+      `for zone in '' '--timezone Asia/Tokyo'; do "$baton" lock same --tick '0 3 * * *' $zone -- true; done`,
+      { TZ },
+    );
+    expect(ticks.stderr).toMatch(
+      /^(baton: Schedule "0 3 \* \* \*" of lock "same" .* the next tick is \S+T18:00Z\n){2}$/,
+    );
+    expect((await session.run('"$baton" cron next jobs', { TZ })).stdout).toContain("T18:00Z");
+  },
+);
+
+test("the command keeps the TZ that baton was started with", async () => {
+  const TZ = ":/usr/share/zoneinfo/Asia/Tokyo";
+  expect((await session.run(`"$baton" lock -q l -- sh -c 'echo "$TZ"'`, { TZ })).stdout).toBe(`${TZ}\n`);
+});
+
+test.each(["Asia/Nowhere", "/etc/passwd", "CET-1CEST"])("TZ=%s is refused by schedules (78)", async (TZ) => {
+  const stderr = expect.stringContaining(`TZ is "${TZ}", which is no time zone that this machine knows`);
+  expect(await session.run("\"$baton\" lock t --tick '0 3 * * *' -- true", { TZ })).toMatchObject({ code: 78, stderr });
+  expect(await session.run('"$baton" cron check jobs', { TZ })).toMatchObject({ code: 78, stderr });
+  expect((await session.run("\"$baton\" lock t --tick '0 3 * * *' --timezone UTC -- true; echo $?", { TZ })).stdout)
+    .toBe("81\n");
+});
+
+test("baton top shows the time in the zone of TZ, or says that it does not", async () => {
+  const hourIn = (zone: string) =>
+    new Intl.DateTimeFormat("en-GB", { timeZone: zone, hour: "2-digit" }).format(Date.now());
+  const before = hourIn("Asia/Tokyo");
+  const shown = await session.run('"$baton" top --once', { TZ: "/usr/share/zoneinfo/Asia/Tokyo" });
+  expect([before, hourIn("Asia/Tokyo")]).toContain(/ {2}(\d\d):\d\d:\d\d {2}/.exec(shown.stdout)?.[1] ?? "");
+  expect(shown.stderr).not.toContain("TZ");
+  const unusable = await session.run('"$baton" top --once', { TZ: "CET-1CEST" });
+  expect(unusable.stderr).toContain(
+    'baton: warning: TZ is "CET-1CEST", which is no time zone that this machine knows; times are in UTC',
+  );
+});

@@ -1,0 +1,118 @@
+/** docs/examples/baton-*.service and .timer: systemd takes them, and what they run does what they say. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { BatonSession } from "../../support/baton_session.ts";
+import { eventually } from "../../support/eventually.ts";
+import { batonCommand } from "../../support/keeper_server.ts";
+import { describeWithPeer } from "../../support/peers.ts";
+import { ServerProcess } from "../../support/server_process.ts";
+
+setDefaultTimeout(60_000);
+
+const examples = join(import.meta.dir, "../../../docs/examples");
+const units = readdirSync(examples).filter((name) => /\.(service|timer)$/.test(name)).sort();
+const unit = (name: string) => readFileSync(join(examples, name), "utf8");
+const commandOf = (name: string) => /^ExecStart=(.*)$/m.exec(unit(name))?.[1] ?? "";
+
+let root = "";
+let keeper: ServerProcess | null = null;
+beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-units-")));
+afterEach(async () => {
+  await keeper?.kill();
+  keeper = null;
+  rmSync(root, { recursive: true, force: true });
+});
+
+describeWithPeer("systemd", "the units of the examples", () => {
+  test.each(units)("%s is one for systemd, which has nothing to say about it", (name) => {
+    for (const each of units) {
+      writeFileSync(join(root, each), unit(each).replaceAll(/\/usr\/local\/bin\/\S+/g, "/bin/true"));
+    }
+    const { status, stdout, stderr } = spawnSync("systemd-analyze", ["verify", join(root, name)], { encoding: "utf8" });
+    expect([stdout, stderr, status]).toEqual(["", "", 0]);
+  });
+});
+
+test("the keeper's unit runs a keeper that serves locks and numbers, without a capability", async () => {
+  mkdirSync(join(root, "data"), { mode: 0o700 });
+  const words = commandOf("baton-keeper.service")
+    .replace("/var/lib/baton", join(root, "data"))
+    .replace("/run/baton", root)
+    .replace("127.0.0.1:9182", "127.0.0.1:0")
+    .split(" ").slice(1);
+  const powerless = process.getuid?.() === 0 ? ["setpriv", "--bounding-set=-all", "--no-new-privs"] : [];
+  keeper = new ServerProcess([...powerless, ...batonCommand(), ...words], { folder: root });
+  const page = await eventually(() => /"metrics":"([^"]+)"/.exec(keeper?.output ?? "")?.[1], { withinMs: 15_000 });
+  await using session = new BatonSession({ BATON_SERVERS: `unix:${join(root, "keeper.sock")}` });
+  expect(await session.run('"$baton" lock nightly -- echo done')).toMatchObject({ code: 0, stdout: "done\n" });
+  expect(await (await fetch(`http://${page}/metrics`)).text()).toContain("baton_keeper_disk_full 0");
+});
+
+/** The unit's command as systemd runs it, on a day of the test's own. */
+function nightly(session: BatonSession, job: string, day: string): string {
+  mkdirSync(session.path("bin"), { recursive: true });
+  writeFileSync(session.path("bin/date"), `#!/bin/sh\n[ "$*" = +%F ] && echo "$DAY"\n`, { mode: 0o755 });
+  const words = commandOf("baton-nightly.service").replaceAll("%%", "%").replace(/^\S+/, '"$baton"');
+  return `DAY=${day} PATH="$dir/bin:$PATH" exec ${words.replace("/usr/local/bin/nightly.sh", job)}`;
+}
+
+test("the nightly unit: of three machines that come one behind the other, one runs the job, each day", async () => {
+  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
+  for (const day of ["2030-01-01", "2030-01-02"]) {
+    const ended = [];
+    for (let machine = 0; machine < 3; machine++) {
+      ended.push(await session.run(nightly(session, "sh -c 'echo runs {}'", day)));
+    }
+    expect(ended.map(({ code, stdout }) => [code, stdout])).toEqual([[0, `runs ${day}\n`], [0, ""], [0, ""]]);
+  }
+});
+
+test("the nightly unit: while one machine runs the job, others leave with what systemd takes for success", async () => {
+  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
+  const words = nightly(session, "sh -c 'echo runs; read -r _ < gate'", "2030-01-01");
+  await session.run("mkfifo gate");
+  const first = session.start(words);
+  await eventually(() => first.stdout().includes("runs"));
+  const others = await Promise.all([session.run(words), session.run(words)]);
+  for (const { code, stdout } of others) {
+    expect(stdout).toBe("");
+    expect(unit("baton-nightly.service")).toContain(`SuccessExitStatus=${code}\n`);
+  }
+  await session.run("echo > gate");
+  expect(await first.ended).toMatchObject({ code: 0 });
+  expect(await session.run(words)).toMatchObject({ code: 0, stdout: "" });
+});
+
+test("the nightly unit: a job that failed is tried by the machine that comes next", async () => {
+  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
+  expect(await session.run(nightly(session, "false", "2030-01-01"))).toMatchObject({ code: 123 });
+  expect(await session.run(nightly(session, "echo runs", "2030-01-01"))).toMatchObject({
+    code: 0,
+    stdout: "runs 2030-01-01\n",
+  });
+});
+
+test("the units of publish/subscribe run a server and a proxy that serve messages and numbers, without a capability", async () => {
+  const powerless = process.getuid?.() === 0 ? "setpriv --bounding-set=-all --no-new-privs" : "";
+  await using session = new BatonSession({ BATON_SERVERS: "embedded", BATON_PUBSUB_SERVER_ID: "s1" });
+  for (const role of ["server", "proxy"]) {
+    const words = commandOf(`baton-pubsub-${role}.service`)
+      .replace(/^\S+/, `exec ${powerless} "$baton"`)
+      .replace("/var/lib/baton-pubsub", join(root, "data"))
+      .replace(/tcp:\/\/0\.0\.0\.0:\d+ --advertise \S+/, "tcp://127.0.0.1:0")
+      .replace(/127\.0\.0\.1:9\d+/, "127.0.0.1:0");
+    const running = session.start(words);
+    await eventually(() => running.stderr().includes('"event":"serving"'), { what: role, withinMs: 30_000 });
+    expect(running.stderr()).toContain('"event":"metrics"');
+  }
+  const client = '"$baton" pubsub client --state-dir state';
+  const script = `${client} alice subscribe news && echo hello | ${client} bob put news - && ${client} alice get news`;
+  expect(await session.run(script)).toMatchObject({ code: 0, stdout: "hello\n" });
+  for (const role of ["server", "proxy"]) {
+    expect(unit(`baton-pubsub-${role}.service`)).toContain("RestartPreventExitStatus=64 78\n");
+  }
+});

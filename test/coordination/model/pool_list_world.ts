@@ -1,0 +1,171 @@
+/** What the model of a pool's lists is made of, when two states are the same, and what clears the records meanwhile. */
+import { isRecordNeeded, type ItemRecord } from "../../../src/coordination/pool/item_record.ts";
+import type { Transition, TransitionKind } from "../../support/explore.ts";
+
+/** Ways to build it wrong: each must be found out. */
+export type ListMistake =
+  | "notes the transaction after its query has begun"
+  | "writes no record before the end"
+  | "deletes its record whether or not a list has come"
+  | "looks for lists before it reads the version"
+  | "shows its list after it has raised the version"
+  | "goes on with the list before"
+  | "clears whatever has ended"
+  | "looks for lists before it reads what it clears"
+  | "clears by name, not by version"
+  | "takes the item of a pool that was killed for one that ended long ago"
+  | "writes the end after the lock is given back";
+
+export interface Run {
+  readonly step:
+    | "begin"
+    | "show"
+    | "raise"
+    | "others"
+    | "version"
+    | "query"
+    | "take"
+    | "claim"
+    | "decide"
+    | "ready"
+    | "give back"
+    | "working"
+    | "end"
+    | "write end"
+    | "listed"
+    | "ended";
+  readonly life: number;
+  readonly lists: number;
+  readonly listedAt: number | null;
+  /** As it was answered, and as it may be relied on. */
+  readonly version: number;
+  readonly aloneAt: number | null;
+  readonly sawNone: boolean;
+  /** The item has ended since the query began of whose list it is taken: what must not be run. */
+  readonly isOld: boolean;
+  readonly seen: Row | null;
+  /** What a give-back restores: no record, or an end. */
+  readonly before: number | null;
+}
+
+export interface Row {
+  /** Of the holder's node; null when it has ended. */
+  readonly holder: string | null;
+  /** Of its end. */
+  readonly zxid: number;
+  /** The write that made it, which stands for its version. */
+  readonly writtenAt: number;
+}
+
+export interface Cleaner {
+  readonly step: "rest" | "lists" | "holder" | "write";
+  readonly row: Row | null;
+  readonly oldest: number | null;
+  readonly isKilled: boolean;
+}
+
+export interface ListState {
+  readonly zxid: number;
+  readonly runsVersion: number;
+  readonly lists: readonly { readonly owner: string; readonly zxid: number }[];
+  readonly record: Row | null;
+  readonly holder: string | null;
+  readonly runs: readonly Run[];
+  /** Sessions of runs that were killed, and whether what they ran may still be alive. */
+  readonly ghosts: readonly { readonly session: string; readonly works: boolean }[];
+  readonly cleaner: Cleaner;
+  readonly faultsLeft: number;
+}
+
+const ranked = new Set(["zxid", "listedAt", "before", "oldest"]);
+export const rest: Cleaner = { step: "rest", row: null, oldest: null, isKilled: false };
+
+export const recordOf = ({ holder, zxid }: Row): ItemRecord =>
+  holder === null ? { state: "ended", zxid: BigInt(zxid) } : { state: "running", holder };
+
+/** What can make a difference: of versions whether they still stand, of transactions their order. */
+export function keyOf(
+  state: ListState,
+  kindOf: (who: number) => { readonly isQuery: boolean; readonly staysOld: boolean },
+): string {
+  const { record, cleaner, runsVersion } = state;
+  const isThere = (row: Row | null) => row !== null && row.writtenAt === record?.writtenAt;
+  const runs = state.runs.map((run, who) => {
+    const { step, life, lists, listedAt, sawNone } = run;
+    const isTaking = ["take", "claim", "decide", "ready", "give back", "working"].includes(step);
+    const { isQuery, staysOld } = kindOf(who);
+    return {
+      step,
+      life,
+      lists,
+      listedAt: isTaking || step === "others" || step === "query" ? listedAt : null,
+      isCurrent: step === "others" || step === "show" ? run.version === runsVersion : null,
+      alone: run.aloneAt === null ? null : run.aloneAt === runsVersion,
+      sawNone,
+      isOld: isQuery && (isTaking || staysOld) && run.isOld,
+      seen: step === "decide" && run.seen !== null ? { ...run.seen, writtenAt: isThere(run.seen) } : null,
+      before: step === "ready" || step === "give back" ? run.before : null,
+    };
+  });
+  const row = cleaner.row === null ? null : { ...cleaner.row, writtenAt: isThere(cleaner.row) };
+  const zxids = new Set<number>();
+  for (const { zxid } of state.lists) zxids.add(zxid);
+  for (const { listedAt, seen, before } of runs) {
+    for (const zxid of [listedAt, seen?.zxid, before]) if (typeof zxid === "number") zxids.add(zxid);
+  }
+  for (const zxid of [record?.zxid, row?.zxid, cleaner.oldest]) if (typeof zxid === "number") zxids.add(zxid);
+  const ranks = new Map([...zxids].sort((a, b) => a - b).map((zxid, rank) => [zxid, rank]));
+  const { lists, holder, ghosts, faultsLeft } = state;
+  const kept = record === null ? null : { ...record, writtenAt: null };
+  return JSON.stringify(
+    { runs, lists, holder, ghosts, faultsLeft, record: kept, cleaner: { ...cleaner, row } },
+    (name, value: unknown) => ranked.has(name) && typeof value === "number" ? ranks.get(value) : value,
+  );
+}
+
+/** Whoever it is: it needs no session of its own. */
+export function cleanerMoves(
+  state: ListState,
+  out: Transition<ListState>[],
+  has: (mistake: ListMistake) => boolean,
+): void {
+  const { cleaner } = state;
+  const { row, step } = cleaner;
+  const to = (
+    label: string,
+    change: Partial<Cleaner>,
+    more: Partial<ListState> = {},
+    kind: TransitionKind = "step",
+  ) => out.push({ kind, label: `cleaner ${label}`, state: { ...state, ...more, cleaner: { ...cleaner, ...change } } });
+  const isEarly = has("looks for lists before it reads what it clears");
+  const zxids = state.lists.map(({ zxid }) => zxid);
+  const oldest = zxids.length === 0 ? null : Math.min(...zxids);
+  switch (step) {
+    case "rest":
+      if (isEarly) return void to("looks for lists", { step: "holder", oldest }, {}, "choice");
+      if (state.record !== null) to("reads the record", { step: "lists", row: state.record }, {}, "choice");
+      return;
+    case "lists":
+      return void to("looks for lists", { step: "holder", oldest });
+    case "holder": {
+      const read = isEarly ? state.record : row;
+      if (read === null) return void to("finds nothing", rest);
+      const isKilled = read.holder !== null && read.holder !== state.holder;
+      return void to("looks for the holder", { step: "write", row: read, isKilled });
+    }
+    case "write": {
+      if (row === null) return;
+      const record = recordOf(row);
+      const isThere = state.record?.writtenAt === row.writtenAt;
+      const least = cleaner.oldest === null ? null : BigInt(cleaner.oldest);
+      const isNeeded = has("clears whatever has ended") ? row.holder !== null : isRecordNeeded(record, least);
+      const more: Partial<ListState> = { zxid: state.zxid + 1 };
+      if (!isNeeded && (isThere || has("clears by name, not by version"))) {
+        return void to("deletes it", rest, { ...more, record: null });
+      }
+      if (!cleaner.isKilled || !isThere) return void to("leaves it", rest);
+      const ended: Row = { holder: null, zxid: state.zxid + 1, writtenAt: state.zxid + 1 };
+      return void to("writes that it had ended", rest, { ...more, record: ended });
+    }
+  }
+}

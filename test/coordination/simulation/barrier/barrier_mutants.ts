@@ -1,0 +1,183 @@
+/** Defects of barriers that the simulation must find. */
+import type { Mutant } from "../../../world/mutant.ts";
+
+const barrierDecision = "src/coordination/barrier/barrier_decision.ts";
+const participant = "src/coordination/barrier/barrier_participant.ts";
+const enterBarrier = "src/coordination/barrier/enter_barrier.ts";
+
+export const barrierMutants: readonly Mutant[] = [
+  {
+    name: "a barrier counts participants that have not responded",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: "const responded = candidates.filter((node) => there.has(responseName(round.id, node.guid)));",
+      to: "const responded = candidates;",
+    }, {
+      file: barrierDecision,
+      from: "...nodes.map(there), ...decision.responses.map(gone)];",
+      to: "...nodes.map(there)];",
+    }],
+    kinds: ["early start", "started after a loss"],
+    seeds: 60,
+  },
+  {
+    name: "a barrier opens while members of the generation before it are there",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: 'if (enough && !older) return { do: "open"',
+      to: 'if (enough) return { do: "open"',
+    }],
+    kinds: ["two generations"],
+    from: 7,
+    seeds: 20,
+  },
+  {
+    name: "a member leaves without waiting for the others",
+    world: "barrier",
+    changes: [{
+      file: "src/coordination/barrier/barrier_membership.ts",
+      from: "if (next === undefined) return true;",
+      to: 'if (next !== "") return true;',
+    }],
+    kinds: ["left too early"],
+    seeds: 20,
+  },
+  {
+    name: "a participant enters without the version of the barrier",
+    world: "barrier",
+    changes: [{
+      file: participant,
+      from: ': { type: "check", path: barrier, version: found.stat.version };',
+      to: ': { type: "check", path: barrier, version: -1 };',
+    }],
+    kinds: ["entered too late"],
+    from: 10,
+    seeds: 20,
+  },
+  {
+    name: "a barrier changes its state without a version",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: "    data: formatBarrierState(next),\n    version,",
+      to: "    data: formatBarrierState(next),\n    version: -1,",
+    }],
+    kinds: ["left behind", "early start", "two generations", "order of generations", "entered too late"],
+    from: 7,
+    seeds: 40,
+  },
+  {
+    name: "a start checks neither the nodes of the members nor their responses",
+    world: "barrier",
+    changes: [{
+      file: barrierDecision,
+      from: "return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];",
+      to: "return [set(next), ...nodes.slice(nodes.length).map(there)];",
+    }],
+    kinds: ["early start"],
+    from: 17,
+    seeds: 40,
+  },
+  {
+    name: "the first participant does not watch the others",
+    world: "barrier",
+    changes: [{
+      file: participant,
+      from: "if (decision.predecessor === null && !this.#watchesAll) {",
+      to: "if (decision.predecessor === null && !this.#watchesAll && !this.#isKnown) {",
+    }],
+    kinds: ["never served"],
+    from: 3,
+    seeds: 20,
+  },
+  {
+    name: "a participant whose leave has no response in time gives up leaving",
+    world: "barrier",
+    changes: [{
+      file: enterBarrier,
+      from: "    if (outcome === null) this.#leaveInBackground(passing);\n    if (outcome !== null",
+      to: "    if (outcome !== null",
+    }],
+    kinds: ["never served"],
+    from: 22,
+    seeds: 20,
+  },
+  {
+    name: "a participant gives up without the version of the barrier",
+    world: "barrier",
+    changes: [{
+      file: participant,
+      from: '? { type: "check", path: barrier, version: view.version }',
+      to: '? { type: "check", path: barrier, version: -1 }',
+    }, {
+      file: participant,
+      from: "data: formatBarrierState(after), version: view.version };",
+      to: "data: formatBarrierState(after), version: -1 };",
+    }],
+    kinds: ["left behind", "two generations", "order of generations"],
+    from: 80,
+    seeds: 30,
+  },
+  {
+    name: "a participant whose wait has ended is not told that it may still be counted",
+    world: "barrier",
+    changes: [{
+      file: enterBarrier,
+      from: "was not complete within ${waited}: ${who}${rest}`",
+      to: 'was not complete within ${waited}: ${who}${found === null ? rest : ""}`',
+    }],
+    kinds: ["left behind"],
+    seeds: 1,
+    faults: "test/world/found/timeout_that_may_be_counted.json",
+  },
+  {
+    name: "a participant forgets whom it has seen",
+    world: "barrier",
+    changes: [{
+      file: participant,
+      from: "this.#seen = participantsSeen({ state, children, seen: this.#seen });",
+      to: "this.#seen = participantsSeen({ state, children: [], seen: [] });",
+    }],
+    kinds: ["started after a loss"],
+    from: 3,
+    seeds: 40,
+  },
+  {
+    name: "a participant is never impatient",
+    world: "barrier",
+    changes: [{
+      file: participant,
+      from: "    if (round === null) this.#checks = 0;",
+      to: '    if (round !== "") this.#checks = 0;',
+    }],
+    kinds: ["never served"],
+    from: 10,
+    seeds: 40,
+  },
+  {
+    name: "a member that cannot prove its lease at the start keeps its node",
+    world: "barrier",
+    changes: [{
+      file: enterBarrier,
+      from: '        await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));\n' +
+        "        throwIfAborted(signal);",
+      to: "        throwIfAborted(signal);",
+    }],
+    kinds: ["never served"],
+    from: 17,
+    seeds: 60,
+  },
+  {
+    name: "a wait for a barrier ends after half of its time",
+    world: "barrier",
+    changes: [{
+      file: "src/coordination/barrier/enter_barrier.ts",
+      from: 'wait === "forever" ? undefined : wait, { signal,',
+      to: 'wait === "forever" ? undefined : wait / 2, { signal,',
+    }],
+    kinds: ["wait too short"],
+    seeds: 20,
+  },
+];

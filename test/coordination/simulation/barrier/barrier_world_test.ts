@@ -1,0 +1,4 @@
+import { describeWorld } from "../../../world/world_suite.ts";
+import { barrierSimulation } from "./barrier_world.ts";
+
+describeWorld(barrierSimulation);

@@ -1,0 +1,4 @@
+import { describeWorld } from "../../../world/world_suite.ts";
+import { cronSimulation } from "./cron_world.ts";
+
+describeWorld(cronSimulation);

@@ -1,0 +1,4 @@
+import { describeWorld } from "../../../world/world_suite.ts";
+import { fenceSimulation } from "./lock_world.ts";
+
+describeWorld(fenceSimulation);

@@ -1,0 +1,438 @@
+/** Known defects of locks, leases, elections and the keeper that the worlds of locks must find. */
+import type { Mutant } from "../../../world/mutant.ts";
+
+const fencedWrite = "src/coordination/fence/fenced_write.ts";
+const contender = "src/coordination/lock/lock_contender.ts";
+const lease = "src/coordination/nodes/zookeeper_lease.ts";
+const queuePosition = "src/coordination/lock/queue_position.ts";
+const keeperServer = "src/coordination/keeper/lifecycle/keeper_server.ts";
+const keeperState = "src/coordination/keeper/state/keeper_state.ts";
+
+export const lockMutants: readonly Mutant[] = [
+  {
+    name: "a grant does not check the version",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: "data: state, version: view.version },",
+      to: "data: state, version: -1 },",
+    }],
+    kinds: ["two holders"],
+    from: 7,
+    seeds: 100,
+  },
+  {
+    name: "a grant in advance does not check the version",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: `    const requesting = this.#zk.multi([
+      { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },`,
+      to: `    const requesting = this.#zk.multi([
+      { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: -1 },`,
+    }],
+    kinds: ["passed in the queue", "two holders"],
+    from: 10,
+    seeds: 300,
+  },
+  {
+    name: "a withdrawal does not check that the holder's grant is there",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: '      { type: "check", path: `${path.holders}/${oldest}`, version: -1 },\n',
+      to: "",
+    }],
+    kinds: ["two holders"],
+    from: 265,
+    seeds: 300,
+  },
+  {
+    name: "a contender holds with a grant in advance while an older one is there",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: "      if (isCurrent && grants.isOldest) {",
+      to: "      if (isCurrent) {",
+    }],
+    kinds: ["two holders"],
+    seeds: 20,
+  },
+  {
+    name: "a lease is counted from the response instead of from the request",
+    world: "lock",
+    changes: [{
+      file: "src/protocols/zookeeper/zookeeper_link.ts",
+      from: "this.#proof.recordResponse(pending.code, err, pending.provesMs);",
+      to: "this.#proof.recordResponse(pending.code, err, this.#clock.now());",
+    }],
+    kinds: ["two holders"],
+    seeds: 1,
+    faults: "test/world/found/lease_counted_from_the_response.json",
+  },
+  {
+    name: "a lease has no margin",
+    world: "lock",
+    changes: [{
+      file: "src/protocols/zookeeper/session_timing.ts",
+      from: "return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;",
+      to: "return provenMs + timeoutMs;",
+    }],
+    kinds: ["two holders"],
+    seeds: 1,
+    faults: "test/world/found/lease_without_margin.json",
+  },
+  {
+    name: "every lost connection ends the lease",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: "    const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;",
+      to: `    if (change === "state" && this.inDoubt()) this.#lose("the connection is lost");
+    const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;`,
+    }],
+    kinds: ["lost without a reason"],
+    seeds: 20,
+  },
+  {
+    name: "a holder does not notice that its node was deleted",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: '        return this.#lose(`its node "${this.#holderPath}" was deleted`);',
+      to: "        return;",
+    }],
+    kinds: ["not told"],
+    from: 73,
+    seeds: 100,
+  },
+  {
+    name: "a leader does not notice that it is asked to step down",
+    world: "election",
+    changes: [{
+      file: lease,
+      from: "      if (revoke === null) return;",
+      to: "      if (revoke === null || this.#kind !== this.name) return;",
+    }],
+    kinds: ["not told"],
+    from: 27,
+    seeds: 100,
+  },
+  {
+    name: "the last contender is served first",
+    world: "lock",
+    changes: [{
+      file: queuePosition,
+      from: "  if (left.sequence !== right.sequence) return left.sequence < right.sequence;",
+      to: "  if (left.sequence !== right.sequence) return left.sequence > right.sequence;",
+    }],
+    kinds: ["passed in the queue"],
+    seeds: 20,
+  },
+  {
+    name: "the worst priority is served first",
+    world: "lock",
+    changes: [{
+      file: queuePosition,
+      from: "  if (left.priority !== right.priority) return left.priority < right.priority;",
+      to: "  if (left.priority !== right.priority) return left.priority > right.priority;",
+    }],
+    kinds: ["passed in the queue"],
+    seeds: 20,
+  },
+  {
+    name: "a reader passes a writer that waits",
+    world: "lock",
+    changes: [{
+      file: queuePosition,
+      from: 'mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;',
+      to: 'mode === "shared" ? true : before.length === 0;',
+    }],
+    kinds: ["passed in the queue"],
+    seeds: 50,
+  },
+  {
+    name: "a contender that does not wait takes a free lock for a busy one",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: '    } else if (position.kind === "eligible") return { do: "grant", view };',
+      to: '    } else if (waits && position.kind === "eligible") return { do: "grant", view };',
+    }],
+    kinds: ["free lock said to be busy"],
+    seeds: 20,
+  },
+  {
+    name: "the session of a dead client lives for two timeouts",
+    world: "lock",
+    changes: [{
+      file: "src/coordination/keeper/state/session_table.ts",
+      from: "(nowMs + session.timeoutMs)",
+      to: "(nowMs + 2 * session.timeoutMs)",
+    }],
+    kinds: ["session ended late"],
+    seeds: 50,
+  },
+  {
+    name: "a session that is renewed before the keeper notices its own stall gets the time of the stall, too",
+    world: "lock",
+    changes: [{
+      file: "src/coordination/keeper/state/session_clock.ts",
+      from: "    return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;",
+      to: "    return nowMs - this.#stalledMs;",
+    }],
+    kinds: ["session ended late"],
+    from: 70_000_203,
+    seeds: 1,
+  },
+  {
+    name: "a session gives up each connection after a third of its timeout, however slow its server is",
+    world: "lock",
+    changes: [{
+      file: "src/protocols/zookeeper/session_timing.ts",
+      from: "    return Math.max(dropMs, Math.min(this.#longestMs, leaseMs - dropMs));",
+      to: "    return Math.min(dropMs, leaseMs);",
+    }],
+    kinds: ["never served"],
+    from: 129,
+    seeds: 2,
+  },
+  {
+    name: "a patient session sends no heartbeat while a request has no response",
+    world: "lock",
+    changes: [{
+      file: "src/protocols/zookeeper/session_timing.ts",
+      from: "  const isPingDue = nowMs >= (isHeartbeatPending ? laterPingAtMs : pingAtMs);",
+      to: "  const isPingDue = !isHeartbeatPending && nowMs >= pingAtMs;",
+    }],
+    kinds: ["never served"],
+    from: 129,
+    seeds: 2,
+  },
+  {
+    name: "the keeper gives a session the time of all slow commits",
+    world: "lock",
+    changes: [{
+      file: keeperServer,
+      from: "      if (nowMs < deadlineMs + this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;",
+      to: "      if (nowMs < deadlineMs + 5 * this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;",
+    }],
+    kinds: ["session ended late"],
+    from: 107,
+    seeds: 60,
+  },
+  {
+    name: "a holder does not notice that its machine was suspended",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: "    this.#clock.noticeSuspend();\n    if (this.#isOver) return false;",
+      to: "    if (this.#isOver) return false;",
+    }],
+    kinds: ["two holders"],
+    seeds: 100,
+  },
+  {
+    name: "a lease ignores the clock",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: "    if (!this.#isUsed || this.#clock.now() < this.#zk.session.leaseEndMs()) return true;",
+      to: "    if (this.#zk.session.id !== 0n) return true;",
+    }],
+    kinds: ["two holders", "busy loop"],
+    seeds: 20,
+  },
+  {
+    name: "the keeper answers before its commit is durable",
+    world: "lock",
+    changes: [{
+      file: keeperServer,
+      from:
+        "    const room = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));\n",
+      to:
+        "    void this.#store.commit(encodeChanges(changes)).catch(() => {});\n    const room = await Promise.resolve(null);\n",
+    }],
+    kinds: ["two holders", "node of a dead session"],
+    seeds: 20,
+  },
+  {
+    name: "the disk acknowledges before it has flushed",
+    world: "lock",
+    changes: [{
+      file: "test/world/sim_disk.ts",
+      from: "    return durationMs;\n",
+      to: "    return durationMs * 0.3;\n",
+    }],
+    kinds: ["two holders"],
+    seeds: 20,
+  },
+  {
+    name: "the keeper restores sessions with no time left",
+    world: "lock",
+    changes: [{
+      file: keeperState,
+      from: "for (const session of piece.sessions) this.sessions.add(session, nowMs);",
+      to: "for (const session of piece.sessions) this.sessions.add(session, nowMs - session.timeoutMs);",
+    }],
+    kinds: ["two holders"],
+    from: 25,
+    seeds: 100,
+  },
+  {
+    name: "the end of a session fires no watches",
+    world: "lock",
+    changes: [{
+      file: keeperState,
+      from: "    this.sessions.removeSession(session);\n    this.#fire(transaction);",
+      to: "    this.sessions.removeSession(session);",
+    }],
+    kinds: ["never served"],
+    from: 5,
+    seeds: 20,
+  },
+  {
+    name: "the keeper shows the zxid of a start before it is stored",
+    world: "lock",
+    changes: [{
+      file: keeperState,
+      from:
+        "    if (this.tree.size > 0) return;\n    if (this.#zxidBefore > this.#zxid) this.#zxid = this.#zxidBefore;\n",
+      to:
+        "    if (this.#zxidBefore > this.#zxid) this.#zxid = this.#zxidBefore;\n    if (this.tree.size > 0) return;\n",
+    }],
+    kinds: ["never served"],
+    seeds: 1,
+    faults: "test/world/found/zxid_seen_but_not_stored.json",
+  },
+  {
+    name: "a holder that was granted in advance leaves its place in the queue",
+    world: "lock",
+    changes: [{
+      file: lease,
+      from: "    if (this.#queueNode === null) return await deleteIfThere(this.#zk, this.#holderPath);\n",
+      to: '    if (this.#holderPath !== "") return await deleteIfThere(this.#zk, this.#holderPath);\n',
+    }],
+    kinds: ["passed in the queue", "never served"],
+    seeds: 60,
+  },
+  {
+    name: "a contender that lost a response joins the queue a second time",
+    world: "lock",
+    changes: [{
+      file: contender,
+      from: '      step = { do: "recover" };\n',
+      to: '      step = { do: "contend" };\n',
+    }],
+    kinds: ["never served", "two holders"],
+    seeds: 100,
+  },
+  {
+    name: "a leak: the real wall clock reaches the nodes of a lock",
+    world: "lock",
+    changes: [{
+      file: "src/coordination/nodes/holder_info.ts",
+      from: "export function formatNewNode(",
+      to: "const savedNow = Date.now;\nexport function formatNewNode(",
+    }, {
+      file: "src/coordination/nodes/holder_info.ts",
+      from: "sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null",
+      to: "sinceMs: savedNow(), sessionTimeoutMs: session.timeoutMs, revoke: null",
+    }],
+    kinds: ["not deterministic"],
+    seeds: 3,
+    twice: true,
+  },
+  {
+    name: "a fenced write does not check the holder",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: '      ...this.#held.map(({ node }): MultiRequest => ({ type: "check", path: node, version: -1 })),\n',
+      to: "",
+    }, {
+      file: fencedWrite,
+      from: "const holder = this.#held[index];",
+      to: "const holder = this.#held[this.#held.length];",
+    }, {
+      file: fencedWrite,
+      from: "const own = this.#held.length + this.#parents.length;",
+      to: "const own = this.#parents.length;",
+    }],
+    kinds: ["stale write"],
+    from: 8,
+    seeds: 20,
+  },
+  {
+    name: "a fenced write checks the lock, not the holder",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: 'type: "check", path: node, version: -1',
+      to: 'type: "check", path: node.slice(0, node.lastIndexOf("/")), version: -1',
+    }],
+    kinds: ["stale write"],
+    from: 8,
+    seeds: 20,
+  },
+  {
+    name: "a holder is checked before a fenced write, not in its transaction",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: 'type: "check", path: node, version: -1',
+      to: 'type: "check", path: node.slice(0, node.lastIndexOf("/")), version: -1',
+    }, {
+      file: fencedWrite,
+      from: "        return this.#toResult(await this.#zk.multi(this.#requests()));",
+      to:
+        '        await this.#zk.multi(this.#held.map(({ node }) => ({ type: "check", path: node, version: -1 }) as const));\n' +
+        "        return this.#toResult(await this.#zk.multi(this.#requests()));",
+    }],
+    kinds: ["stale write"],
+    seeds: 20,
+  },
+  {
+    name: "a fenced write without a response is sent again, whatever became of it",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from:
+        "          const written = await this.#resolveOutcome(thrown);\n          if (written !== null) return written;\n",
+      to: "          if (tries >= triesMax) throw this.#unknownOutcomeError(thrown);\n",
+    }, {
+      file: fencedWrite,
+      from: '      { type: "create", path: this.#mark, data: empty, acl, flags: createFlag.ephemeral },\n',
+      to: "",
+    }, {
+      file: fencedWrite,
+      from: "const own = results.at(-2);",
+      to: "const own = results.at(-1);",
+    }],
+    kinds: ["stale write"],
+    from: 9,
+    seeds: 20,
+  },
+  {
+    name: "a fenced write without a response counts as done",
+    world: "fence",
+    changes: [{
+      file: fencedWrite,
+      from: "          const written = await this.#resolveOutcome(thrown);\n",
+      to: "          const written = await this.#findResult(0n);\n",
+    }],
+    kinds: ["lost write"],
+    seeds: 20,
+  },
+  {
+    name: "a wait for a lock ends after half of its time",
+    world: "lock",
+    changes: [{
+      file: "src/coordination/lock/acquire_lock.ts",
+      from: "    return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });",
+      to: "    return waitLimit(this.#clock, waitMs && waitMs / 2, { sinceMs: this.#startedMs });",
+    }],
+    kinds: ["wait too short"],
+    seeds: 20,
+  },
+];

@@ -1,0 +1,4 @@
+import { describeWorld } from "../../../world/world_suite.ts";
+import { lockSimulation } from "./lock_world.ts";
+
+describeWorld(lockSimulation);

@@ -1,0 +1,144 @@
+/** Known defects of pools that their world must find. */
+import type { Mutant } from "../../../world/mutant.ts";
+
+const itemClaimer = "src/coordination/pool/item_claimer.ts";
+const itemRecord = "src/coordination/pool/item_record.ts";
+
+export const poolMutants: readonly Mutant[] = [
+  {
+    name: "a call of a pool runs one item too many at a time",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/run_pool_items.ts",
+      from: "while (this.#running.size < jobs &&",
+      to: "while (this.#running.size < jobs + 1 &&",
+    }, {
+      file: "src/coordination/pool/run_pool_items.ts",
+      from: "    return jobs - (loop",
+      to: "    return jobs + 1 - (loop",
+    }],
+    kinds: ["too many jobs"],
+    seeds: 60,
+  },
+  {
+    name: "an item is run from a list that is older than its end",
+    world: "pool",
+    changes: [{
+      file: itemRecord,
+      from: 'return record.state === "ended" && record.zxid < listedAt;',
+      to: 'return record.state === "ended" && (record.zxid < listedAt || listedAt > 0n);',
+    }],
+    kinds: ["old list"],
+    from: 2,
+    seeds: 60,
+  },
+  {
+    name: "the record of an item is deleted while another run has a list",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/item_records.ts",
+      from: 'return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];',
+      to: 'return isMissing ? [] : [{ type: "delete", path, version: -1 }];',
+    }],
+    kinds: ["old list"],
+    from: 2,
+    seeds: 60,
+  },
+  {
+    name: "a run does not look under the lock whether an item is completed",
+    world: "pool",
+    changes: [{
+      file: itemClaimer,
+      from: "if (undo !== null && !isDone) return { item, lease, undo };",
+      to: "if (undo !== null) return { item, lease, undo };",
+    }],
+    kinds: ["done again"],
+    seeds: 1,
+    faults: "test/world/found/result_not_looked_for_under_the_lock.json",
+  },
+  {
+    name: "runs with another limit are admitted",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/pool_admission.ts",
+      from: "other.settingsHash !== run.settingsHash && mayBeBefore(other, run));",
+      to: 'other.settingsHash === "" && mayBeBefore(other, run));',
+    }],
+    kinds: ["two limits", "over the limit", "program failed"],
+    from: 2,
+    seeds: 60,
+  },
+  {
+    name: "an item whose lock is there in part is tried without a pause",
+    world: "pool",
+    changes: [{
+      file: itemClaimer,
+      from: "      if (isNew) this.#existingLocks.add(item);\n",
+      to: "",
+    }],
+    kinds: ["busy loop", "never served", "too slow"],
+    seeds: 1,
+    faults: "test/world/found/partial_lock_without_a_pause.json",
+  },
+  {
+    name: "a result is stored after its item is released",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/item_results.ts",
+      from:
+        "      await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);\n      return true;",
+      to:
+        "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#completionLog.write(item, ended);\n      return true;",
+    }],
+    kinds: ["done again"],
+    seeds: 1,
+    faults: "test/world/found/release_before_the_result.json",
+  },
+  {
+    name: "permits that were lost while the session continues are not released",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/pool_permits.ts",
+      from: "    this.#lost = [...this.#lost, ...lost];\n",
+      to: "",
+    }],
+    kinds: ["never served", "items left", "left nodes"],
+    from: 93,
+    seeds: 100,
+  },
+  {
+    name: "an item that is given back is lost from the list",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/work_list.ts",
+      from: "    for (const one of [item, ...waiting]) this.#waiting.add(one);",
+      to: "    for (const one of waiting) this.#waiting.add(one);",
+    }],
+    kinds: ["items lost"],
+    from: 34,
+    seeds: 40,
+  },
+  {
+    name: "an item that failed is tried once less than it may",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/run_pool_items.ts",
+      from: "attempt > this.#options.retries;",
+      to: "attempt >= this.#options.retries;",
+    }],
+    kinds: ["not tried again"],
+    seeds: 40,
+  },
+  {
+    name: "what is believed of the records' containers is not corrected",
+    world: "pool",
+    changes: [{
+      file: "src/coordination/pool/item_records.ts",
+      from: "    if (isContainer) this.#hasTree = false;\n",
+      to: "    if (isContainer) return true;\n",
+    }],
+    kinds: ["never served", "program failed", "busy loop"],
+    from: 91,
+    seeds: 100,
+  },
+];

@@ -1,0 +1,24 @@
+import { expect, test } from "bun:test";
+import { parseLimits } from "../../../../../commands/coordination/keeper/limits_flag.ts";
+
+test("limits are named as in the keeper's table, sizes with a unit", () => {
+  expect(parseLimits()).toEqual({});
+  expect(parseLimits(["nodesMax=2000000", "dataBytesMax=1GiB", "frameBytesMax=4000000"])).toEqual({
+    nodesMax: 2_000_000,
+    dataBytesMax: 2 ** 30,
+    frameBytesMax: 4_000_000,
+  });
+});
+
+test.each([
+  ["nodeMax=1", 'there is no limit "nodeMax", did you mean "nodesMax"?'],
+  ["toString=1", 'there is no limit "toString"'],
+  ["nodesMax", '"nodesMax=" is not a number above 0; example: --limit nodesMax=1000'],
+  ["nodesMax=0", "is not a number above 0"],
+  ["nodesMax=-1", "is not a number above 0"],
+  ["nodesMax=1KiB", "is not a number above 0"],
+  ["dataBytesMax=1GB", "example: --limit dataBytesMax=64MiB"],
+  ["dataBytesMax=9999999999999", "is not a number above 0"],
+])("%s is a mistake", (written, says) => {
+  expect(() => parseLimits([written])).toThrow(says);
+});

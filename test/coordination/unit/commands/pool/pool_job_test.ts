@@ -1,0 +1,49 @@
+/** What the end of the query's processes comes to, with those processes in the test's hand. */
+import { expect, test } from "bun:test";
+import { PoolJobs } from "../../../../../commands/coordination/pool/pool_job.ts";
+import { poolCommandSettings, poolOptionsOf } from "../../../../../commands/coordination/pool/pool_options.ts";
+import { PoolSignals } from "../../../../../commands/coordination/pool/pool_signals.ts";
+import type { Coordination } from "../../../../../src/coordination/connect/coordination_servers.ts";
+import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
+import { JobTable } from "../../../../../src/base/process/proc/job_table.ts";
+import type { Guard } from "../../../../../src/base/process/guard/guard.ts";
+import { BatonError } from "../../../../../src/base/errors.ts";
+import { systemClock } from "../../../../../src/base/support/clock.ts";
+import { FakeLease } from "../../../../support/fake_lease.ts";
+import { fakeIo } from "../../../../support/fake_io.ts";
+import { callOf } from "../../../../program/unit/commands/call_of.ts";
+
+async function endOfQuery(ending: ChildEnding): Promise<string> {
+  const io = fakeIo({ env: { HOME: "/nonexistent" } });
+  const clock = systemClock();
+  const options = poolOptionsOf(await callOf(poolCommandSettings, ["c", "--query", "list", "--", "work"], io));
+  using signals = new PoolSignals({ hangUpIgnored: false, listen: () => () => {} }, {
+    drains: false,
+    clock: systemClock(),
+  });
+  const jobs = new PoolJobs(options, {
+    report: { io, jobLog: null },
+    clock,
+    signals,
+    guard: {} as Guard,
+    beside: new JobTable(),
+    place: { servers: "zk1:2181", scope: "cluster" } as Partial<Coordination> as Coordination,
+    prepare: () => ({ run: () => Promise.resolve({ ...ending, pid: 1, heldMs: 1 }), drop() {} }),
+  });
+  const thrown = await jobs.runQuery("list", new FakeLease(clock, 10_000, 9500)).catch((reason) => reason);
+  return thrown instanceof BatonError ? `${thrown.code}: ${thrown.message}` : JSON.stringify(thrown);
+}
+
+const child = { kind: "signaled", signal: "SIGTERM", signalNumber: 15 } as const;
+
+test("a query that is stopped because the component is about to be lost is a loss, and no bad query", async () => {
+  expect(await endOfQuery({ kind: "lost", child })).toBe(
+    'LOCK_LOST: Component "c" is lost: no server responded in time; the command was stopped by SIGTERM',
+  );
+  expect(await endOfQuery({ kind: "revoked", child })).toStartWith('REVOKED: Component "c" was revoked');
+});
+
+test("what the query does wrong by itself is told with its line", async () => {
+  expect(await endOfQuery({ kind: "exited", code: 3 })).toBe('IO: --query "list" failed: it exited with 3');
+  expect(await endOfQuery({ kind: "time_limit", child })).toContain('"list" failed: it was stopped after 5 m');
+});

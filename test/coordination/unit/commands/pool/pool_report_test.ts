@@ -1,0 +1,58 @@
+import { expect, test } from "bun:test";
+import { poolCommandSettings, poolOptionsOf } from "../../../../../commands/coordination/pool/pool_options.ts";
+import { PoolReport, summaryText } from "../../../../../commands/coordination/pool/pool_report.ts";
+import type { PoolCounts } from "../../../../../src/coordination/pool/work_list.ts";
+import { FakeClock } from "../../../../support/fake_clock.ts";
+import { fakeIo } from "../../../../support/fake_io.ts";
+import { callOf } from "../../../../program/unit/commands/call_of.ts";
+
+const none: PoolCounts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
+
+test("the summary names failed items, up to three, and what others do only if there is some", () => {
+  const text = (counts: Partial<PoolCounts>, failed: string[] = []) =>
+    summaryText("c", { ...none, ...counts }, { failed, elapsedMs: 12_000 });
+  expect(text({ done: 3, skipped: 1 })).toBe('pool "c": 3 done, 0 failed, 1 skipped; 12 s');
+  expect(text({ done: 1, failed: 2 }, ["a", "b\n"])).toBe('pool "c": 1 done, 2 failed ("a", "b\\n"), 0 skipped; 12 s');
+  expect(text({ failed: 4 }, ["a", "b", "c"])).toContain('4 failed ("a", "b", "c", …)');
+  expect(text({ done: 1, busy: 2, remaining: 3 })).toContain("0 skipped, 2 with other calls, 3 left;");
+});
+
+/** What a run of these words prints for an item that ended well and one that failed. */
+async function printed(words: string[], { terminal = false, failed = 0, isShared = false } = {}): Promise<string> {
+  const io = fakeIo({ stderrIsTerminal: terminal, env: { HOME: "/nonexistent" } });
+  const options = poolOptionsOf(await callOf(poolCommandSettings, ["c", ...words, "--", "true"], io));
+  using report = new PoolReport(options, io, { clock: new FakeClock(), jobLog: null });
+  const counts = { ...none, claimed: 1 + failed, done: 1, failed };
+  report.itemEnded({ item: "a", result: "done", counts: { ...counts, failed: 0 }, left: failed, isShared });
+  if (failed > 0) report.itemEnded({ item: "b", result: "failed", counts, left: 0, isShared: false });
+  report.summarize();
+  return io.stderr();
+}
+
+test("a call that runs all items always prints the summary; one of cron only if something failed, or to a person", async () => {
+  expect(await printed(["--items", "a,b"])).toStartWith('baton: pool "c": 1 done');
+  expect(await printed(["--items", "a,b", "-q"])).toBe("");
+  for (const round of [["--query", "ls"], ["--items", "a,b", "--one-round"]]) {
+    expect(await printed(round)).toBe("");
+    expect(await printed(round, { failed: 1 })).toContain('1 failed ("b")');
+    expect(await printed(round, { terminal: true })).toContain("1 done");
+    expect(await printed([...round, "-v"])).toContain("1 done");
+  }
+});
+
+test("calls that share a list are told how each item runs once, unless the list or --done-ttl sees to it", async () => {
+  const hint = "with --done-ttl 1d each item runs once a day\n";
+  expect(await printed(["--items", "a,b"], { isShared: true })).toEndWith(hint);
+  for (const words of [["--items", "a", "--done-ttl", "1h"], ["--query", "ls", "--loop"], ["--items", "a", "-q"]]) {
+    expect(await printed(words, { isShared: true })).not.toContain(hint);
+  }
+  expect(await printed(["--items", "a,b"])).not.toContain(hint);
+});
+
+test("a run that ends before any of its items prints no summary", async () => {
+  const io = fakeIo({ env: { HOME: "/nonexistent" } });
+  const options = poolOptionsOf(await callOf(poolCommandSettings, ["c", "--items", "a", "--", "true"], io));
+  using report = new PoolReport(options, io, { clock: new FakeClock(), jobLog: null });
+  report.summarize();
+  expect(io.stderr()).toBe("");
+});

@@ -1,0 +1,45 @@
+import { describe, expect, test } from "bun:test";
+import {
+  digestId,
+  isPermitted,
+  maskDigests,
+  resolveAcl,
+} from "../../../../../src/coordination/keeper/state/acl_check.ts";
+import { OperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
+import { permission } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import type { Acl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
+
+const acl = (scheme: string, id: string, perms: number = permission.all): Acl => ({ perms, id: { scheme, id } });
+
+test("a digest id is the one the real server makes", () => {
+  expect(digestId("u:p")).toBe("u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=");
+  expect(digestId("nobody")).toStartWith("nobody:");
+});
+
+test("`auth` stands for the digests of the connection, each once", () => {
+  const own = [{ scheme: "ip", id: "127.0.0.1" }, { scheme: "digest", id: "u:x" }];
+  expect(resolveAcl([acl("auth", ""), acl("digest", "u:x")], own)).toEqual([acl("digest", "u:x")]);
+});
+
+test.each([[[]], [null], [[acl("world", "x")]], [[acl("auth", "")]], [[acl("sasl", "x")]], [[acl("digest", "u")]], [[
+  acl("ip", "300.1.1.1"),
+]]])(
+  "%j names nobody",
+  (list) => expect(() => resolveAcl(list, [])).toThrow(OperationError),
+);
+
+describe("permission", () => {
+  test("is given to the identity it names", () => {
+    const list = [acl("digest", "u:x", permission.read), acl("ip", "10.0.0.0/8", permission.write)];
+    const user = [{ scheme: "digest", id: "u:x" }];
+    expect(isPermitted(list, permission.read, user)).toBe(true);
+    expect(isPermitted(list, permission.write, user)).toBe(false);
+    expect(isPermitted(list, permission.write, [{ scheme: "ip", id: "10.200.3.4" }])).toBe(true);
+    expect(isPermitted(list, permission.write, [{ scheme: "ip", id: "11.0.0.1" }])).toBe(false);
+    expect(isPermitted(list, permission.admin, [{ scheme: "super", id: "" }])).toBe(true);
+  });
+});
+
+test("a digest is hidden from whoever may not change it", () => {
+  expect(maskDigests([acl("digest", "u:secret")])).toEqual([acl("digest", "u:x")]);
+});

@@ -1,0 +1,107 @@
+/** A keeper's state with typed requests in and typed answers out, the bytes between them included. */
+import type { Identity } from "../../../../../src/coordination/keeper/state/acl_check.ts";
+import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+import { type KeeperLimits, keeperLimitsDefault } from "../../../../../src/coordination/keeper/state/keeper_limits.ts";
+import type { KeeperSession } from "../../../../../src/coordination/keeper/state/session_table.ts";
+import { KeeperState } from "../../../../../src/coordination/keeper/state/keeper_state.ts";
+import { ByteReader, ByteWriter } from "../../../../../src/base/wire/bytes.ts";
+import type { Codec } from "../../../../../src/base/wire/record_codec.ts";
+import {
+  type MultiRequest,
+  multiRequest,
+  multiResponse,
+  type MultiResult,
+} from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
+import {
+  createFlag,
+  multiCode,
+  type OperationName,
+  type OperationRequest,
+  type OperationResponse,
+  operations,
+} from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
+
+export interface Driven<T> {
+  readonly error: number;
+  readonly zxid: bigint;
+  readonly value: T | null;
+}
+
+export class StateDriver {
+  readonly state: KeeperState<string>;
+  /** Events as "watcher type:path", in the order in which they were told. */
+  readonly events: string[] = [];
+  wallMs = 1_700_000_000_000;
+  readonly #identities = new Map<string, readonly Identity[]>();
+
+  constructor(options: { sequenceStart?: number; limits?: Partial<KeeperLimits> } = {}) {
+    this.state = new KeeperState<string>({
+      tickTimeMs: 500,
+      limits: { ...keeperLimitsDefault, ...options.limits },
+      wallClock: () => this.wallMs,
+      notify: (watcher, type, path) => this.events.push(`${watcher} ${type}:${path}`),
+      identitiesOf: (watcher) => this.#identities.get(watcher) ?? [],
+      sequenceStart: options.sequenceStart ?? 0,
+    });
+    this.state.initialize();
+  }
+
+  client(name = "a", identities: readonly Identity[] = []): DrivenClient {
+    this.#identities.set(name, identities);
+    return new DrivenClient(this, this.state.openSession(10_000, 0), { name, identities });
+  }
+
+  takeEvents(): string[] {
+    return this.events.splice(0);
+  }
+}
+
+export class DrivenClient {
+  readonly session: KeeperSession;
+  readonly #driver: StateDriver;
+  readonly #who: { readonly name: string; readonly identities: readonly Identity[] };
+
+  constructor(driver: StateDriver, session: KeeperSession, who: { name: string; identities: readonly Identity[] }) {
+    this.#driver = driver;
+    this.session = session;
+    this.#who = who;
+  }
+
+  call<Name extends OperationName>(name: Name, request: OperationRequest<Name>): Driven<OperationResponse<Name>> {
+    const { code, request: sent, response } = operations[name];
+    return this.#apply(
+      code,
+      sent as unknown as Codec<OperationRequest<Name>>,
+      request,
+      response as unknown as Codec<OperationResponse<Name>>,
+    );
+  }
+
+  multi(requests: MultiRequest[]): Driven<MultiResult[]> {
+    return this.#apply(multiCode, multiRequest, requests, multiResponse);
+  }
+
+  create(path: string, flags: number = createFlag.persistent): Driven<{ path: string }> {
+    return this.call("create", { path, data: null, acl: [...openAcl], flags });
+  }
+
+  exists(path: string, watch = false): boolean {
+    return this.call("exists", { path, watch }).error === 0;
+  }
+
+  children(path: string, watch = false): string[] {
+    return this.call("getChildren", { path, watch }).value?.children?.sort() ?? [];
+  }
+
+  #apply<Q, A>(code: number, sent: Codec<Q>, request: Q, response: Codec<A>): Driven<A> {
+    const { name, identities } = this.#who;
+    const question = new ByteWriter();
+    sent.write(question, request);
+    const requester = { session: this.session, identities, watcher: name };
+    const { error, zxid, write } = this.#driver.state.apply(code, new ByteReader(question.finish()), requester);
+    if (error !== 0) return { error, zxid, value: null };
+    const answer = new ByteWriter();
+    write?.(answer);
+    return { error, zxid, value: response.read(new ByteReader(answer.finish())) };
+  }
+}

@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+import { checkPath, isSpecialPath, parentOf } from "../../../../../src/coordination/keeper/state/transaction.ts";
+import { OperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
+
+test.each(["/", "/a", "/a/b", "/é", "/a b", "/...", "/.a", "/a./b", "/~"])("%j is a path", (path) => {
+  expect(() => checkPath(path)).not.toThrow();
+});
+
+test.each([
+  "",
+  "a",
+  "/a/",
+  "//",
+  "/a//b",
+  "/.",
+  "/..",
+  "/a/./b",
+  "/a/../b",
+  "/\u0000",
+  "/\u001f",
+  "/\u007f",
+  "/😀",
+  "/\ue000",
+  "/\uffff",
+])(
+  "%j is none",
+  (path) => expect(() => checkPath(path)).toThrow(OperationError),
+);
+
+test("the parent of a path is what stands before its last slash", () => {
+  expect(["/a/b", "/a", "/a/"].map(parentOf)).toEqual(["/a", "", "/a"]);
+  for (const path of ["", "a", "/a\0"]) expect(() => parentOf(path)).toThrow(OperationError);
+});
+
+test("the server's own nodes are special, those below them are not", () => {
+  expect(["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"].every(isSpecialPath)).toBe(true);
+  expect(isSpecialPath("/zookeeper/quota/a")).toBe(false);
+});

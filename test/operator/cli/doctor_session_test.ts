@@ -1,0 +1,56 @@
+/** `baton doctor`, by sessions with the binary, on the keeper and on a real server. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { connect, parseServers } from "../../../src/library/baton.ts";
+import { BackendSession } from "../../support/backend_session.ts";
+import { backends, describeBackend } from "../../support/backends.ts";
+import { BatonSession } from "../../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let session: BackendSession;
+    beforeAll(async () => void (session = await BackendSession.start(kind, {}, { sessionTimeoutMinMs: 5000 })), 40_000);
+    afterAll(() => session?.[Symbol.asyncDispose]());
+
+    test("has nothing to say of locks that are held and waited for", async () => {
+      const script = `"$baton" lock -q a -- sh -c '"$baton" elect -q --value v e -- "$baton" doctor'`;
+      expect(await session.run(script)).toMatchObject({
+        code: 0,
+        stdout: "",
+        stderr: "baton: checked 1 lock and 1 election: no problems found\n",
+      });
+    });
+
+    test("tells of another program's nodes, as a table and for programs, with 1", async () => {
+      await using zk = await connect({ servers: parseServers(session.backend.servers) });
+      await session.run('"$baton" lock -q a -- true');
+      const node = await zk.create("/baton/locks/a/_c_lock-", new Uint8Array(), { mode: "persistentSequential" });
+      const table = await session.run('"$baton" doctor -q');
+      expect(table).toMatchObject({ code: 1, stderr: "" });
+      expect(table.stdout).toMatch(
+        /^KIND +WHERE +WHAT\nproblem +lock "a" +".*_c_lock-0000\d+" is not baton's node: .*\n$/,
+      );
+      const json = await session.run('"$baton" doctor --json -q');
+      expect(JSON.parse(json.stdout)).toMatchObject({
+        version: 1,
+        servers: session.backend.servers,
+        session_timeout_ms: 10_000,
+        findings: [{ kind: "problem", where: 'lock "a"' }],
+      });
+      await zk.delete(node.path, -1);
+    });
+
+    test("warns of a session timeout that the servers made longer", async () => {
+      const ended = await session.run('"$baton" doctor -q --session-timeout 2s');
+      expect(ended).toMatchObject({ code: 1 });
+      expect(ended.stdout).toMatch(/^KIND.*\n(warning|problem) +session +/);
+    });
+  });
+}
+
+test("takes no names, and says when no server answers", async () => {
+  await using session = new BatonSession({ BATON_SERVERS: "127.0.0.1:1" });
+  expect(await session.run('"$baton" doctor x')).toMatchObject({ code: 64, stdout: "" });
+  expect(await session.run('"$baton" doctor --connect-timeout 500ms')).toMatchObject({ code: 69, stdout: "" });
+});

@@ -1,0 +1,98 @@
+import { expect, test } from "bun:test";
+import { type ExplainFacts, explainLock } from "../../../../commands/coordination/looking/explain_lock.ts";
+import { emptyRecord, type HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
+
+const minuteMs = 60_000;
+const nowMs = Date.UTC(2026, 10, 23, 5, 10);
+const hold = (more: Partial<HistoryRecord> = {}): HistoryRecord => {
+  const beganMs = nowMs - 26 * 60 * minuteMs;
+  return { ...emptyRecord("done"), host: "db2", pid: 77, beganMs, endedMs: beganMs + 12 * minuteMs, ...more };
+};
+const facts = (more: Partial<ExplainFacts> = {}): ExplainFacts => ({
+  ...{ name: "job", nowMs, limit: null, holders: [], waiters: [], schedules: [] },
+  history: { records: [], refusals: null },
+  ...more,
+});
+const holder = {
+  ...{ host: "db1", pid: 812, reason: "bulk", sinceMs: nowMs - 130 * minuteMs, sessionTimeoutMs: 10_000, revoke: null },
+};
+const schedule = {
+  ...{ id: "0123456789ab", schedule: "0 * * * *", zone: "UTC", uptoMs: nowMs, isZoneKnown: true, open: null },
+  nextMs: nowMs + 50 * minuteMs,
+};
+
+test("a lock that waits names its holder, the usual time, those who wait, and what becomes of the next tick", () => {
+  const explained = explainLock(facts({
+    holders: [holder],
+    waiters: [{ host: "db3", pid: 9, place: 1, sinceMs: nowMs - minuteMs }],
+    history: {
+      records: [hold(), hold(), hold()],
+      refusals: { count: 4, lastMs: nowMs - 2 * minuteMs, host: "db4", pid: 3, user: "root" },
+    },
+    schedules: [schedule],
+  }));
+  expect(explained.sentence).toBe(
+    '"job" waits for db1 (pid 812), since 2026-11-23T03:00:00Z, 2 h 10 m; usually 12 m. 1 call waits. The session of the holder ' +
+      "is alive: the servers end it 10 s after they no longer hear from it. The next tick of 0 * * * * is 2026-11-23T06:00Z, and is " +
+      "skipped if the lock is held then and the call does not wait.",
+  );
+  expect(explained.state).toBe("held");
+  expect(explained.events.map(({ what }) => what)).toEqual([
+    "ended",
+    "ended",
+    "ended",
+    "held",
+    "refused",
+    "waits",
+    "next",
+  ]);
+  expect(explained.events.map(({ text }) => text)).toContain("db4 (pid 3) found it busy, as number 4");
+  expect(explained.unknown.join()).toContain("makes progress");
+});
+
+test("a holder that was asked to stop, permits, and an overdue tick are told", () => {
+  const revoke = { by: "root@db9", reason: "deploy" };
+  const { sentence, unknown } = explainLock(facts({
+    limit: 2,
+    holders: [{ ...holder, revoke }, { ...holder, host: "db5", sinceMs: nowMs }],
+    schedules: [{ ...schedule, nextMs: nowMs - 3 * minuteMs }],
+  }));
+  expect(sentence).toContain(
+    '"job" is held by db1 (pid 812), since 2026-11-23T03:00:00Z, 2 h 10 m and 1 more, with 2 of 2 permits',
+  );
+  expect(sentence).toContain("It was asked to stop by root@db9 (deploy), and its command has not ended.");
+  expect(sentence).toContain("The tick 2026-11-23T05:07Z of 0 * * * * is overdue for 3 m");
+  expect(unknown).toContain("when the holder was asked to stop");
+});
+
+test("a free lock tells how its last hold ended; one without records says that it does not know", () => {
+  const lost = hold({
+    result: "lost",
+    endedMs: null,
+    why: "its session ended, or its host died: the outcome is unknown",
+  });
+  const { sentence, unknown, state } = explainLock(facts({ history: { records: [hold(), lost], refusals: null } }));
+  expect([state, sentence]).toEqual([
+    "free",
+    '"job" is free: the hold of db2 (pid 77) began, and is lost: its session ended, or its host died: the outcome is unknown, ' +
+    "2026-11-22T03:10:00Z.",
+  ]);
+  expect(unknown.join()).toContain("killed, host down, and network cut look the same");
+  expect(explainLock(facts())).toEqual({
+    ...{ state: "free", events: [], sentence: '"job" is free.' },
+    unknown: ["earlier holds: no call has recorded one (--history, or --tick)"],
+  });
+  expect(explainLock(facts({ waiters: [{ host: "a", pid: 1, place: 1, sinceMs: 5 }] })).state).toBe("contended");
+});
+
+test("names of hosts and reasons cannot move the cursor", () => {
+  const evil = "\u001b[2Jx";
+  const { events, sentence } = explainLock(facts({
+    holders: [{ ...holder, host: evil, reason: evil, revoke: { by: evil, reason: evil } }],
+  }));
+  expect(JSON.stringify([events, sentence])).not.toContain("\\u001b");
+  const foreign = explainLock(
+    facts({ history: { records: [hold({ why: "\u001b[2Jx", result: "failed" })], refusals: null } }),
+  );
+  expect(JSON.stringify([foreign.events, foreign.sentence])).not.toContain("\\u001b");
+});

@@ -1,0 +1,189 @@
+/** The library as an installed package in an empty project, under each runtime: the programs of docs/library.md, and the examples. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, join } from "node:path";
+import { denoCheck, LibraryProject, libraryRuntimes } from "../../support/library_project.ts";
+import { PubsubCluster } from "../../support/pubsub_cluster.ts";
+import { makeKeyFiles } from "../../../src/protocols/zeromq/make_key_files.ts";
+
+setDefaultTimeout(180_000);
+
+const root = join(import.meta.dirname, "../../..");
+const page = readFileSync(join(root, "docs/library.md"), "utf8");
+
+interface PageProgram {
+  /** The heading above it. */
+  readonly name: string;
+  readonly text: string;
+  /** What its comments say that it prints. */
+  readonly prints: readonly string[];
+}
+
+const programs: readonly PageProgram[] = page.split(/^## /m).slice(1).flatMap((section) => {
+  const name = section.split("\n", 1)[0] ?? "";
+  return [...section.matchAll(/```ts\n(.*?)```/gs)].map(([, text = ""]) => {
+    const prints = [...text.matchAll(/\/\/ prints: (.*?)(?= \/\/ prints:|$)/gm)].map((match) => match[1] ?? "");
+    return { name, text, prints };
+  });
+});
+const fileOf = (runtime: string, name: string) => `${runtime}_${name}`.toLowerCase().replaceAll(/\W+/g, "_") + ".ts";
+const runtimes = libraryRuntimes();
+const examples = join(root, "docs/examples/library");
+
+let project: LibraryProject;
+let cluster: PubsubCluster;
+/** A service with a key. */
+let encrypted: PubsubCluster;
+let complaints = "";
+
+/** Each runtime has a client ID of its own, and a root of its own where the program needs no service. */
+function programOf(text: string, runtime: string): string {
+  const root = text.includes("PubsubClient") ? "" : `/${runtime}`;
+  return text.replace("zk1:2181,zk2:2181,zk3:2181/app", `${cluster.backend.servers}${root}`)
+    .replace('"alice"', `"alice-${runtime}"`).replace('"bob"', `"bob-${runtime}"`);
+}
+
+beforeAll(async () => {
+  project = new LibraryProject();
+  cluster = await PubsubCluster.start({ as: "processes", root: "/baton" });
+  for (const name of ["service.key", "client.key"]) makeKeyFiles(project.path(name), { replaces: false });
+  const words = ["--key", project.path("service.key")];
+  const { backend } = cluster;
+  encrypted = await PubsubCluster.start({ as: "processes", backend, serverWords: words, proxyWords: words });
+  const installed = (text: string) =>
+    text.replaceAll(/from "(@[\w-]+\/)?baton(?=["/])/g, `from "${project.packageName}`);
+  for (const { name: runtime } of runtimes) {
+    for (const { name, text } of programs) project.write(fileOf(runtime, name), programOf(installed(text), runtime));
+  }
+  for (const file of readdirSync(examples)) {
+    const text = readFileSync(join(examples, file), "utf8").replace("../../../src/baton.ts", project.packageName);
+    project.write(`example_${file}`, text);
+  }
+  complaints = project.compile();
+});
+afterAll(async () => {
+  await encrypted?.[Symbol.asyncDispose]();
+  await cluster?.[Symbol.asyncDispose]();
+  project?.[Symbol.dispose]();
+});
+
+test("the page has a program for each object", () => {
+  for (const name of ["Lock", "Election", "Barrier", "Pool", "Fence", "PubsubClient", "MessageStore"]) {
+    expect(programs.filter(({ text }) => text.includes(`new ${name}(`)).length).toBeGreaterThan(0);
+  }
+  for (const { prints } of programs) expect(prints.length).toBeGreaterThan(0);
+});
+
+test("the programs compile strictly against the declarations of the package, and Deno finds them, too", () => {
+  expect(complaints).toBe("");
+  const files = programs.map(({ name }) => fileOf("Deno", name));
+  const { code, err } = project.run(denoCheck, ...files);
+  expect([code, err]).toEqual([0, ""]);
+});
+
+for (const { name: runtime, command, programs: kind } of runtimes) {
+  describe(runtime, () => {
+    const run = (file: string) => {
+      rmSync(project.path("store"), { recursive: true, force: true });
+      const program = kind === "source" ? file : join("compiled", `${basename(file, ".ts")}.js`);
+      return project.run(command, program, cluster.backend.servers);
+    };
+
+    for (const { name, prints } of programs) {
+      test(`the program of "${name}" prints what the page says`, () => {
+        expect(run(fileOf(runtime, name))).toEqual({
+          code: 0,
+          out: prints.map((line) => `${line}\n`).join(""),
+          err: "",
+        });
+      });
+    }
+
+    const linesOf = (example: string) => {
+      const { code, out, err } = run(`example_${example}`);
+      expect([code, err]).toEqual([0, ""]);
+      return out.trim().split("\n");
+    };
+
+    test("four tasks share one lock", () => {
+      const lines = linesOf("shared_lock.ts");
+      expect(lines).toHaveLength(8);
+      for (let at = 0; at < lines.length; at += 2) {
+        const [, id] = /^(\d) has the lock$/.exec(lines[at] ?? "") ?? [];
+        expect(lines[at + 1]).toBe(`${id} releases it`);
+      }
+    });
+
+    test("no participant of a barrier begins a round before all are through the one before", () => {
+      const lines = linesOf("barrier.ts");
+      const round = (number: number) => [1, 2, 3].map((rank) => `round ${number}: ${rank} of 3`);
+      expect([lines.slice(0, 3).sort(), lines.slice(3).sort()]).toEqual([round(1), round(2)]);
+    });
+
+    test("two pools work through one list, each item once; one that failed is tried again", () => {
+      expect(linesOf("pool.ts")).toEqual(["once each: true", "done: 12, failed: 0", "all items are done: true"]);
+    });
+
+    test("an election is followed from leader to leader", () => {
+      expect(linesOf("election.ts")).toEqual(["10.0.0.1:7000 leads", "10.0.0.2:7000 leads", "tokens grow: true"]);
+    });
+
+    test("a program that cannot reach a server gets the documented error in the time of `wait`", () => {
+      const text = `
+        import { Lock, parseServers } from "${project.packageName}";
+        import { PubsubClient } from "${project.packageName}/pubsub";
+        const servers = parseServers("127.0.0.1:1");
+        const codes = [];
+        const lock = new Lock({ servers }, "nightly");
+        await lock.acquire({ wait: 500 }).catch((error) => codes.push(error.code));
+        await lock.destroy();
+        const client = new PubsubClient({ servers }, "bob", { stateDir: "state", wait: 500 });
+        await client.publisher("orders").put("order").catch((error) => codes.push(error.code));
+        await client.close();
+        console.log(codes.join(" "));
+      `;
+      project.write("no_server.js", text);
+      const { code, out, err } = project.run(command, "no_server.js");
+      expect({ code, out, err }).toEqual({ code: 0, out: "CONNECTION_LOST UNREACHABLE\n", err: "" });
+    });
+
+    test("an encrypted service is used with keys, and refuses a client without them; an empty message arrives", () => {
+      const text = `
+        import { PubsubClient } from "${project.packageName}/pubsub";
+        const place = { proxies: ["${encrypted.proxy().endpoint}"] };
+        const keys = { keyFile: "client.key", serviceKeyFile: "service.key.pub" };
+        const topic = "encrypted-${runtime}";
+        const client = new PubsubClient(place, "alice", { stateDir: "state-${runtime}", ...keys });
+        await client.subscriber(topic).subscribe();
+        await client.publisher(topic).putAll(["secret", ""]);
+        for (const message of await client.subscriber(topic).fetch()) console.log(JSON.stringify(message.text()));
+        const stranger = new PubsubClient(place, "bob", { stateDir: "state-${runtime}" });
+        await stranger.topics().catch((error) => console.log(error.code));
+        await stranger.close();
+        await client.close();
+      `;
+      project.write(`encrypted_${runtime}.js`, text);
+      const out = '"secret"\n""\nREFUSED\n';
+      expect(project.run(command, `encrypted_${runtime}.js`)).toEqual({ code: 0, out, err: "" });
+    });
+
+    test("a keeper can be started, and its data is read again", () => {
+      const text = `
+        import { connect, parseServers, startKeeper } from "${project.packageName}";
+        import { mkdtempSync } from "node:fs";
+        const folder = mkdtempSync("keeper-");
+        const socket = { kind: "unix", path: folder + "/sock" };
+        for (const round of [1, 2]) {
+          const keeper = await startKeeper({ dataDir: folder + "/data", listen: [socket] });
+          const zk = await connect({ servers: parseServers("unix:" + process.cwd() + "/" + socket.path) });
+          if (round === 1) await zk.create("/kept", new TextEncoder().encode("it is here"));
+          else console.log(new TextDecoder().decode((await zk.getData("/kept")).data));
+          await zk.close();
+          await keeper.close();
+        }
+      `;
+      project.write("keeper.js", `import process from "node:process";\n${text}`);
+      expect(project.run(command, "keeper.js")).toEqual({ code: 0, out: "it is here\n", err: "" });
+    });
+  });
+}

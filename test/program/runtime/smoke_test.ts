@@ -1,0 +1,165 @@
+/** The same smoke run under Bun, Deno and the binary: what depends on a runtime rather than on baton. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { eventually } from "../../support/eventually.ts";
+import { freePorts } from "../../support/free_ports.ts";
+import { requireBinary, runtimes } from "../../support/runtimes.ts";
+
+setDefaultTimeout(60_000);
+beforeAll(requireBinary);
+
+interface Ended {
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly code: number | null;
+}
+
+/** Ends whatever was started on demand for this folder. */
+function killProcessesNaming(folder: string): void {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(folder)) process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // It has ended by itself.
+    }
+  }
+}
+
+describe.each(runtimes)("under $name", ({ name, command }) => {
+  let folder = "";
+  /** `baton` in the shell's words. */
+  const baton = command.map((word) => `'${word}'`).join(" ");
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), "baton-smoke-"));
+    mkdirSync(join(folder, "keeper"), { mode: 0o700 });
+  });
+
+  afterAll(() => {
+    killProcessesNaming(folder);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function start(script: string): ChildProcess {
+    const env = {
+      HOME: folder,
+      PATH: process.env["PATH"],
+      BATON_KEEPER_DIR: join(folder, "keeper"),
+      // Deno's own cache of compiled source, which HOME would move.
+      DENO_DIR: process.env["DENO_DIR"] ?? join(tmpdir(), "baton-deno-cache"),
+    };
+    return spawn("/bin/sh", ["-c", script], { cwd: folder, env, stdio: "pipe" });
+  }
+
+  /** The first thing it says; rejects when it ends without a word. */
+  function firstWords(child: ChildProcess): Promise<string> {
+    return new Promise((resolve, reject) => {
+      child.stdout?.once("data", (chunk: Buffer) => resolve(chunk.toString()));
+      child.on("close", (code) => reject(new Error(`It ended with ${code} and said nothing`)));
+    });
+  }
+
+  function shell(script: string, input = ""): Promise<Ended> {
+    const child = start(script);
+    let stdout = "", stderr = "";
+    child.stdout?.setEncoding("utf8").on("data", (chunk: string) => stdout += chunk);
+    child.stderr?.setEncoding("utf8").on("data", (chunk: string) => stderr += chunk);
+    child.stdin?.end(input);
+    return new Promise((resolve) => child.on("close", (code) => resolve({ stdout, stderr, code })));
+  }
+
+  test("it says its version", async () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dir, "../../../package.json"), "utf8")) as {
+      version: string;
+    };
+    const said = await shell(`${baton} --version`);
+    expect(said).toEqual({ stdout: expect.stringMatching(/^baton \S+ \(.*\w+-\w+\)\n$/), stderr: "", code: 0 });
+    expect(said.stdout).toStartWith(`baton ${version} (`);
+  });
+
+  test("a lock starts the keeper and its storage thread, and the token grows", async () => {
+    const first = await shell(`${baton} lock smoke -- sh -c 'echo "$BATON_FENCING_TOKEN"'`);
+    expect(first.stderr).not.toContain("rror");
+    expect({ code: first.code, token: /^\d+\n$/.test(first.stdout) }).toEqual({ code: 0, token: true });
+    const second = await shell(`${baton} lock smoke -- sh -c 'echo "$BATON_FENCING_TOKEN"'`);
+    expect(BigInt(second.stdout.trim())).toBeGreaterThan(BigInt(first.stdout.trim()));
+  });
+
+  // `bun main.ts` reads .env whatever the program thinks of it; that is for working on the source only.
+  if (name !== "Bun") {
+    test("a .env in the folder it is started in does not turn it to other servers", async () => {
+      writeFileSync(join(folder, ".env"), "BATON_SERVERS=127.0.0.1:1\n");
+      expect((await shell(`${baton} lock --connect-timeout 2s smoke -- true`)).code).toBe(0);
+      rmSync(join(folder, ".env"));
+    });
+  }
+
+  test.each([
+    ["exit 7", 7],
+    ["kill -TERM $$", 143],
+    ["kill -KILL $$", 137],
+  ])("a child's end by `%s` is %d", async (script, code) => {
+    expect((await shell(`${baton} lock smoke -- sh -c '${script}'`)).code).toBe(code);
+  });
+
+  test("failures have their numbers", async () => {
+    writeFileSync(join(folder, "not executable"), "");
+    const [port = 0] = await freePorts(1);
+    const unreachable = `--servers 127.0.0.1:${port} --connect-timeout 500ms`;
+    const codes: Record<string, number> = {
+      "lock --no-such-flag a -- true": 64,
+      "lock smoke -- ./nowhere": 127,
+      "lock smoke -- './not executable'": 126,
+      [`lock ${unreachable} smoke -- true`]: 69,
+      "lock --scope cluster smoke -- true": 78,
+      "who nobody-ever-took-this": 1,
+    };
+    const seen = await Promise.all(
+      Object.keys(codes).map(async (words) => [words, (await shell(`${baton} ${words}`)).code]),
+    );
+    expect(Object.fromEntries(seen)).toEqual(codes);
+  });
+
+  test("a held lock is busy, and free again when its holder is told to stop", async () => {
+    const holder = start(`exec ${baton} lock held -- sh -c 'echo started; exec sleep 600'`);
+    await firstWords(holder);
+    expect((await shell(`${baton} lock -n held -- true`)).code).toBe(75);
+    holder.kill("SIGTERM");
+    await new Promise((resolve) => holder.on("close", resolve));
+    expect((await shell(`${baton} lock -n held -- true`)).code).toBe(0);
+  });
+
+  test("a killed baton takes its child with it", async () => {
+    const holder = start(`exec ${baton} lock killed -- sh -c 'echo $$; sleep 600; true'`);
+    const pid = Number(await firstWords(holder));
+    holder.kill("SIGKILL");
+    const gone = () => {
+      try {
+        // A zombie whose parent has not looked yet is dead as well.
+        return / [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+      } catch {
+        return true;
+      }
+    };
+    await eventually(gone, { withinMs: 2000, what: "the child of a killed baton to be gone" });
+  });
+
+  test("a key pair for CURVE is made, and read again", async () => {
+    const made = await shell(`${baton} pubsub keygen -q curve.key`);
+    expect([made.code, made.stdout.length]).toEqual([0, 41]);
+    expect(await shell(`${baton} pubsub keygen --public curve.key`)).toEqual({ ...made, stderr: "" });
+    await shell("rm curve.key curve.key.pub");
+  });
+
+  test("stdin and open descriptors reach the child, baton's own do not", async () => {
+    expect((await shell(`${baton} lock smoke -- cat`, "through")).stdout).toBe("through");
+    writeFileSync(join(folder, "nine"), "nine");
+    expect((await shell(`${baton} lock smoke -- cat /dev/fd/9 9<nine`)).stdout).toBe("nine");
+    const direct = await shell(`ls /proc/self/fd 9<nine`);
+    expect((await shell(`${baton} lock smoke -- ls /proc/self/fd 9<nine`)).stdout).toBe(direct.stdout);
+  });
+});

@@ -1,0 +1,105 @@
+import { expect, test } from "bun:test";
+import { type Command, commonSettings, defineCommand } from "../../../../commands/command.ts";
+import { commandLoaders } from "../../../../commands/command_line.ts";
+import {
+  commandPage,
+  groupHeadings,
+  optionGroupsOf,
+  shortOptions,
+  shortPage,
+} from "../../../../commands/program/help/command_page.ts";
+import type { HelpPage } from "../../../../commands/program/help/help_page.ts";
+import { inGroup, setting } from "../../../../src/base/config/setting.ts";
+import { textType, toggleType } from "../../../../src/base/config/value_types.ts";
+
+const commands: Command[] = [];
+for (const load of Object.values(commandLoaders)) commands.push(await load());
+
+const entriesOf = ({ blocks }: HelpPage) => blocks.flatMap((block) => block.kind === "entries" ? block.entries : []);
+const headingsOf = ({ blocks }: HelpPage) => blocks.flatMap((block) => block.kind === "heading" ? block.text : []);
+
+test("every option of every command belongs to one group, and the full help names each once", () => {
+  for (const command of commands) {
+    const { name, settings, explainedElsewhere = {} } = command;
+    const flags = Object.entries({ ...settings, ...commonSettings }).flatMap(([key, { flag }]) =>
+      flag === undefined || Object.hasOwn(explainedElsewhere, key) ? [] : [flag]
+    );
+    const grouped = optionGroupsOf(command).flatMap(([, members]) => Object.values(members).map(({ flag }) => flag));
+    expect([name, ...grouped.sort()]).toEqual([name, ...flags.sort()]);
+    const page = commandPage(command);
+    const text = JSON.stringify(page.blocks);
+    for (const flag of flags) {
+      expect([name, flag, text.includes(flag.split(", ").at(-1) ?? "")]).toEqual([name, flag, true]);
+    }
+  }
+});
+
+test("a group is short enough to be read: a table with more options than that names other groups for some", () => {
+  for (const command of commands) {
+    for (const [group, members] of optionGroupsOf(command)) {
+      const [count, most] = [Object.keys(members).length, group === "connection" ? 30 : 20];
+      expect([command.name, group, count <= most]).toEqual([command.name, group, true]);
+    }
+  }
+});
+
+test("the short help has at most ten options, all basic ones among them, and two examples", () => {
+  for (const command of commands) {
+    const shown = shortOptions(command);
+    const basic = Object.entries({ ...command.settings, ...commonSettings }).filter(([key, one]) =>
+      one.basic === true && !Object.hasOwn(command.explainedElsewhere ?? {}, key)
+    );
+    expect([command.name, Object.keys(shown).length <= 10]).toEqual([command.name, true]);
+    for (const [name] of basic) {
+      expect([command.name, name, Object.hasOwn(shown, name)]).toEqual([command.name, name, true]);
+    }
+    const page = shortPage(command);
+    expect(page.blocks.filter(({ kind }) => kind === "examples").length).toBe(1);
+    expect(page.usage).toEqual(commandPage(command).usage);
+  }
+});
+
+test("a page has the groups in their order, and the connection settings once, by name", () => {
+  const lock = commands.find(({ name }) => name === "lock");
+  if (lock === undefined) throw new Error("there is no command lock");
+  const page = commandPage(lock);
+  const order = Object.values(groupHeadings);
+  const headings = headingsOf(page).filter((heading) => order.includes(heading));
+  expect(headings).toEqual(order.filter((heading) => headings.includes(heading)));
+  expect(headings).toEqual(expect.arrayContaining(["Options", "Waiting", "Output", "General"]));
+  const terms = entriesOf(page).map(({ term }) => term);
+  expect(terms).toContain("-z, --servers <host:port,…[/chroot]>");
+  expect(terms.some((term) => term.startsWith("--tls"))).toBe(false);
+  const texts = page.blocks.flatMap((block) => block.kind === "text" ? block.text : []);
+  expect(texts.find((text) => text.includes("see baton help connection"))).toContain(
+    "--session-timeout, --connect-timeout",
+  );
+});
+
+test("an option without a group is one of the command's own; --json and --log are output", () => {
+  const settings = {
+    own: setting(textType("x"), { flag: "--own", help: "own" }),
+    json: setting(toggleType(), { flag: "--json", help: "json", default: false }),
+    ...inGroup("limits", {
+      max: setting(textType("x"), { flag: "--max", help: "max" }),
+      key: setting(textType("x"), { flag: "--key", group: "security", help: "key" }),
+    }),
+  };
+  const command: Command = defineCommand({
+    name: "tried",
+    summary: "",
+    usage: "",
+    details: [],
+    examples: [],
+    settings,
+    run: () => Promise.resolve(0),
+  });
+  const groups = optionGroupsOf(command).map(([group, members]) => [group, ...Object.keys(members)]);
+  expect(groups).toEqual([
+    ["main", "own"],
+    ["limits", "max"],
+    ["security", "key"],
+    ["output", "json"],
+    ["general", ...Object.keys(commonSettings)],
+  ]);
+});

@@ -1,0 +1,68 @@
+import { expect, test } from "bun:test";
+import { readSummary } from "../../../../scripts/tests/summary.ts";
+
+const numbers = (said: string, exitCode: number | null) => {
+  const { passed, failed, skipped } = readSummary("unit", said, exitCode);
+  return { passed, failed, skipped };
+};
+
+test("the numbers of bun test are read", () => {
+  expect(numbers(" 3 pass\n 1 skip\n 2 todo\n 1 fail\nRan 7 tests across 2 files.\n", 1))
+    .toEqual({ passed: 3, failed: 1, skipped: 3 });
+});
+
+test("the numbers of the gate are read", () => {
+  expect(numbers("(pass) tidy: layers\n9 passed, 1 failed\n", 1)).toEqual({ passed: 9, failed: 1, skipped: 0 });
+});
+
+test("a file that could not be loaded is one failure", () => {
+  expect(numbers(" 3 pass\n 1 fail\n 1 error\n", 1)).toEqual({ passed: 3, failed: 1, skipped: 0 });
+});
+
+test("a run that crashed is a failure, whatever it said before", () => {
+  expect(numbers(" 3 pass\n 0 fail\n", 134)).toEqual({ passed: 3, failed: 1, skipped: 0 });
+  expect(numbers("", null)).toEqual({ passed: 0, failed: 1, skipped: 0 });
+});
+
+test("a run without any test is a failure", () => {
+  expect(numbers("", 0)).toEqual({ passed: 0, failed: 1, skipped: 0 });
+});
+
+test("what is missing and what failed is kept", () => {
+  const summary = readSummary(
+    "fault",
+    "MISSING PEER: etcd (x)\nMISSING PEER: etcd (x)\n(fail) a > b [1ms]\n(fail) a > b [1ms]\n 0 pass\n 1 fail\n",
+    1,
+  );
+  expect(summary.missingPeers).toEqual(["MISSING PEER: etcd (x)"]);
+  expect(summary.failures).toEqual(["(fail) a > b [1ms]"]);
+});
+
+test("what failed is told together with why, without source code and what others said", () => {
+  const said = [
+    "test/unit/a_test.ts:",
+    "figures of before",
+    "(pass) a > one [1ms]",
+    "12 | expect(x).toBe(1);",
+    "                ^",
+    "error: expect(received).toBe(expected)",
+    "",
+    "Expected: 1",
+    ...Array.from({ length: 12 }, (_, at) => `      at ${at}`),
+    `Received: ${"2".repeat(400)}`,
+    "(fail) a > two [1ms]",
+    "test/unit/b_test.ts:",
+    "(fail) b > three [1ms]",
+    "",
+    "2 tests failed:",
+    "(fail) a > two [1ms]",
+    "(fail) b > three [1ms]",
+    " 1 pass",
+    " 2 fail",
+  ];
+  const { failures } = readSummary("unit", said.join("\n"), 1);
+  expect(failures[0]).toBe("(fail) a > two [1ms]");
+  expect(failures.slice(1, 4)).toEqual(["error: expect(received).toBe(expected)", "Expected: 1", "      at 0"]);
+  expect(failures.at(-2)).toBe(`Received: ${"2".repeat(290)}`);
+  expect(failures.at(-1)).toBe("(fail) b > three [1ms]");
+});

@@ -1,0 +1,303 @@
+/** `baton publish` and `baton subscribe` as a first-time user types them, with `baton pubsub serve` behind them and no client ID. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { hostname } from "node:os";
+import { BatonSession, type Running } from "../../support/baton_session.ts";
+import { eventually } from "../../support/eventually.ts";
+import { userName } from "../../../src/base/support/user_name.ts";
+import { startRole } from "../../support/session_talker.ts";
+
+setDefaultTimeout(120_000);
+
+const me = `${userName()}@${hostname()}`;
+
+let session: BatonSession;
+let serving: Running;
+let topics = 0;
+
+async function serve(): Promise<Running> {
+  const running = session.start('exec "$baton" pubsub serve');
+  await eventually(() => /serves/.test(running.stderr()) && /takes requests/.test(running.stderr()), {
+    what: `serve: ${running.stderr()}`,
+    withinMs: 30_000,
+  });
+  return running;
+}
+
+beforeAll(async () => {
+  session = new BatonSession({ BATON_SERVERS: "embedded" });
+  serving = await serve();
+});
+afterAll(() => session[Symbol.asyncDispose]());
+
+const newTopic = () => `topic${++topics}`;
+const run = (script: string) => session.run(script.replaceAll("@", '"$baton" '));
+const start = (script: string) => session.start(script.replaceAll("@", '"$baton" '));
+
+/** A subscriber, once it is subscribed. */
+async function subscriber(words: string): Promise<Running> {
+  const running = start(`exec @subscribe -v ${words}`);
+  await eventually(() => running.stderr().includes("is subscribed to"), { what: running.stderr(), withinMs: 20_000 });
+  return running;
+}
+
+async function stop(running: Running, signal: NodeJS.Signals = "SIGINT") {
+  running.child.kill(signal);
+  return await running.ended;
+}
+
+/** Runs a line on a terminal; what it printed there, stdout and stderr. */
+const onTerminal = (line: string) =>
+  run(
+    `python3 -c 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(["/bin/sh", "-c", sys.argv[1]])))' ` +
+      `'${line.replaceAll("@", '"$baton" ')}' </dev/null`,
+  );
+
+describe("the first lines", () => {
+  test("what is published arrives, a line for each message, and later calls go on where the last one ended", async () => {
+    const topic = newTopic();
+    const first = await subscriber(`${topic} -n 2`);
+    expect(await run(`@publish ${topic} "disk full" second`)).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    expect(await first.ended).toMatchObject({ code: 0, stdout: "disk full\nsecond\n" });
+    await run(`printf 'a\\nb\\n' | @publish ${topic} --lines -; printf 'a\\nb\\n' | @publish ${topic} -`);
+    await run(
+      `printf 'x\\ny' >file; @publish ${topic} -f file; @publish ${topic} -f file --lines; @publish ${topic} -- -v`,
+    );
+    const rest = await run(`@subscribe ${topic} --until-empty --json`);
+    const bodies = rest.stdout.trim().split("\n").map((line) => JSON.parse(line).body);
+    expect(bodies).toEqual(["a", "b", "a\nb\n", "x\ny", "x", "y", "-v"]);
+    expect(await run(`@subscribe ${topic} -w 100ms`)).toMatchObject({ code: 1, stdout: "" });
+    expect(await run(`@subscribe ${topic} --until-empty`)).toMatchObject({ code: 0, stdout: "" });
+  });
+
+  test("from cron and from a login shell it is one subscription, whatever the environment says", async () => {
+    const topic = newTopic();
+    await run(`@subscribe ${topic} --until-empty; @publish ${topic} hello`);
+    const bare = ["BATON_KEEPER_DIR", "BATON_PUBSUB_STATE_DIR", "BATON_SERVERS"].map((name) => `${name}="$${name}"`);
+    const cron = await run(`env -i ${bare.join(" ")} USER=x LOGNAME=x HOME=/ @subscribe ${topic} --until-empty`);
+    expect(cron).toMatchObject({ code: 0, stdout: "hello\n", stderr: "" });
+    expect((await run(`@pubsub topic show ${topic} --json`)).stdout).toContain(`"client":"${me}"`);
+  });
+
+  test("the subscription ends when it is told to, and not before", async () => {
+    const topic = newTopic();
+    expect((await stop(await subscriber(topic))).signal).toBe("SIGINT");
+    await run(`@publish ${topic} kept`);
+    expect((await run(`@subscribe ${topic} --until-empty`)).stdout).toBe("kept\n");
+    expect(await run(`@subscribe ${topic} --unsubscribe`)).toMatchObject({ code: 0, stderr: "" });
+    expect(JSON.parse((await run(`@publish ${topic} lost --json`)).stdout)).toMatchObject({ without_subscribers: 1 });
+    expect(await run(`@subscribe ${topic} --until-empty`)).toMatchObject({ code: 0, stdout: "" });
+  });
+
+  test("a topic without subscribers: said on stderr and in JSON", async () => {
+    const topic = newTopic();
+    const sentence =
+      `2 messages reached no client: topic "${topic}" has no subscriber; to subscribe: baton subscribe ${topic}`;
+    expect(await run(`@publish ${topic} a b`)).toMatchObject({ code: 0, stdout: "", stderr: `baton: ${sentence}\n` });
+    expect(await run(`@publish ${topic} a b -q`)).toMatchObject({ code: 0, stderr: "" });
+    expect((await onTerminal(`@publish ${topic} a b`)).stdout).toContain(sentence);
+    expect((await onTerminal(`@publish ${topic} a b -q`)).stdout).not.toContain("reached");
+    expect(JSON.parse((await run(`@publish ${topic} a b --json`)).stdout)).toEqual({
+      ...{ version: 1, topic, messages: 2, without_subscribers: 2, loss: null },
+    });
+    await run(`@subscribe ${topic} --until-empty`);
+    expect(JSON.parse((await run(`@publish ${topic} a --json`)).stdout)).toMatchObject({ without_subscribers: 0 });
+    expect((await onTerminal(`@publish ${topic} a b`)).stdout).not.toContain("reached");
+    expect((await run(`echo c | @pubsub client bob put ${topic} - --json`)).stdout).toContain(
+      '"without_subscribers":0',
+    );
+  });
+
+  test("a terminal is told that the subscription stays", async () => {
+    const topic = newTopic();
+    const said = (await onTerminal(`@subscribe ${topic} --until-empty`)).stdout;
+    expect(said).toContain(`"${me}" is subscribed to "${topic}", 0 messages wait; the subscription stays until: `);
+    expect(said).toContain(`baton subscribe ${topic} --unsubscribe`);
+  });
+});
+
+describe("--exec", () => {
+  test("gets the bytes that were put, a final newline too where there was one, and none where there was not", async () => {
+    const topic = newTopic();
+    await run(`@subscribe ${topic} --until-empty`);
+    await run(
+      `printf 'one\\n' | @publish ${topic} -; printf 'a\\0b\\n\\n' | @publish ${topic} -; @publish ${topic} last ""`,
+    );
+    await run(`@subscribe ${topic} --until-empty --exec 'cat >$BATON_MESSAGE_ID'`);
+    expect(["1", "2", "3", "4"].map((name) => session.read(name))).toEqual(["one\n", "a\0b\n\n", "last", ""]);
+    await run(
+      `printf 'x\\ny\\n' | @publish ${topic} --lines; @subscribe ${topic} --until-empty --lines --exec 'cat >>log'`,
+    );
+    expect(session.read("log")).toBe("x\ny\n");
+  });
+
+  test("that fails: its exit code, what to do next, and the message comes again", async () => {
+    const topic = newTopic();
+    await run(`@subscribe ${topic} --until-empty; @publish ${topic} a b`);
+    const failed = await run(`@subscribe ${topic} --exec 'cat; exit 7'`);
+    expect(failed).toMatchObject({ code: 7, stdout: "a" });
+    expect(failed.stderr).toContain(
+      `message 1 of "${topic}" is not acknowledged: the command exited with 7; it comes again`,
+    );
+    expect(failed.stderr).toContain(`baton retry-processor run --from-topic ${topic} --exec LINE`);
+    expect(await run(`@subscribe ${topic} --until-empty --exec cat`)).toMatchObject({ code: 0, stdout: "ab" });
+  });
+
+  test("Ctrl-C while the command runs: it is ended, and the message comes again", async () => {
+    const topic = newTopic();
+    await run(`@subscribe ${topic} --until-empty; @publish ${topic} a`);
+    const running = start(`exec @subscribe ${topic} --exec 'echo $$ >${topic}.pid; while :; do sleep 0.05; done'`);
+    await session.said(`${topic}.pid`);
+    expect((await stop(running)).signal).toBe("SIGINT");
+    expect(await run(`@subscribe ${topic} -n 1`)).toMatchObject({ code: 0, stdout: "a\n" });
+  });
+});
+
+describe("two processes of one user at the same time", () => {
+  test("publishers do not wait for each other, not even for one that streams, and subscribers of two topics neither", async () => {
+    const [topic, other] = [newTopic(), newTopic()];
+    const [one, two] = [await subscriber(topic), await subscriber(other)];
+    await run(`mkfifo ${topic}.lines`);
+    const stream = start(`exec @publish ${topic} --lines - <${topic}.lines`);
+    const feed = start(`exec 3>${topic}.lines; echo first >&3; while ! [ -e ${topic}.end ]; do sleep 0.05; done`);
+    await eventually(() => one.stdout() === "first\n", { what: "the stream", withinMs: 20_000 });
+    const all = Array.from({ length: 4 }, (_, at) => run(`@publish ${topic} m${at} && @publish ${other} o${at}`));
+    for (const ended of await Promise.all(all)) expect(ended).toMatchObject({ code: 0, stderr: "" });
+    await eventually(() => [one, two].every(({ stdout }) => stdout().split("\n").filter(Boolean).length >= 4));
+    await run(`touch ${topic}.end`);
+    expect((await stream.ended).code).toBe(0);
+    await feed.ended;
+    await Promise.all([stop(one), stop(two)]);
+    expect(one.stdout().split("\n").filter(Boolean).sort()).toEqual(["first", "m0", "m1", "m2", "m3"]);
+  });
+
+  test("a second subscriber of a topic is told which process it waits for, ends with 75, and gets all with its own ID", async () => {
+    const topic = newTopic();
+    const first = await subscriber(topic);
+    const busy = await run(`@subscribe ${topic} --timeout 5s`);
+    const who = process.platform === "linux" ? `process ${first.child.pid} is using it` : "is using it";
+    expect(busy).toMatchObject({ code: 75, stdout: "" });
+    expect(busy.stderr).toContain(`waiting for client ID "${me}": ${who} in this topic; with another --id both run`);
+    expect(busy.stderr).toContain(`Cannot use client ID "${me}": ${who}, and has not ended within 5 s`);
+    const second = await subscriber(`${topic} --id other -n 1`);
+    await run(`@publish ${topic} both`);
+    expect((await second.ended).stdout).toBe("both\n");
+    await eventually(() => first.stdout() === "both\n");
+    await stop(first);
+  });
+
+  test("files that are resumed are put once, however many calls run at the same time", async () => {
+    const topic = newTopic();
+    await run(`@subscribe ${topic} --until-empty; seq 100 >${topic}.log`);
+    const resume = () => run(`@publish ${topic} -f ${topic}.log --lines --resume -q`);
+    const ends = await Promise.all([resume(), resume(), resume()]);
+    expect(ends.map(({ code }) => code)).toEqual([0, 0, 0]);
+    await run(`seq 101 110 >>${topic}.log`);
+    await resume();
+    const had = (await run(`@subscribe ${topic} --until-empty`)).stdout.trim().split("\n");
+    expect(had).toEqual(Array.from({ length: 110 }, (_, at) => String(at + 1)));
+  });
+});
+
+test("the shell completes the names of topics, whatever is in them", async () => {
+  await run("@subscribe 'größe 1' --until-empty; @subscribe groß --until-empty");
+  for (const command of ["publish", "subscribe"]) {
+    expect((await run(`@__complete ${command} gr`)).stdout).toBe("words\ngroß\ngröße 1\n");
+  }
+});
+
+describe("mistakes", () => {
+  test("in the words", async () => {
+    const mistakes: readonly [words: string, says: string][] = [
+      ["publish", "publish: missing TOPIC, as in: baton publish TOPIC MESSAGE"],
+      ["publish news", "publish: missing MESSAGE, as in: "],
+      ["publish news - more", "- is stdin, and must be the only MESSAGE"],
+      ["publish news text -f file", 'use only one of -f "file" and MESSAGE "text"'],
+      ["publish news text --lines", '--lines splits stdin (-) or a file (-f FILE), not "text"'],
+      ["publish news --lines --null", "use only one of --lines and --null"],
+      ["publish news a b --msg-id x", "--msg-id is for a single message"],
+      ["subscribe", "subscribe: missing TOPIC, as in: baton subscribe news"],
+      ["subscribe news sport", 'unexpected argument "sport"; it takes one TOPIC'],
+      ["subscribe news --exec true --out-dir in", "subscribe: use only one of --out-dir, --exec"],
+      ["subscribe news --exec ''", "--exec"],
+      ["pubsub serve more", 'unexpected argument "more"'],
+      ["pubsub serve --servers zk1:2181", "baton pubsub serve is for one machine, but the servers are zk1:2181"],
+    ];
+    for (const [words, says] of mistakes) {
+      const ended = await run(`@${words} </dev/null`);
+      expect([words, ended.code, ended.stdout, ended.stderr]).toEqual([words, 64, "", expect.stringContaining(says)]);
+    }
+  });
+
+  test("nothing runs: the command that starts it is named immediately", async () => {
+    await using own = new BatonSession({ BATON_SERVERS: "embedded" });
+    for (const words of ["publish news hello", "subscribe news --until-empty"]) {
+      const running = own.start(`exec "$baton" ${words} --timeout 3s`);
+      const { code, stderr } = await running.ended;
+      expect([words, code]).toEqual([words, 69]);
+      expect(stderr).toContain(
+        "still trying: no proxy is running; to start the service on this machine: baton pubsub serve",
+      );
+    }
+  });
+});
+
+describe("pubsub serve", () => {
+  test("a second one is refused; after a kill -9 the next one has all messages", async () => {
+    const topic = newTopic();
+    expect(await run("@pubsub serve")).toMatchObject({ code: 75 });
+    await run(`@subscribe ${topic} --until-empty; @publish ${topic} kept`);
+    serving.child.kill("SIGKILL");
+    await serving.ended;
+    serving = await serve();
+    expect(await run(`@subscribe ${topic} -n 1`)).toMatchObject({ code: 0, stdout: "kept\n" });
+  });
+
+  test("a subscriber outlives an outage that is longer than its time limit", async () => {
+    const topic = newTopic();
+    const follower = await subscriber(`${topic} -n 1 --timeout 1s --retry-timeout 500ms`);
+    await stop(serving, "SIGTERM");
+    await eventually(() => follower.stderr().includes("; trying again"), { what: "a try to end", withinMs: 60_000 });
+    serving = await serve();
+    await run(`@publish ${topic} late`);
+    expect(await follower.ended).toMatchObject({ code: 0, stdout: "late\n" });
+    expect(follower.stderr().match(/trying again|responds again/g)).toEqual(["trying again", "responds again"]);
+  });
+
+  test("SIGTERM ends both roles", async () => {
+    const { code, stderr } = await stop(serving, "SIGTERM");
+    expect(code).toBe(0);
+    for (const role of ["server", "proxy"]) expect(stderr).toContain(`baton pubsub ${role}: `);
+    expect(stderr.match(/has left/g)?.length).toBe(2);
+    serving = await serve();
+  });
+});
+
+test("a put whose outcome is unknown is resumed by publish --resume, once", async () => {
+  await using own = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "4s" });
+  for (const role of ["server --id s1 --data-dir s1", "proxy --id p1"]) {
+    const running = await startRole(own, role);
+    if (role.startsWith("server")) await own.run(`echo ${running.child.pid} >server.pid`);
+  }
+  await own.run('"$baton" subscribe news --until-empty; mkfifo lines');
+  const script = [
+    '"$baton" publish news --lines - --timeout 1s <lines &',
+    "put=$!; exec 3>lines; echo first >&3",
+    '"$baton" subscribe news -n 1 >had; kill -STOP $(cat server.pid); echo second >&3; exec 3>&-; wait $put',
+  ];
+  const unknown = await own.run(script.join("\n"));
+  expect(unknown).toMatchObject({ code: 76, stderr: expect.stringContaining("baton publish news --resume") });
+  await own.run("kill -CONT $(cat server.pid)");
+  // A call in between neither takes the ID with the unknown outcome nor forgets it.
+  const between = await own.run('"$baton" publish news third');
+  expect(between).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('1 earlier message for "news" is unknown'),
+  });
+  expect(await own.run('"$baton" publish news --resume')).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining("put 1 message again; each is stored once"),
+  });
+  expect(await own.run('"$baton" publish news --resume')).toMatchObject({ code: 0, stderr: "" });
+  const had = (await own.run('"$baton" subscribe news --until-empty')).stdout.trim().split("\n").sort();
+  expect(had).toEqual(["second", "third"]);
+});

@@ -1,0 +1,4 @@
+import { describeWorld } from "../../../world/world_suite.ts";
+import { pubsubSimulation } from "./pubsub_world.ts";
+
+describeWorld(pubsubSimulation);

@@ -1,0 +1,115 @@
+/** Known defects of processors and of what they store: too many tries at the same time, tries beyond a lease, messages that end too early. */
+import type { Mutant } from "../../../world/mutant.ts";
+
+const queue = "src/retry/queue";
+
+export const processorMutants: readonly Mutant[] = [
+  {
+    name: "a suspended processor notices the end of its lease with its timer only",
+    world: "retry",
+    changes: [{
+      file: `${queue}/processor_lease.ts`,
+      from:
+        "    if (this.#options.clock.now() >= this.#endMs) this.lose(endedByClock);\n    return this.#lost.signal.aborted;",
+      to: "    return this.#lost.signal.aborted || this.#options.clock.now() >= this.#endMs;",
+    }],
+    kinds: ["tried beyond its lease"],
+    seeds: 100,
+  },
+  {
+    name: "the end of a lease does not end the tries",
+    world: "retry",
+    changes: [{
+      file: `${queue}/processor_lease.ts`,
+      from: "onAbort(this.#lost.signal, abort), onAbort(this.#stopped.signal, abort)",
+      to: "onAbort(this.#stopped.signal, abort)",
+    }],
+    kinds: ["tried beyond its lease", "two tries at the same time"],
+    seeds: 100,
+  },
+  {
+    name: "a processor tries three messages more at the same time than it may",
+    world: "retry",
+    changes: [{
+      file: "src/retry/processor/retry_processor.ts",
+      from: '(order === "fifo" ? 1 : concurrency)',
+      to: '(order === "fifo" ? 1 : concurrency + 3)',
+    }],
+    kinds: ["too many tries at the same time"],
+    seeds: 20,
+  },
+  {
+    name: "a message is too old after a quarter of the time",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_policy.ts`,
+      from: "atMs > sinceMs + maxElapsedMs)",
+      to: "atMs > sinceMs + maxElapsedMs / 4)",
+    }],
+    kinds: ["too old too early"],
+    from: 14,
+    seeds: 100,
+  },
+  {
+    name: "the age of a redriven message is counted from its first life",
+    world: "retry",
+    changes: [{
+      file: `${queue}/message_life.ts`,
+      from: 'state: "waiting", tries: 0, crashes: 0, sinceMs: nowMs, nextAtMs: nowMs, reason: null };',
+      to: 'state: "waiting", tries: 0, crashes: 0, nextAtMs: nowMs, reason: null };',
+    }],
+    kinds: ["too old too early"],
+    from: 140,
+    seeds: 20,
+  },
+  {
+    name: "a message that was redriven is not forwarded when it is dead again",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_engine.ts`,
+      from: "    if (before === next.state) return;\n    const key",
+      to: `    if (next.state === "dead" && next.fence > next.tries + next.crashes) {
+      this.#database.changeRow(tables.messages, { seq }, { forwarding: 0 });
+    }
+    if (before === next.state) return;
+    const key`,
+    }],
+    kinds: ["judge"],
+    from: 27,
+    seeds: 100,
+  },
+  {
+    name: "the content of a message is cut when it is claimed",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_engine.ts`,
+      from: 'body: row["body"] as Uint8Array };',
+      to: 'body: (row["body"] as Uint8Array).subarray(0, 100) };',
+    }],
+    kinds: ["content changed"],
+    seeds: 20,
+  },
+  {
+    name: "delays are twice as long as the policy says",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_policy.ts`,
+      from: "Math.max(wanted",
+      to: "Math.max(2 * wanted",
+    }],
+    kinds: ["next try too late"],
+    seeds: 20,
+  },
+  {
+    name: "a message is tried at a time at which it is too old",
+    world: "retry",
+    changes: [{
+      file: `${queue}/retry_policy.ts`,
+      from: "atMs > sinceMs + maxElapsedMs)",
+      to: "nowMs > sinceMs + maxElapsedMs)",
+    }],
+    kinds: ["next try too late"],
+    from: 41,
+    seeds: 100,
+  },
+];

@@ -1,0 +1,400 @@
+import { DatabaseSync } from "node:sqlite";
+import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { refuseNetworkFolder } from "../../../../src/retry/queue/sqlite/network_folder.ts";
+import { databaseName, RetryDatabase, storeError } from "../../../../src/retry/queue/sqlite/retry_database.ts";
+import { tables } from "../../../../src/retry/queue/sqlite/retry_tables.ts";
+import { verifyRetryStore } from "../../../../src/retry/queue/sqlite/verify_retry_store.ts";
+import { property } from "../../../support/property.ts";
+import { RetryRig, rigFailure, rigMessage, rigSuccess } from "../../../support/retry_rig.ts";
+
+const all = ["waiting", "in_flight", "done", "dead", "dropped", "cancelled"] as const;
+const order = { max: 10, order: "none" } as const;
+const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+
+describe("a stored message", () => {
+  test("is claimed with all it came with, tried, and done", () => {
+    using rig = new RetryRig();
+    const [{ id } = { id: "" }] = rig.call("accept", [rigMessage("hello", { key: "k" })], 100);
+    expect(id).toMatch(/^[0-9a-hjkmnp-tv-z]{8}-1$/);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    const claim = rig.call("claim", { owner, ...order, nowMs: 100 });
+    expect(claim).toMatchObject({ nextMs: null });
+    const [message] = claim.messages;
+    expect(message).toMatchObject({ id, key: "k", fence: 1, tries: 0, head: { argv: ["./send"], cwd: "/srv" } });
+    expect(text(message?.body ?? new Uint8Array())).toBe("hello");
+    expect(rig.call("claim", { owner, ...order, nowMs: 100 }).messages).toEqual([]);
+    const report = { seq: 1, fence: 1, owner, end: rigSuccess, error: null, nowMs: 101 };
+    expect(rig.call("finish", report)).toMatchObject({ state: "done", tries: 1 });
+    expect(rig.call("finish", report)).toBeNull();
+    expect(rig.call("show", id)).toMatchObject({ state: "done", lastMs: 101, nextMs: null });
+    expect(rig.call("totals")).toMatchObject({ done: { count: 1, bytes: 0 }, waiting: { count: 0, bytes: 0 } });
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+  });
+
+  test("is dead after its redeliveries, and says why", () => {
+    using rig = new RetryRig();
+    rig.call("accept", [rigMessage("x", { tried: { ...rigFailure, error: "exited with 1" } })], 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    for (const [nowMs, fence] of [[110, 1], [120, 2]] as const) {
+      expect(rig.call("claim", { owner, ...order, nowMs: nowMs - 1 })).toMatchObject({ messages: [], nextMs: nowMs });
+      expect(rig.call("claim", { owner, ...order, nowMs }).messages).toMatchObject([{ fence }]);
+      rig.call("finish", { seq: 1, fence, owner, end: rigFailure, error: `failed ${fence}`, nowMs });
+    }
+    const [dead] = rig.call("list", { states: ["dead"] }, { afterSeq: 0, max: 9 });
+    expect(dead).toMatchObject({ tries: 3, reason: "exhausted", error: "failed 2", firstMs: 100, lastMs: 120 });
+  });
+
+  test("whose worker's lease has ended long enough ago waits again; before that nobody touches it", () => {
+    using rig = new RetryRig();
+    rig.call("accept", [rigMessage("x")], 100);
+    const [gone, next] = [1, 2].map((pid) => rig.call("register", "boot", pid === 1 ? 500 : 9000, pid, 100)) as [
+      number,
+      number,
+    ];
+    rig.call("claim", { owner: gone, ...order, nowMs: 100 });
+    const reclaim = (bootMs: number, boot = "boot") => rig.call("reclaim", { boot, bootMs, graceMs: 50, nowMs: 200 });
+    expect([reclaim(400), reclaim(550), reclaim(551)]).toEqual([0, 0, 1]);
+    expect(rig.call("renew", gone, 9999)).toBe(false);
+    expect(() => rig.call("claim", { owner: gone, ...order, nowMs: 300 })).toThrow(/lease of this processor expired/);
+    expect(rig.call("finish", { seq: 1, fence: 1, owner: gone, end: rigSuccess, error: null, nowMs: 300 })).toBeNull();
+    expect(rig.call("list", { states: [...all] }, { afterSeq: 0, max: 9 })).toMatchObject([{
+      state: "waiting",
+      tries: 0,
+      crashes: 1,
+      nextMs: 210,
+    }]);
+    expect(rig.call("claim", { owner: next, ...order, nowMs: 210 }).messages).toMatchObject([{ fence: 2 }]);
+    expect(reclaim(0, "another boot")).toBe(1);
+    expect(rig.call("totals").dead.count).toBe(1);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+  });
+});
+
+describe("order", () => {
+  const claimed = (rig: RetryRig, owner: number, order: "key" | "fifo", nowMs = 100) =>
+    rig.call("claim", { owner, max: 10, order, nowMs }).messages.map(({ seq }) => seq);
+
+  test("by key takes the first of each key, and all without one", () => {
+    using rig = new RetryRig();
+    const keys = ["a", "a", "b", null, null];
+    rig.call("accept", keys.map((key) => rigMessage("x", { key })), 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    expect(claimed(rig, owner, "key")).toEqual([1, 3, 4, 5]);
+    expect(claimed(rig, owner, "key")).toEqual([]);
+    rig.call("finish", { seq: 1, fence: 1, owner, end: rigFailure, error: "", nowMs: 100 });
+    expect(claimed(rig, owner, "key", 105)).toEqual([]);
+    expect(claimed(rig, owner, "key", 110)).toEqual([1]);
+    rig.call("finish", { seq: 1, fence: 2, owner, end: rigSuccess, error: null, nowMs: 110 });
+    expect(claimed(rig, owner, "key", 110)).toEqual([2]);
+  });
+
+  test("by key a dead letter that begins again waits for what is in flight, and goes before what waits", () => {
+    using rig = new RetryRig();
+    rig.call("accept", ["a", "a", "a"].map((key) => rigMessage("x", { key })), 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    const finish = (seq: number, fence: number, outcome: "done" | "final") =>
+      rig.call("finish", { seq, fence, owner, end: { ...rigSuccess, outcome }, error: "", nowMs: 100 });
+    expect(claimed(rig, owner, "key")).toEqual([1]);
+    finish(1, 1, "final");
+    expect(claimed(rig, owner, "key")).toEqual([2]);
+    rig.call("change", "1", "redrive", 100);
+    expect(claimed(rig, owner, "key")).toEqual([]);
+    finish(2, 1, "done");
+    expect(claimed(rig, owner, "key")).toEqual([1]);
+    finish(1, 2, "final");
+    rig.call("change", "1", "redrive", 100);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+    expect(claimed(rig, owner, "key")).toEqual([1]);
+    finish(1, 3, "done");
+    rig.call("change", "3", "cancel", 100);
+    rig.call("accept", [rigMessage("x", { key: "a" })], 100);
+    expect([claimed(rig, owner, "key"), verifyRetryStore(rig.folder).problems]).toEqual([[4], []]);
+  });
+
+  test("by key a dead letter without a key that was never tried here is taken after it was redriven", () => {
+    using rig = new RetryRig();
+    const tried = { ...rigFailure, outcome: "final", error: "exited with 65" } as const;
+    rig.call("accept", [rigMessage("x", { tried }), rigMessage("y", { tried, key: "a" })], 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    for (const id of ["1", "2"]) expect(rig.call("change", id, "redrive", 100)).toBeNull();
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+    expect(claimed(rig, owner, "key")).toEqual([1, 2]);
+  });
+
+  test("by key what waits behind the first of a key costs nothing", () => {
+    const claimMs = (messages: number) => {
+      using rig = new RetryRig({ maxMessages: messages });
+      rig.call("accept", Array.from({ length: messages }, () => rigMessage("", { key: "a" })), 100);
+      const owner = rig.call("register", "boot", 1e9, 7, 100);
+      expect(claimed(rig, owner, "key")).toEqual([1]);
+      const times = Array.from({ length: 9 }, () => {
+        const startMs = performance.now();
+        expect(claimed(rig, owner, "key")).toEqual([]);
+        return performance.now() - startMs;
+      });
+      return Math.min(...times);
+    };
+    expect(claimMs(20_000)).toBeLessThan(10 * claimMs(20));
+  });
+
+  test("fifo takes one at a time, and waits for a bad one", () => {
+    using rig = new RetryRig();
+    rig.call("accept", [rigMessage("x"), rigMessage("y")], 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    expect(claimed(rig, owner, "fifo")).toEqual([1]);
+    expect(claimed(rig, owner, "fifo")).toEqual([]);
+    rig.call("finish", { seq: 1, fence: 1, owner, end: rigFailure, error: "", nowMs: 100 });
+    expect([claimed(rig, owner, "fifo", 109), claimed(rig, owner, "fifo", 110)]).toEqual([[], [1]]);
+    rig.call("finish", { seq: 1, fence: 2, owner, end: { ...rigFailure, outcome: "final" }, error: "", nowMs: 110 });
+    expect(claimed(rig, owner, "fifo", 110)).toEqual([2]);
+  });
+
+  test("fifo lets a redriven message wait for the one in flight", () => {
+    using rig = new RetryRig();
+    const tried = { ...rigFailure, outcome: "final", error: "exited with 65" } as const;
+    rig.call("accept", [rigMessage("x", { tried }), rigMessage("y")], 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    expect(claimed(rig, owner, "fifo")).toEqual([2]);
+    rig.call("change", "1", "redrive", 100);
+    expect(claimed(rig, owner, "fifo")).toEqual([]);
+    rig.call("finish", { seq: 2, fence: 1, owner, end: rigSuccess, error: null, nowMs: 100 });
+    expect(claimed(rig, owner, "fifo")).toEqual([1]);
+  });
+});
+
+describe("a limit", () => {
+  test("of messages and of bytes is kept, and what is refused leaves nothing behind", () => {
+    using rig = new RetryRig({ maxMessages: 2, maxBytes: 10 });
+    expect(() => rig.call("accept", [rigMessage("12345678901")], 1)).toThrow(/0 bytes, 11 more exceed the limit of 10/);
+    rig.call("accept", [rigMessage("1"), rigMessage("2")], 1);
+    expect(() => rig.call("accept", [rigMessage("3")], 1)).toThrow(/it has 2 messages, the limit is 2/);
+    expect(rig.call("totals").waiting).toEqual({ count: 2, bytes: 2 });
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    rig.call("claim", { owner, ...order, nowMs: 100 });
+    rig.call("finish", { seq: 1, fence: 1, owner, end: rigSuccess, error: null, nowMs: 101 });
+    rig.call("accept", [rigMessage("3")], 1);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+  });
+
+  test("of a key and of a command line", () => {
+    using rig = new RetryRig();
+    expect(() => rig.call("accept", [rigMessage("x", { key: "k".repeat(1025) })], 1)).toThrow(/key has 1025 bytes/);
+    const head = { kind: "command", argv: ["x".repeat(300_000)], cwd: null } as const;
+    expect(() => rig.call("accept", [rigMessage("x", { head })], 1)).toThrow(/headers has 300/);
+  });
+});
+
+describe("an operator", () => {
+  const dead = (rig: RetryRig, count: number) =>
+    rig.call(
+      "accept",
+      Array.from({ length: count }, (_, at) =>
+        rigMessage(String(at), {
+          tried: { outcome: "final", retryAfterMs: null, error: `exited with ${at % 2 ? 64 : 65}` },
+        })),
+      1,
+    );
+
+  test("redrives each dead letter once by a command, though it dies again meanwhile", () => {
+    using rig = new RetryRig();
+    dead(rig, 3);
+    const number = rig.call("startRedrive");
+    expect(rig.call("redrive", number, {}, 2, 10)).toBe(2);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    for (const { seq, fence } of rig.call("claim", { owner, ...order, nowMs: 10 }).messages) {
+      rig.call("finish", { seq, fence, owner, end: { ...rigFailure, outcome: "final" }, error: "", nowMs: 10 });
+    }
+    expect(rig.call("totals").dead.count).toBe(3);
+    expect([rig.call("redrive", number, {}, 9, 10), rig.call("redrive", number, {}, 9, 10)]).toEqual([1, 0]);
+    expect(rig.call("redrive", rig.call("startRedrive"), {}, 9, 10)).toBe(2);
+  });
+
+  test("chooses by the error, cancels and hurries what waits, and purges what is dead", () => {
+    using rig = new RetryRig();
+    dead(rig, 4);
+    expect(rig.call("list", { states: ["dead"], error: "65" }, { afterSeq: 0, max: 9 }).map(({ seq }) => seq)).toEqual([
+      1,
+      3,
+    ]);
+    expect(rig.call("purge", { error: "65" }, 5)).toBe(2);
+    const [{ id } = { id: "" }] = rig.call("accept", [rigMessage("x")], 50);
+    expect([rig.call("change", id, "redrive", 1), rig.call("change", "nobody-77", "retry", 1)]).toEqual([
+      "waiting",
+      "unknown",
+    ]);
+    expect([rig.call("change", id, "retry", 1), rig.call("change", id, "cancel", 1)]).toEqual([null, null]);
+    expect(rig.call("change", id, "cancel", 1)).toBe("cancelled");
+    expect(rig.call("totals")).toMatchObject({ dead: { count: 2 }, dropped: { count: 2 }, cancelled: { count: 1 } });
+    expect(rig.call("forget", 51)).toBe(3);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+  });
+
+  test("pauses: nothing is claimed until it is resumed", () => {
+    using rig = new RetryRig();
+    rig.call("accept", [rigMessage("x")], 1);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    rig.call("setPaused", true);
+    expect(rig.call("claim", { owner, ...order, nowMs: 1 })).toMatchObject({ messages: [] });
+    rig.call("setPaused", false);
+    expect(rig.call("claim", { owner, ...order, nowMs: 1 }).messages.length).toBe(1);
+  });
+
+  test("a letter that has another place to go leaves the store when it is there, and not before", () => {
+    using rig = new RetryRig({ forwards: true });
+    dead(rig, 1);
+    expect(rig.call("pendingDeadLetters", 9, 0)).toMatchObject([{
+      seq: 1,
+      forwardState: "pending",
+      forwardOffset: null,
+    }]);
+    rig.call("markForwarded", 1, 5);
+    expect(rig.call("pendingDeadLetters", 9, 0).length).toBe(1);
+    rig.call("markForwarding", 1, 77);
+    expect(rig.call("pendingDeadLetters", 9, 0)).toMatchObject([{ forwardState: "sending", forwardOffset: 77 }]);
+    rig.call("markForwarded", 1, 5);
+    expect(rig.call("pendingDeadLetters", 9, 0)).toEqual([]);
+    expect(rig.call("change", "1", "redrive", 9)).toBe("forwarded");
+    expect(rig.call("totals").dead).toEqual({ count: 1, bytes: 0 });
+    expect(rig.call("forget", 6)).toBe(1);
+    expect(verifyRetryStore(rig.folder).problems).toEqual([]);
+  });
+});
+
+describe("a store", () => {
+  test("of a newer version, and another program's database, are refused in words", () => {
+    const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
+    try {
+      new RetryDatabase(folder).close();
+      const raw = new DatabaseSync(join(folder, databaseName));
+      raw.exec("PRAGMA user_version = 9");
+      expect(() => new RetryDatabase(folder)).toThrow(
+        /was written by a newer version \(format 9\); this version of baton reads format 3/,
+      );
+      raw.exec("PRAGMA application_id = 5");
+      raw.close();
+      expect(() => new RetryDatabase(folder)).toThrow(/another program's database, not a message store/);
+      for (const name of ["none", "readonly-none"]) {
+        const open = () => new RetryDatabase(join(folder, name), { mustExist: true });
+        expect(open).toThrow(/^There is no message store/);
+      }
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("whose file was cut to nothing is not taken for a whole one without messages, nor made anew", () => {
+    const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
+    try {
+      writeFileSync(join(folder, databaseName), "");
+      expect(() => verifyRetryStore(folder)).toThrow(/There is no message store in .*: messages\.sqlite is empty/);
+      expect(readdirSync(folder)).toEqual([databaseName]);
+      expect(() => new RetryDatabase(folder)).toThrow(
+        /The message store .*messages\.sqlite is empty: it was truncated/,
+      );
+      expect(readdirSync(folder)).toEqual([databaseName]);
+      rmSync(join(folder, databaseName));
+      const store = new RetryDatabase(folder);
+      store.insert(tables.processors, { id: 1, boot: "", end_ms: 0, pid: 0, since_ms: 0 });
+      // What is in the log is not lost on top of it: SQLite would remove the log of an empty file.
+      truncateSync(join(folder, databaseName), 0);
+      expect(() => new RetryDatabase(folder)).toThrow(/is empty: it was truncated/);
+      expect(() => verifyRetryStore(folder)).toThrow(/messages\.sqlite is empty/);
+      expect(statSync(join(folder, `${databaseName}-wal`)).size).toBeGreaterThan(0);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("that cannot be looked for is neither missing, nor full or busy because its path has the word in it", () => {
+    const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
+    try {
+      const loop = join(folder, "full-locked");
+      symlinkSync(loop, loop);
+      const open = () => new RetryDatabase(join(loop, "store"), { mustExist: true });
+      expect(open).toThrow(/cannot be read or written: ELOOP/);
+      for (const word of ["full", "locked"]) {
+        const refused = Object.assign(new Error(`EACCES: open '/srv/${word}/x'`), { code: "EACCES", syscall: "open" });
+        expect(storeError(refused, folder).code).toBe("IO");
+      }
+      expect(storeError(new Error("database or disk is full"), folder).code).toBe("STORE_FULL");
+      expect(storeError(new Error("database is locked"), folder).code).toBe("LOCK_BUSY");
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("is not opened over a network", () => {
+    expect(() => refuseNetworkFolder("/mnt/x", () => 0x6969)).toThrow(/network file system \(NFS\)/);
+    expect(() => refuseNetworkFolder("/mnt/x", () => 0xff534d42 | 0)).toThrow(/CIFS/);
+    expect(() => refuseNetworkFolder("/mnt/x", () => 0xef53)).not.toThrow();
+  });
+
+  test("damaged by hand is told so", () => {
+    using rig = new RetryRig();
+    rig.call("accept", [rigMessage("x"), rigMessage("y")], 1);
+    const raw = new DatabaseSync(join(rig.folder, databaseName));
+    raw.exec("DELETE FROM bodies WHERE seq = 1; UPDATE messages SET state = 1 WHERE seq = 2");
+    raw.close();
+    expect(verifyRetryStore(rig.folder).problems).toEqual([
+      "row 2 of the messages of this store is damaged",
+      "message 1 is waiting, but its body is missing",
+      "message 2 is in flight, but no processor owns it",
+      "1 messages are waiting, but the total is 2",
+      "messages that are waiting have 1 bytes, but the total is 2",
+      "1 messages are in_flight, but the total is 0",
+      "messages that are in_flight have 1 bytes, but the total is 0",
+    ]);
+  });
+});
+
+type Step = readonly [what: number, which: number];
+
+property(
+  "two processes at one store, in any order of steps: each message is in one state, counted, and whole",
+  fc.array(fc.tuple(fc.nat(9), fc.nat(5)), { maxLength: 60 }) as fc.Arbitrary<Step[]>,
+  (steps) => {
+    using one = new RetryRig();
+    using two = new RetryRig({ folder: one.folder });
+    const rigs = [one, two] as const;
+    const owners = rigs.map((rig, at) => rig.call("register", "boot", 1000 + at, at, 0));
+    const held: { at: number; seq: number; fence: number }[] = [];
+    let nowMs = 0, count = 0;
+    for (const [what, which] of steps) {
+      nowMs += 7;
+      const at = which % 2, rig = rigs[at] as RetryRig, owner = owners[at] as number;
+      if (what < 3) {
+        count += rig.call("accept", [rigMessage("x".repeat(which), { key: which > 3 ? "k" : null })], nowMs).length;
+      } else if (what < 6) {
+        const claim = rig.call("claim", {
+          owner,
+          max: 2,
+          order: which === 5 ? "fifo" : which === 4 ? "key" : "none",
+          nowMs,
+        });
+        held.push(...claim.messages.map(({ seq, fence }) => ({ at, seq, fence })));
+      } else if (what < 8) {
+        const [mine] = held.splice(0, 1);
+        if (mine === undefined) continue;
+        const end = which === 0 ? null : which < 3 ? rigSuccess : rigFailure;
+        const by = rigs[mine.at] as RetryRig;
+        by.call("finish", { ...mine, owner: owners[mine.at] as number, end, error: "", nowMs });
+      } else if (what === 8) rig.call("change", String(which + 1), which % 2 ? "cancel" : "retry", nowMs);
+      else {
+        rig.call("reclaim", { boot: "later", bootMs: 0, graceMs: 0, nowMs });
+        for (const index of [0, 1]) {
+          owners[index] = (rigs[index] as RetryRig).call("register", "later", 1000, index, nowMs);
+        }
+      }
+    }
+    const list = one.call("list", { states: [...all] }, { afterSeq: 0, max: 1000 });
+    expect(list.length).toBe(count);
+    for (const { tries, crashes } of list) expect([tries <= 3, crashes <= 2]).toEqual([true, true]);
+    expect(Object.values(two.call("totals")).reduce((sum, one) => sum + one.count, 0)).toBe(count);
+    expect(verifyRetryStore(one.folder)).toMatchObject({ messages: count, problems: [] });
+  },
+  20,
+);
