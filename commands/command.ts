@@ -5,7 +5,7 @@ import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../src/base/config/setting.ts";
 import { textType } from "../src/base/config/value_types.ts";
 import type { BatonError } from "../src/base/errors.ts";
-import type { ExitCode } from "./exit_codes.ts";
+import type { ExitCode } from "../src/base/exit_codes.ts";
 
 export interface Command<S extends SettingTable = SettingTable> {
   readonly name: string;
@@ -53,8 +53,8 @@ export interface CommandForm {
   readonly runsNothing?: boolean;
 }
 
-/** Kinds of names on the server; each is a folder below the root, except topics. */
-export type ServedNames = "locks" | "elections" | "barriers" | "pools" | "topics";
+/** Kinds of names on the server. */
+export type ServedNames = "locks" | "elections" | "barriers" | "gates" | "pools" | "topics";
 
 /** One call of a command. */
 export interface Call<S extends SettingTable = SettingTable> {

@@ -1,72 +1,15 @@
-/**
- * The command line: its first argument selects the command, and each failure becomes one message and one exit code.
- *
- * `lock` runs most often, so it is loaded immediately. The other commands are loaded in a few groups that share code: with one part per
- * command, loading took a millisecond longer.
- */
+/** The command line: its first argument selects the command, and each failure becomes one message and one exit code. */
 import { waitForEndingHelpers } from "../src/base/process/spawn/helper_process.ts";
 import { type Io, systemIo } from "../src/base/terminal/io.ts";
 import { BatonError, messageOf } from "../src/base/errors.ts";
 import { didYouMean } from "../src/base/support/did_you_mean.ts";
-import type { Command, CommandLoaders } from "./command.ts";
+import type { Command } from "./command.ts";
 import { commandNameOf, firstWords, subcommandsOf, wordCount } from "./command_names.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
-import { lockCommand } from "./coordination/lock/lock.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../src/base/exit_codes.ts";
+import { commandLoaders, loadSettings, products } from "./products.ts";
 import { runCommand } from "./run_command.ts";
 
 export { systemIo };
-
-/** The commands in the order of the help page. A command of two words belongs to a group; the first word alone is no command. */
-export const commandLoaders: CommandLoaders = {
-  lock: () => Promise.resolve(lockCommand),
-  hold: async () => (await import("./coordination/hold/hold.ts")).holdCommand,
-  release: async () => (await import("./coordination/hold/release.ts")).releaseCommand,
-  elect: async () => (await import("./coordination/election/election_commands.ts")).electCommand,
-  leader: async () => (await import("./coordination/election/election_commands.ts")).leaderCommand,
-  forward: async () => (await import("./coordination/election/election_commands.ts")).forwardCommand,
-  resign: async () => (await import("./coordination/election/election_commands.ts")).resignCommand,
-  barrier: async () => (await import("./coordination/barrier/barrier.ts")).barrierCommand,
-  pool: async () => (await import("./coordination/pool/pool.ts")).poolCommand,
-  who: async () => (await import("./operator/operator_commands.ts")).whoCommand,
-  ls: async () => (await import("./operator/operator_commands.ts")).lsCommand,
-  explain: async () => (await import("./coordination/looking/explain_command.ts")).explainCommand,
-  history: async () => (await import("./coordination/looking/history.ts")).historyCommand,
-  cron: async () => (await import("./coordination/cron/cron.ts")).cronCommand,
-  break: async () => (await import("./operator/operator_commands.ts")).breakCommand,
-  metrics: async () => (await import("./operator/metrics.ts")).metricsCommand,
-  top: async () => (await import("./operator/top.ts")).topCommand,
-  ui: async () => (await import("./operator/ui.ts")).uiCommand,
-  check: async () => (await import("./coordination/job/check.ts")).checkCommand,
-  doctor: async () => (await import("./operator/doctor.ts")).doctorCommand,
-  fence: async () => (await import("./coordination/fence/fence.ts")).fenceCommand,
-  publish: async () => (await import("./pubsub/publish.ts")).publishCommand,
-  subscribe: async () => (await import("./pubsub/subscribe.ts")).subscribeCommand,
-  "pubsub serve": async () => (await import("./pubsub/local_service.ts")).pubsubServeCommand,
-  "pubsub server": async () => (await import("./pubsub/server.ts")).pubsubServerCommand,
-  "pubsub topic": async () => (await import("./pubsub/topic.ts")).pubsubTopicCommand,
-  "pubsub proxy": async () => (await import("./pubsub/proxy.ts")).pubsubProxyCommand,
-  "pubsub client": async () => (await import("./pubsub/client.ts")).pubsubClientCommand,
-  "pubsub keygen": async () => (await import("./pubsub/keygen.ts")).keygenCommand,
-  "retry-processor call": async () => (await import("./retry/call.ts")).retryCallCommand,
-  "retry-processor submit": async () => (await import("./retry/submit.ts")).retrySubmitCommand,
-  "retry-processor run": async () => (await import("./retry/run.ts")).retryRunCommand,
-  "retry-processor serve": async () => (await import("./retry/serve.ts")).retryServeCommand,
-  "retry-processor ls": async () => (await import("./retry/inspect.ts")).retryLsCommand,
-  "retry-processor show": async () => (await import("./retry/inspect.ts")).retryShowCommand,
-  "retry-processor retry": async () => (await import("./retry/control.ts")).retryRetryCommand,
-  "retry-processor cancel": async () => (await import("./retry/control.ts")).retryCancelCommand,
-  "retry-processor pause": async () => (await import("./retry/control.ts")).retryPauseCommand,
-  "retry-processor resume": async () => (await import("./retry/control.ts")).retryResumeCommand,
-  "retry-processor dlq": async () => (await import("./retry/dlq.ts")).retryDlqCommand,
-  "retry-processor stats": async () => (await import("./retry/inspect.ts")).retryStatsCommand,
-  "retry-processor verify": async () => (await import("./retry/inspect.ts")).retryVerifyCommand,
-  "retry-processor explain": async () => (await import("./retry/explain.ts")).retryExplainCommand,
-  keeper: async () => (await import("./coordination/keeper/keeper.ts")).keeperCommand,
-  completion: async () => (await import("./program/completion/completion.ts")).completionCommand,
-  config: async () => (await import("./program/config.ts")).configCommand,
-  version: async () => (await import("./program/version.ts")).versionCommand,
-  help: async () => (await import("./program/help/help_command.ts")).helpCommandFor(commandLoaders),
-};
 
 /**
  * Runs one command line, without the name of the program. Rejects only with StoppedBySignal and ReaderGone, which end the process
@@ -121,12 +64,12 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
   const [first, ...rest] = args;
   if (first === undefined || first === "-h") {
     const { printBriefOverview } = await import("./program/help/help_command.ts");
-    printBriefOverview(commandLoaders, io, first === undefined ? "stderr" : "stdout");
+    await printBriefOverview(products, commandLoaders, { io, stream: first === undefined ? "stderr" : "stdout" });
     return first === undefined ? exitCodes.USAGE : exitCodes.SUCCESS;
   }
   if (first === "__complete") {
     const { complete } = await import("./program/completion/complete.ts");
-    return await complete(commandLoaders, rest, io);
+    return await complete({ products, loaders: commandLoaders, settings: (await loadSettings()).inFiles }, rest, io);
   }
   if (first === "__holder") return await (await import("./coordination/hold/holder.ts")).runHolder(io);
   const alias = flagCommands.get(first);
@@ -149,7 +92,8 @@ async function runLoaded(
   io: Io,
   leading: readonly string[],
 ): Promise<ExitCode> {
-  const run = () => runCommand(command, args, io, leading);
+  const run = () =>
+    runCommand(command, args, { io, leading, loadSettings: async () => (await loadSettings()).inFiles });
   return await (command.around?.(run, io) ?? run());
 }
 

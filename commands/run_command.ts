@@ -7,17 +7,21 @@ import { type SettingTable, type SettingValues, variableOf } from "../src/base/c
 import { BatonError } from "../src/base/errors.ts";
 import { isUnreadableVariable, unreadableArgument } from "../src/base/process/spawn/raw_arguments.ts";
 import { type Command, commonSettings, type shellLineSettings } from "./command.ts";
-import type { ExitCode } from "./exit_codes.ts";
+import type { ExitCode } from "../src/base/exit_codes.ts";
 
-/**
- * Parses the arguments, reads the configuration, and runs the command. `leading`: flags before the name of the command, which are
- * checked already. Throws BatonError for invalid input.
- */
+export interface RunCommandOptions {
+  readonly io: Io;
+  /** The settings that a file may contain. */
+  readonly loadSettings: () => Promise<SettingTable>;
+  /** Flags before the name of the command, which are checked already. */
+  readonly leading?: readonly string[];
+}
+
+/** Parses the arguments, reads the configuration, and runs the command. Throws BatonError for invalid input. */
 export async function runCommand<S extends SettingTable>(
   command: Command<S>,
   args: readonly string[],
-  io: Io,
-  leading: readonly string[] = [],
+  { io, loadSettings, leading = [] }: RunCommandOptions,
 ): Promise<ExitCode> {
   const settings = { ...commonSettings, ...command.settings };
   const { flags, ...parsed } = parseArgs(flagsOf(settings), [...leading, ...args], command.syntax);
@@ -34,16 +38,15 @@ export async function runCommand<S extends SettingTable>(
   // `baton config check` reports them as mistakes. With -q a misspelled BATON_SERVERS would make a lock local in silence.
   if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
     const { unknownVariables } = await import("../src/base/config/unknown_variables.ts");
-    const sentences = unknownVariables(io.env, { onlySimilar: flags.has("quiet") });
+    const sentences = unknownVariables(io.env, await loadSettings(), { onlySimilar: flags.has("quiet") });
     for (const sentence of sentences) io.err(`baton: warning: ${sentence}\n`);
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
-  const loadTable = async () => (await import("./program/settings.ts")).fileSettings;
   // A mistake in a file must not keep a script from releasing its lock.
   const isConfigured = flags.has("config") || Object.values(settings).some(({ key }) => key !== undefined);
   const files = isConfigured
-    ? await readConfigFiles(loadTable, {
+    ? await readConfigFiles(loadSettings, {
       named: flags.get("config"),
       env: io.env,
       ...(onMistake === undefined ? {} : { onMistake }),

@@ -5,16 +5,15 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { commandLoaders } from "../commands/command_line.ts";
+import { commandLoaders, loadSettings, products } from "../commands/products.ts";
 import { commonSettings } from "../commands/command.ts";
-import { exitCodeTable, signalMeaning } from "../commands/exit_codes.ts";
+import { exitCodeTable, signalMeaning } from "../src/base/exit_codes.ts";
 import { familiesOf } from "../commands/program/help/command_families.ts";
 import { commandPage } from "../commands/program/help/command_page.ts";
-import { helpTopics } from "../commands/program/help/help_topics.ts";
-import { defaultForm, flagForm, optionEntries } from "../commands/program/help/option_text.ts";
+import { loadTopics } from "../commands/program/help/help_topics.ts";
+import { defaultForm, flagForm, optionEntries } from "../commands/option_text.ts";
 import { childVariables, messageVariables } from "../src/base/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, variableOf } from "../src/base/config/setting.ts";
-import { allSettings, fileSettings } from "../commands/program/settings.ts";
 import { proxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
 import { traceVariables } from "../src/base/config/trace_settings.ts";
 import { colorVariables } from "../src/base/terminal/color.ts";
@@ -30,7 +29,9 @@ if (process.argv.includes("--help")) {
 }
 
 const folder = join(import.meta.dirname ?? ".", "../docs");
-const settings: SettingTable = allSettings;
+const known = await loadSettings();
+const settings: SettingTable = known.all;
+const helpTopics = await loadTopics(products, known);
 
 function exitCodesPage(): string {
   const rows = Object.values(exitCodeTable).map(([number, meaning]) => [String(number), meaning]);
@@ -95,7 +96,7 @@ function environmentPage(): string {
 }
 
 function configurationPage(): string {
-  const rows = Object.values<Setting<unknown>>(fileSettings).flatMap((setting) => {
+  const rows = Object.values<Setting<unknown>>(known.inFiles).flatMap((setting) => {
     const { key } = setting;
     if (key === undefined) return [];
     const variable = isPerName(key) ? null : variableOf(key);
@@ -124,7 +125,7 @@ async function commandPages(): Promise<Record<string, string>> {
 
 async function commandsPage(): Promise<string> {
   const families = await Promise.all(
-    familiesOf(Object.keys(commandLoaders)).map(async ({ heading, names }) => {
+    (await familiesOf(products, Object.keys(commandLoaders))).map(async ({ heading, names }) => {
       const commands = await Promise.all(names.map((name) => commandLoaders[name]?.()));
       const rows = commands.flatMap((one) =>
         one === undefined ? [] : [[`[${one.name}](${commandPath(one.name)})`, one.summary]]

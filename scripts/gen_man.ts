@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { commandLoaders } from "../commands/command_line.ts";
+import { commandLoaders } from "../commands/products.ts";
 import { manPages } from "./docs/man_pages.ts";
 import { manPage } from "./docs/roff.ts";
 

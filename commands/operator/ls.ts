@@ -12,9 +12,9 @@ import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coord
 import { readDetails } from "../../src/coordination/admin/use_status.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { onlyInteropPath } from "../coordination/name_arguments.ts";
-import { runConnected } from "../coordination/connected.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { onlyInteropPath } from "../name_arguments.ts";
+import { runConnected } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { isInUse, lsJson, lsLines, type LsReading, lsTable, unlistedLine } from "./ls_view.ts";
 import type { Scoped } from "./who_view.ts";
 import { type UseView, watchSettings, watchUse } from "./watch_use.ts";

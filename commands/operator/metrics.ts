@@ -15,12 +15,12 @@ import { type Metric, metricsText } from "../../src/base/terminal/metrics_text.t
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { followSessions } from "../coordination/follow_sessions.ts";
-import { runConnected } from "../coordination/connected.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { followSessions } from "../follow_sessions.ts";
+import { runConnected } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { readFromTimeToTime } from "./run_top.ts";
-import { versionFacts } from "../program/version.ts";
+import { versionFacts } from "../../src/base/support/build.ts";
 import { CountedNames } from "./counted_names.ts";
 import { readUse } from "./read_use.ts";
 import { metricsOfUse, type UseReading } from "./use_metrics.ts";

@@ -1,4 +1,3 @@
-/** Commands that show locks and break them, loaded together. */
-export { breakCommand } from "../coordination/looking/break.ts";
+/** Commands that show what is there, loaded together. */
 export { lsCommand } from "./ls.ts";
 export { whoCommand } from "./who.ts";

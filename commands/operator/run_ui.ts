@@ -12,7 +12,7 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { checkPrivateFile } from "../../src/base/support/private_file.ts";
 import { processLog } from "../../src/base/terminal/process_log.ts";
 import { RequestGuard } from "../../src/operator/ui/request_guard.ts";
-import type { ExitCode } from "../exit_codes.ts";
+import type { ExitCode } from "../../src/base/exit_codes.ts";
 import { serviceSecurity } from "../pubsub/service_security.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";

@@ -16,7 +16,7 @@ import type { Log } from "../../src/base/support/log.ts";
 import { TableModel } from "../../src/operator/ui/table_model.ts";
 import type { AboutRow, PoolItemRow, PoolRow, TickRow, UseRow } from "../../src/operator/ui/ui_rows.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { followSessions } from "../coordination/follow_sessions.ts";
+import { followSessions } from "../follow_sessions.ts";
 import { noRates, ratesBetween, type ServicesReading } from "./top_reading.ts";
 import { TopSources } from "./top_sources.ts";
 import { followedFolders, type ObjectRows } from "./read_rows.ts";

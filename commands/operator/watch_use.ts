@@ -11,8 +11,8 @@ import { RedrawnLines, terminalSize } from "../../src/base/terminal/terminal_lin
 import { printable } from "../../src/base/support/text.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import type { ConnectedCall } from "../coordination/connected.ts";
-import { followSessions } from "../coordination/follow_sessions.ts";
+import type { ConnectedCall } from "../connected.ts";
+import { followSessions } from "../follow_sessions.ts";
 
 export const watchSettings = {
   watch: toggle("--watch", {

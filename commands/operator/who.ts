@@ -14,10 +14,10 @@ import {
 } from "../../src/coordination/admin/use_status.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { describeOtherUses, onlyName } from "../coordination/name_arguments.ts";
+import { describeOtherUses, onlyName } from "../name_arguments.ts";
 import { defineCommand } from "../command.ts";
-import { runConnected } from "../coordination/connected.ts";
-import { exitCodes } from "../exit_codes.ts";
+import { runConnected } from "../connected.ts";
+import { exitCodes } from "../../src/base/exit_codes.ts";
 import { type UseView, watchSettings, watchUse } from "./watch_use.ts";
 import { goneLine, type Scoped, whoJson, whoLines, whoTable } from "./who_view.ts";
 

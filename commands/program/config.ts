@@ -2,49 +2,53 @@
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import { printTable } from "../../src/base/terminal/table.ts";
 import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../../src/base/config/resolve_settings.ts";
-import { keyOfName, type SettingTable, toggle } from "../../src/base/config/setting.ts";
-import { allSettings } from "./settings.ts";
-import { poolComponentSettings } from "../../src/coordination/settings/command_settings.ts";
+import { isPerName, keyOfName, type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { unknownVariables } from "../../src/base/config/unknown_variables.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
-import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type Call, type Command, defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
+import type { AllSettings, Product } from "../product.ts";
 import type { ConfigJson } from "../json_shapes/machine_shapes.ts";
 
-const settings = {
+const ownSettings = {
   origin: toggle("--origin", { help: "print the origin of each value" }),
   json: toggle("--json", { help: "print one JSON object" }),
-  ...allSettings,
 } satisfies SettingTable;
 
-export const configCommand = defineCommand({
-  name: "config",
-  summary: "check the configuration, or print the resulting settings",
-  usage: "check|show [options]",
-  details: [
-    "The value of a setting is taken from the first of: the command line, the BATON_… variable, the file given with --config or " +
-    "else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that variable), " +
-    "/etc/baton/config.toml, the default. Files are TOML.",
-    "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the whole file when it " +
-    "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names. " +
-    "An unknown BATON_… variable is a mistake here; other commands print a warning.",
-    "show accepts the options of the other commands and prints the settings that result. baton help config lists all settings.",
-  ],
-  examples: [
-    ["baton config check --config ./baton.toml", "check one file"],
-    ["baton config show --origin", "print all settings with their origins"],
-  ],
-  settings,
-  explainedElsewhere: allSettings,
-  takesMistakes: true,
-  completes: ["check", "show"],
-  forms: { check: { refuses: { origin: settings.origin }, runsNothing: true } },
-  runsNothing: true,
-  run: runConfig,
-});
+export function configCommandFor(products: readonly Product[], known: AllSettings): Command {
+  return defineCommand({
+    name: "config",
+    summary: "check the configuration, or print the resulting settings",
+    usage: "check|show [options]",
+    details: [
+      "The value of a setting is taken from the first of: the command line, the BATON_… variable, the file given with --config or " +
+      "else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that variable), " +
+      "/etc/baton/config.toml, the default. Files are TOML.",
+      "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the whole file when it " +
+      "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names. " +
+      "An unknown BATON_… variable is a mistake here; other commands print a warning.",
+      "show accepts the options of the other commands and prints the settings that result. baton help config lists all settings.",
+    ],
+    examples: [
+      ["baton config check --config ./baton.toml", "check one file"],
+      ["baton config show --origin", "print all settings with their origins"],
+    ],
+    settings: { ...known.all, ...ownSettings },
+    explainedElsewhere: known.all,
+    takesMistakes: true,
+    completes: ["check", "show"],
+    forms: { check: { refuses: { origin: ownSettings.origin }, runsNothing: true } },
+    runsNothing: true,
+    run: (call) => runConfig(call, products, known),
+  }) as Command;
+}
 
-async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typeof settings>): Promise<ExitCode> {
+async function runConfig(
+  { names, values, sources, io, mistakes = [] }: Call<typeof ownSettings>,
+  products: readonly Product[],
+  { all: allSettings, inFiles }: AllSettings,
+): Promise<ExitCode> {
   const [action, ...more] = names;
   if (more.length > 0 || (action !== "check" && action !== "show")) {
     const given = action === undefined
@@ -55,7 +59,7 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
   if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
   const [first] = mistakes;
   if (action === "show" && first !== undefined) throw first;
-  const unknown = unknownVariables(io.env);
+  const unknown = unknownVariables(io.env, inFiles);
   if (action === "show" && !values.quiet) { for (const sentence of unknown) io.err(`baton: warning: ${sentence}\n`); }
   if (action === "check") {
     const all = [...mistakes, ...unknown.map((sentence) => new BatonError("CONFIG", sentence))];
@@ -68,10 +72,10 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
         all.push(thrown);
       }
     };
-    (await import("./checked_settings.ts")).checkSettings(values, sources, collect);
+    await (await import("./checked_settings.ts")).checkSettings(products, { values, sources }, collect);
     if (all.length > 0) return printMistakes(all, io);
   }
-  const resolved: SettingRow[] = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
+  const resolved: SettingRow[] = Object.entries(allSettings).flatMap(([name, one]) => {
     const { key } = one;
     if (key === undefined) return [];
     const { value, origin } = resolveOne(name, one, sources);
@@ -82,7 +86,7 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
       : one.type.format(value);
     return [{ key, value: shown, origin: origin() }];
   });
-  resolved.push(...componentRows(sources));
+  resolved.push(...sectionRows(sources, inFiles));
   const files = sources.files.map((file) => file.path);
   if (values.json) {
     printJson<ConfigJson>(io, { version: 1, files, settings: resolved });
@@ -102,10 +106,10 @@ interface SettingRow {
   readonly origin: Origin;
 }
 
-/** The settings that files contain for components named by users; other settings have their default. */
-function componentRows(sources: ConfigSources): SettingRow[] {
-  const settings = Object.entries<SettingTable[string]>(poolComponentSettings);
-  return sectionNames(poolComponentSettings, sources.files).flatMap((section) =>
+/** The settings that files contain in sections named by users; other settings have their default. */
+function sectionRows(sources: ConfigSources, inFiles: SettingTable): SettingRow[] {
+  const settings = Object.entries(inFiles).filter(([, { key }]) => key !== undefined && isPerName(key));
+  return sectionNames(Object.fromEntries(settings), sources.files).flatMap((section) =>
     settings.flatMap(([name, setting]) => {
       const { value, origin } = resolveOne(name, setting, { ...sources, flags: new Map(), section });
       const where = origin();

@@ -1,16 +1,11 @@
 /** `baton version`: the release, the commit that was compiled, its date, and the platform. */
-import process from "node:process";
+import { versionFacts } from "../../src/base/support/build.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { toggle } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { defineCommand } from "../command.ts";
-import { exitCodes } from "../exit_codes.ts";
+import { exitCodes } from "../../src/base/exit_codes.ts";
 import type { VersionJson } from "../json_shapes/machine_shapes.ts";
-
-// scripts/compile.sh defines these constants; they do not exist when the source runs without being compiled.
-declare const BATON_BUILD_COMMIT: string;
-declare const BATON_BUILD_DATE: string;
-declare const BATON_BUILD_PLATFORM: string;
 
 export const versionCommand = defineCommand({
   name: "version",
@@ -34,20 +29,6 @@ export const versionCommand = defineCommand({
     return exitCodes.SUCCESS;
   },
 });
-
-/** Returns the facts of this build. */
-export async function versionFacts(): Promise<VersionJson> {
-  const { default: description } = await import("../../package.json", { with: { type: "json" } });
-  return {
-    version: 1,
-    release: description.version,
-    commit: typeof BATON_BUILD_COMMIT === "string" && BATON_BUILD_COMMIT !== "" ? BATON_BUILD_COMMIT : null,
-    date: typeof BATON_BUILD_DATE === "string" && BATON_BUILD_DATE !== "" ? BATON_BUILD_DATE : null,
-    platform: typeof BATON_BUILD_PLATFORM === "string" && BATON_BUILD_PLATFORM !== ""
-      ? BATON_BUILD_PLATFORM
-      : `${process.platform}-${process.arch}`,
-  };
-}
 
 /** `baton 0.1.0 (commit 0123456789ab, 2026-01-31, linux-x64)`. */
 export function versionLine({ release, commit, date, platform }: VersionJson): string {

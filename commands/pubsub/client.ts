@@ -9,7 +9,7 @@ import {
   type ClientRun,
   parseClientArguments,
 } from "./client_options.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkName, parsePosition } from "../../src/pubsub/client/client_limits.ts";

@@ -10,10 +10,10 @@ import { type FetchResult, type ReceivedMessage, Subscriber } from "../../src/pu
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { secretVariables, wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
 import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
-import { passedOn } from "../coordination/job/lock_ending.ts";
+import { passedOn } from "../../src/coordination/job/lock_ending.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { MessageTrace } from "./message_trace.ts";

@@ -9,7 +9,7 @@ import {
 import { type LossCertainty, lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import type { ClientCall } from "./client_options.ts";
 import { type Input, unsentFiles, unsentMessages } from "./put_input.ts";

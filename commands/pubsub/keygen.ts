@@ -7,7 +7,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import { x25519Secret } from "../../src/base/support/x25519.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
 
 const settings = {

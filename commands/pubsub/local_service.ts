@@ -12,7 +12,7 @@ import { socketPathBytesMax } from "../../src/base/sockets/clear_socket_path.ts"
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { userName } from "../../src/base/support/user_name.ts";
 import { type Call, commonSettings, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { proxyCommandSettings, runProxy } from "./proxy.ts";
 import { runServer } from "./server.ts";
 import { serverCommandSettings } from "./server_options.ts";

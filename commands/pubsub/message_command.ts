@@ -21,7 +21,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { TaskScope } from "../../src/base/support/abort.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 
 export interface MessageCommandOptions {
   /** The shell command. */

@@ -1,8 +1,8 @@
 /** The spans of messages that a command is run for. Loaded only if traces are on. */
 import type { Io } from "../../src/base/terminal/io.ts";
 import type { TraceSource } from "../../src/base/trace/trace_source.ts";
-import { exitCodes } from "../exit_codes.ts";
-import { openTraceSource } from "../coordination/job/job_trace.ts";
+import { exitCodes } from "../../src/base/exit_codes.ts";
+import { openTraceSource } from "../../src/coordination/job/job_trace.ts";
 
 export class MessageTrace implements AsyncDisposable {
   readonly #source: TraceSource;

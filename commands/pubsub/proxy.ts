@@ -7,7 +7,7 @@ import {
 } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { BatonError, messageOf } from "../../src/base/errors.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { processSignals, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";

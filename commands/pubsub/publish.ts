@@ -11,7 +11,7 @@ import { type ClientState, stateFile } from "../../src/pubsub/client/client_stat
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { withNextStep } from "./client_next_step.ts";
 import { type ClientPutRun, putMessages, type PutResult, reportPut, warnOfUnknownOutcomes } from "./client_put.ts";
 import {

@@ -4,7 +4,7 @@ import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/se
 import { runServerOperation } from "./server_operations.ts";
 import { checkServerFlags, type ServerCall, serverCommandSettings } from "./server_options.ts";
 import { defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
 import { connectAloud } from "../../src/coordination/connect/command_session.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";

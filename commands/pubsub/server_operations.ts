@@ -28,8 +28,8 @@ import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
-import { runConnected } from "../coordination/connected.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { runConnected } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type {
   PubsubClientForgottenJson,
   PubsubForgottenJson,

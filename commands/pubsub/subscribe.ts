@@ -10,7 +10,7 @@ import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { checkGetOptions, type GetRun, requestWithRetries, runClientGet } from "./client_get.ts";
 import { withNextStep } from "./client_next_step.ts";
 import { connectionSettingsWithDefaultId, defaultClientId, openClientState, openRequester } from "./open_client.ts";

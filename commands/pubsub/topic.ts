@@ -3,7 +3,7 @@ import { pubsubKeySettings } from "../../src/pubsub/settings/pubsub_settings.ts"
 import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { headCells, printTable } from "../../src/base/terminal/table.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -15,7 +15,7 @@ import type { TopicDetails } from "../../src/pubsub/store/topic_details.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { printable } from "../../src/base/support/text.ts";
-import { runConnected } from "../coordination/connected.ts";
+import { runConnected } from "../connected.ts";
 import type {
   PubsubTopicDeletedJson,
   PubsubTopicListJson,

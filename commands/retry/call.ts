@@ -1,6 +1,6 @@
 /** `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the disk. */
 import { defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { BatonError, messageOf } from "../../src/base/errors.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";

@@ -1,7 +1,7 @@
 /** The trace of the first try of `baton retry-processor call`. Loaded only if traces are on. */
 import { parseHeaders } from "../../src/retry/targets/backend_request.ts";
 import { firstTrySpan, type TrySpan } from "../../src/retry/targets/try_span.ts";
-import { openTraceSource } from "../coordination/job/job_trace.ts";
+import { openTraceSource } from "../../src/coordination/job/job_trace.ts";
 import type { CallCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";
 

@@ -9,7 +9,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/message_life.ts";
 import { refusalReason } from "../../src/retry/queue/sqlite/retry_admin.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
 import type { CommandStore } from "../../src/retry/queue/open_retry_store.ts";
 

@@ -16,7 +16,7 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { progressForm, ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { CommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { changeEach, checkSelection, printChanges } from "./control.ts";

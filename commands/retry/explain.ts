@@ -7,7 +7,7 @@ import { decideNextTry, type RetryPolicy } from "../../src/retry/queue/retry_pol
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryExplainJson } from "../json_shapes/retry_shapes.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { jsonFlag } from "./inspect_options.ts";

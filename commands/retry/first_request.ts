@@ -9,7 +9,7 @@ import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/ta
 import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { ReaderGone } from "../../src/base/terminal/io.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { CallCall } from "./call_options.ts";
 import type { FirstTryResult } from "./first_try.ts";
 import { openHttpClient } from "./http_options.ts";

@@ -15,9 +15,9 @@ import { spanVariablesOf } from "../../src/base/trace/trace_context.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { openBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
-import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
-import { signalToEndBy } from "../coordination/job/lock_ending.ts";
-import { leftoversMessage } from "../coordination/job/leftovers.ts";
+import { type ExitCode, exitCodeOf } from "../../src/base/exit_codes.ts";
+import { signalToEndBy } from "../../src/coordination/job/lock_ending.ts";
+import { leftoversMessage } from "../../src/base/process/supervise/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
 
 /** The result of a first try. */

@@ -25,7 +25,7 @@ import type { RetryVerifyReport } from "../../src/retry/queue/sqlite/verify_retr
 import { type StoreLocation, verifyStoreAt } from "../../src/retry/queue/open_retry_store.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
 import { storeLocationOf } from "./retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";

@@ -98,7 +98,7 @@ export async function openProcessorTraces(
 ): Promise<ProcessorTraces | null> {
   if (!wantsTraces(io.env, values)) return null;
   const [{ versionFacts }, { TraceSource }, { firstTrySpan }] = await Promise.all([
-    import("../program/version.ts"),
+    import("../../src/base/support/build.ts"),
     import("../../src/base/trace/trace_source.ts"),
     import("../../src/retry/targets/try_span.ts"),
   ]);

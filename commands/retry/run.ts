@@ -15,7 +15,7 @@ import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { HttpTarget, type HttpTargetOptions } from "../../src/retry/targets/http_target.ts";
 import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../src/base/exit_codes.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";

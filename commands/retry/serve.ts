@@ -20,7 +20,7 @@ import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../
 import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { checkListenAddress, parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";

@@ -4,7 +4,7 @@ import { retryLimitSettings, retryStoreSettings } from "../../src/retry/settings
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { resolve } from "node:path";
 import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";

@@ -2,11 +2,14 @@
 import { type Command, type CommandLoaders, commonSettings } from "../../commands/command.ts";
 import { subcommandsOf } from "../../commands/command_names.ts";
 import { commandPage } from "../../commands/program/help/command_page.ts";
-import { helpTopics } from "../../commands/program/help/help_topics.ts";
-import type { HelpPage } from "../../commands/program/help/help_page.ts";
-import { optionEntries } from "../../commands/program/help/option_text.ts";
+import { loadTopics } from "../../commands/program/help/help_topics.ts";
+import { loadSettings, products } from "../../commands/products.ts";
+import type { HelpPage } from "../../commands/help_page.ts";
+import { optionEntries } from "../../commands/option_text.ts";
 import { groupPage, overviewPage } from "../../commands/program/help/command_lists.ts";
 import type { ManPage } from "./roff.ts";
+
+const helpTopics = await loadTopics(products, await loadSettings());
 
 /** Topics are pages of section 7; the page of the configuration file is called after it. */
 const topicPages: Readonly<Record<string, { readonly name: string; readonly section: 5 | 7 }>> = {
@@ -56,7 +59,7 @@ function topicPage(topic: string): ManPage | null {
 }
 
 async function mainPage(loaders: CommandLoaders): Promise<ManPage> {
-  const { blocks, ...page } = await overviewPage(loaders);
+  const { blocks, ...page } = await overviewPage(products, loaders, Object.keys(helpTopics));
   return {
     name: "baton",
     section: 1,

@@ -1,6 +1,6 @@
 /** The reference pages of docs/ as Markdown. */
 import { posix } from "node:path";
-import type { HelpBlock, HelpEntry, HelpPage } from "../../commands/program/help/help_page.ts";
+import type { HelpBlock, HelpEntry, HelpPage } from "../../commands/help_page.ts";
 
 /** The pages of the topics of `baton help`, below docs. */
 export const topicPaths: Readonly<Record<string, string>> = {

@@ -1,5 +1,5 @@
 /** Man pages: a page of help in the man(7) macros, which groff and mandoc read. */
-import { fullMeaning, type HelpBlock, type HelpPage } from "../../commands/program/help/help_page.ts";
+import { fullMeaning, type HelpBlock, type HelpPage } from "../../commands/help_page.ts";
 
 export interface ManPage {
   /** `baton-lock`. */

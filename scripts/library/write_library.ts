@@ -17,7 +17,11 @@ const root = join(import.meta.dirname, "../..");
 const folder = process.argv[2] ?? join(root, "dist/library");
 
 /** Entries of the package, and the modules of the source that they are. */
-const entries = { ".": "baton", "./pubsub": "baton_pubsub", "./retry": "baton_retry" } as const;
+const entries = {
+  ".": "library/baton",
+  "./pubsub": "library/baton_pubsub",
+  "./retry": "library/baton_retry",
+} as const;
 
 /** The oldest Node.js that can import the package. */
 const nodeVersion = ">=22";

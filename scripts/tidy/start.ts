@@ -6,7 +6,7 @@ type StartLimits = Readonly<Record<string, { readonly modules: number; readonly 
 
 /** Files that are loaded at each start of the program, and by its guard. A new limit is a decision: measure the start first. */
 const limits: StartLimits = {
-  "commands/command_line.ts": { modules: 122, kilobytes: 393 },
+  "commands/command_line.ts": { modules: 124, kilobytes: 395 },
   "src/base/process/guard/guard_main.ts": { modules: 11, kilobytes: 46 },
 };
 

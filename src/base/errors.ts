@@ -1,4 +1,4 @@
-/** The error codes of baton. Their exit codes are assigned only in commands/exit_codes.ts. */
+/** The error codes of baton. Their exit codes are assigned only in src/base/exit_codes.ts. */
 
 export const errorCodes = [
   /** The command line, or an argument of the library, is invalid. */

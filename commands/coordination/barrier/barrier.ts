@@ -9,9 +9,9 @@ import { processSignals, StopRequest } from "../../../src/base/process/supervise
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { printJson, sayTo } from "../../../src/base/terminal/io.ts";
 import { type Call, commandAfterOneName, defineCommand } from "../../command.ts";
-import { runConnected } from "../connected.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
-import { reportOutages } from "../job/wait_display.ts";
+import { runConnected } from "../../connected.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
+import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import type { GateJson } from "../../json_shapes/election_shapes.ts";
 import { barrierCommandSettings, barrierOptionsOf, type GateCommandOptions } from "./barrier_options.ts";
 import { runBarrier } from "./run_barrier.ts";

@@ -8,7 +8,7 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type Call, writeDashesFirst } from "../../command.ts";
 import { givenFlag, shellLineSettings } from "../../command.ts";
-import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
+import { conflictExitCode, jobFlags, jobSettings } from "../../../src/coordination/job/job_flags.ts";
 
 /** Flags of the command line, including those that the section [barrier] can set. */
 const flags = {

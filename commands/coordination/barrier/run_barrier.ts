@@ -16,14 +16,19 @@ import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { participantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
 import { readBarrier } from "../../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
-import { announceCoordination } from "../connected.ts";
+import { announceCoordination } from "../../connected.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
-import { type JobDependencies, jobDependencies, jobEnvironment, superviseOptions } from "../job/job.ts";
-import { outerHolderIds } from "../job/held_job.ts";
-import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import { ReportFacts, runReported } from "../job/reported.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
+import {
+  type JobDependencies,
+  jobDependencies,
+  jobEnvironment,
+  superviseOptions,
+} from "../../../src/coordination/job/job.ts";
+import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
+import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
+import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import {
   callDeadline,
   closeSession,
@@ -31,7 +36,7 @@ import {
   waitsForServer,
   warnOfTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
-import { reportOutages } from "../job/wait_display.ts";
+import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 
 interface BarrierRun {

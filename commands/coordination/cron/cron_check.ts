@@ -2,7 +2,7 @@
 import { countWithNoun, printable } from "../../../src/base/support/text.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { type Cell, headCells, printTable } from "../../../src/base/terminal/table.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { CronCheckJson, CronNextJson } from "../../json_shapes/cron_shapes.ts";
 import { demandValid, printProblems, readCrontab } from "./cron_file.ts";
 import type { CronValues } from "./cron_options.ts";

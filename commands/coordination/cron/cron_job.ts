@@ -21,10 +21,10 @@ import type { Log } from "../../../src/base/support/log.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
 import type { TraceSource } from "../../../src/base/trace/trace_source.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
-import { jobEnvironment, superviseOptions } from "../job/job.ts";
-import { leftoversMessage, unstoppableMessage } from "../job/leftovers.ts";
-import type { JobTrace } from "../job/job_trace.ts";
-import { lockEndingOf } from "../job/lock_ending.ts";
+import { jobEnvironment, superviseOptions } from "../../../src/coordination/job/job.ts";
+import { leftoversMessage, unstoppableMessage } from "../../../src/base/process/supervise/leftovers.ts";
+import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
+import { lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
 import { tickEndOf } from "../lock/tick_lock.ts";
 import { cronPath } from "./cron_file.ts";
 import type { CronValues } from "./cron_options.ts";
@@ -168,7 +168,7 @@ async function startTrace(
   { traces }: CronJobContext,
 ): Promise<JobTrace | undefined> {
   if (traces === null) return undefined;
-  const { JobTrace } = await import("../job/job_trace.ts");
+  const { JobTrace } = await import("../../../src/coordination/job/job_trace.ts");
   return new JobTrace(traces, "lock", { names: [name], beganMsAgo: lease.waitedMs });
 }
 

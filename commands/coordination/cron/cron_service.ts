@@ -22,10 +22,10 @@ import { loggedIo, processLog } from "../../../src/base/terminal/process_log.ts"
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import type { Call } from "../../command.ts";
-import { announceCoordination } from "../connected.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
-import { type JobDependencies, jobDependencies } from "../job/job.ts";
-import { reportOutages } from "../job/wait_display.ts";
+import { announceCoordination } from "../../connected.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
+import { type JobDependencies, jobDependencies } from "../../../src/coordination/job/job.ts";
+import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import { demandValid, readCrontab } from "./cron_file.ts";
 import { runCronJob } from "./cron_job.ts";
 import type { cronSettings } from "./cron_options.ts";
@@ -50,7 +50,10 @@ export async function runCronService(file: string, call: Call<typeof cronSetting
     scope: values.scope,
   });
   await using traces = wantsTraces(io.env, values)
-    ? await (await import("../job/job_trace.ts")).openTraceSource(logged.io, { quiet, passAuth: false })
+    ? await (await import("../../../src/coordination/job/job_trace.ts")).openTraceSource(logged.io, {
+      quiet,
+      passAuth: false,
+    })
     : null;
   return await new CronService(file, crontab, { call: logged, stderr, log, folder, place, traces }).run();
 }

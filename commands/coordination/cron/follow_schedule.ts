@@ -9,7 +9,7 @@ import { isTransient } from "../../../src/coordination/nodes/node_requests.ts";
 import { BatonError, messageOf } from "../../../src/base/errors.ts";
 import { resultWithin, sleep } from "../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { historyLimitsOf } from "../job/recorded_hold.ts";
+import { historyLimitsOf } from "../../../src/coordination/job/recorded_hold.ts";
 import { lateMsDefault } from "../lock/tick_lock.ts";
 import type { CronJobContext } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";

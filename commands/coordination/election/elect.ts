@@ -12,21 +12,21 @@ import { leaderStatus } from "../../../src/coordination/election/leader_status.t
 import { abortable } from "../../../src/base/support/abort.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { announceCoordination } from "../connected.ts";
+import { announceCoordination } from "../../connected.ts";
 import { CandidateSession } from "../../../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
 import { electCommandSettings, type ElectOptions, electOptionsOf } from "./elect_options.ts";
 import { runTerm, type TermResult } from "./run_term.ts";
 import { decideNextStep } from "./next_step.ts";
-import type { ExitCode } from "../../exit_codes.ts";
-import { jobDependencies, jobEnvironment } from "../job/job.ts";
+import type { ExitCode } from "../../../src/base/exit_codes.ts";
+import { jobDependencies, jobEnvironment } from "../../../src/coordination/job/job.ts";
 import { LeaderFile } from "./leader_file.ts";
-import { outerHolderIds } from "../job/held_job.ts";
-import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import type { RecordedHold } from "../job/recorded_hold.ts";
-import { ReportFacts, runReported } from "../job/reported.ts";
+import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
+import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
+import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
+import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import { openSession, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
-import { reportOutages, showProgress } from "../job/wait_display.ts";
+import { reportOutages, showProgress } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
 import { commandAfterOneName, defineCommand } from "../../command.ts";
@@ -172,7 +172,7 @@ class ElectionRun {
         const { acl } = this.#place.connect;
         const info = holderInfo(this.#options);
         const recorder = values.history
-          ? new (await import("../job/recorded_hold.ts")).HoldRecorder(zk, {
+          ? new (await import("../../../src/coordination/job/recorded_hold.ts")).HoldRecorder(zk, {
             kind: "election",
             values,
             info,

@@ -14,7 +14,7 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { checkValue } from "../../../src/coordination/election/election_state.ts";
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type Call, shellLineSettings, writeDashesFirst } from "../../command.ts";
-import { jobFlags } from "../job/job_flags.ts";
+import { jobFlags } from "../../../src/coordination/job/job_flags.ts";
 
 export type RestartMode = (typeof restartModes)[number];
 

@@ -3,8 +3,8 @@ import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type LeaderChange, LeaderChanges } from "../../../src/coordination/election/election_history.ts";
 import { watchLeader } from "../../../src/coordination/election/leader_status.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import type { ConnectedCall } from "../connected.ts";
-import { followSessions } from "../follow_sessions.ts";
+import type { ConnectedCall } from "../../connected.ts";
+import { followSessions } from "../../follow_sessions.ts";
 
 export interface FollowedChange {
   readonly change: LeaderChange;

@@ -16,10 +16,10 @@ import { parseAddress } from "../../../src/base/sockets/parse_address.ts";
 import { takeAddress } from "../../../src/base/sockets/take_address.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { defineCommand } from "../../command.ts";
-import type { ExitCode } from "../../exit_codes.ts";
+import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { parseListenFlag } from "../../../src/base/config/listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
-import { onlyName } from "../name_arguments.ts";
+import { onlyName } from "../../name_arguments.ts";
 import { reachOf } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {

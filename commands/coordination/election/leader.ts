@@ -9,11 +9,11 @@ import { type LeaderStatus, leaderStatus } from "../../../src/coordination/elect
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { WaitTimeout } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
-import { describeOtherUses, onlyName } from "../name_arguments.ts";
+import { describeOtherUses, onlyName } from "../../name_arguments.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import { runConnected } from "../connected.ts";
+import { runConnected } from "../../connected.ts";
 import { callDeadline, waitsForServer } from "../../../src/coordination/connect/command_session.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../../json_shapes/election_shapes.ts";
 import { printable } from "../../../src/base/support/text.ts";

@@ -9,10 +9,10 @@ import { resign } from "../../../src/coordination/election/campaign.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
 import { defineCommand } from "../../command.ts";
-import { runConnected } from "../connected.ts";
-import { exitCodes } from "../../exit_codes.ts";
+import { runConnected } from "../../connected.ts";
+import { exitCodes } from "../../../src/base/exit_codes.ts";
 import type { ResignJson } from "../../json_shapes/election_shapes.ts";
-import { onlyName } from "../name_arguments.ts";
+import { onlyName } from "../../name_arguments.ts";
 
 const settings = {
   wait: flag("-w, --wait", durationType(), {

@@ -14,7 +14,7 @@ import type { Leadership } from "../../../src/coordination/election/campaign.ts"
 import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import type { ElectOptions } from "./elect_options.ts";
-import { superviseOptions } from "../job/job.ts";
+import { superviseOptions } from "../../../src/coordination/job/job.ts";
 
 export interface TermDependencies {
   readonly io: Io;

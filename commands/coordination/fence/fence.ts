@@ -3,7 +3,7 @@ import type { SettingTable } from "../../../src/base/config/setting.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import type { ExitCode } from "../../exit_codes.ts";
+import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { fenceForms, fenceSettings, fenceSyntax } from "./fence_options.ts";
 import { givenFlag } from "../../command.ts";
 

@@ -7,8 +7,8 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
 import type { Call } from "../../command.ts";
-import type { ExitCode } from "../../exit_codes.ts";
-import { signalToEndBy, startFailureCodes } from "../job/lock_ending.ts";
+import type { ExitCode } from "../../../src/base/exit_codes.ts";
+import { signalToEndBy, startFailureCodes } from "../../../src/coordination/job/lock_ending.ts";
 import type { fenceSettings } from "./fence_options.ts";
 
 export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {

@@ -19,9 +19,9 @@ import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { readAtMost } from "../../../src/base/support/read_at_most.ts";
 import type { Call } from "../../command.ts";
 import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { fenceSettings } from "./fence_options.ts";
-import { demandHeldJob, type HeldJob } from "../job/held_job.ts";
+import { demandHeldJob, type HeldJob } from "../../../src/coordination/job/held_job.ts";
 import type { FenceJson } from "../../json_shapes/job_shapes.ts";
 
 const verbs = ["set", "create", "delete"] as const;

@@ -22,10 +22,10 @@ import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { isSameFile } from "../../../src/base/support/one_file.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type HoldOptions, holdOptionsOf, holdSettings, type PackedLockOptions, packOptions } from "./hold_options.ts";
-import type { LockEnding } from "../job/lock_ending.ts";
-import { ReportFacts, runReported } from "../job/reported.ts";
+import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
+import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 
 export const holdCommand = defineCommand({
   name: "hold",

@@ -19,10 +19,10 @@ import { BatonError, messageOf } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
-import type { LockEnding } from "../job/lock_ending.ts";
-import { ReportFacts } from "../job/reported.ts";
+import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
+import { ReportFacts } from "../../../src/coordination/job/reported.ts";
 import { lockAndRun, lockDependencies } from "../lock/lock.ts";
 
 type LockHolderPipe = HolderPipe<LockEnding>;
@@ -74,7 +74,7 @@ async function acquireAndSupervise(
   const options = unpackOptions(request.options, env);
   const ownIo = holderIo(io, env, { pipe, columns: request.columns });
   if (wantsTraces(env, options.values)) {
-    const { openJobTrace } = await import("../job/job_trace.ts");
+    const { openJobTrace } = await import("../../../src/coordination/job/job_trace.ts");
     const { names, quiet } = options;
     facts.trace = await openJobTrace({ io: ownIo, verb: "hold", names, quiet, values: { passAuth: true } });
   }

@@ -19,8 +19,8 @@ import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
-import { quotedNames } from "../job/job.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
+import { quotedNames } from "../../../src/coordination/job/job.ts";
 
 const settings = {
   stopProcesses: toggle("--stop-processes", {

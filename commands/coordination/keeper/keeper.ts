@@ -25,7 +25,7 @@ import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
 import { defineCommand, givenFlag } from "../../command.ts";
 import { ownKeeperLocation } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { checkListenAddress, parseListenFlag } from "../../../src/base/config/listen_address.ts";
 import { parseLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";

@@ -10,13 +10,19 @@ import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_sessio
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../../src/base/process/lease.ts";
-import { announceCoordination } from "../connected.ts";
+import { announceCoordination } from "../../connected.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import type { ExitCode } from "../../exit_codes.ts";
-import { type JobDependencies, jobDependencies, jobEnvironment, quotedNames, superviseOptions } from "../job/job.ts";
-import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import type { ExitCode } from "../../../src/base/exit_codes.ts";
+import {
+  type JobDependencies,
+  jobDependencies,
+  jobEnvironment,
+  quotedNames,
+  superviseOptions,
+} from "../../../src/coordination/job/job.ts";
+import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
 import { type LockCommandOptions, lockCommandSettings, lockOptionsOf, lockSyntax } from "./lock_options.ts";
-import { ReportFacts, runReported } from "../job/reported.ts";
+import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import {
   callDeadline,
   closeSession,

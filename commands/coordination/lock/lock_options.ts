@@ -14,7 +14,7 @@ import type { LockMode } from "../../../src/base/process/lease.ts";
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
 import { type Call, commandAfterOneName, shellLineSettings } from "../../command.ts";
-import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
+import { conflictExitCode, jobFlags } from "../../../src/coordination/job/job_flags.ts";
 
 /** Settings of this command only. */
 const flags = {

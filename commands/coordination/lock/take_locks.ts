@@ -7,10 +7,10 @@ import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
-import { quotedNames } from "../job/job.ts";
-import { type NestedJob, nestedJob } from "../job/held_job.ts";
-import { reportOutages, showProgress } from "../job/wait_display.ts";
-import type { RecordedHold } from "../job/recorded_hold.ts";
+import { quotedNames } from "../../../src/coordination/job/job.ts";
+import { type NestedJob, nestedJob } from "../../../src/coordination/job/held_job.ts";
+import { reportOutages, showProgress } from "../../../src/coordination/job/wait_display.ts";
+import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import type { BusyNoticeWatch } from "./busy_notice_watch.ts";
 import type { HeldTick } from "./tick_lock.ts";
@@ -137,7 +137,7 @@ async function takeLock(
     }).finally(() => notice?.stop());
   try {
     if (!values.history) return { lease: await acquire(), notice };
-    const { HoldRecorder } = await import("../job/recorded_hold.ts");
+    const { HoldRecorder } = await import("../../../src/coordination/job/recorded_hold.ts");
     const recorder = new HoldRecorder(zk, { kind: "lock", values, info: common.info, acl, clock });
     const lease = await recorder.countIfRefused(name, acquire());
     return { lease, notice, recorded: recorder.begin(lease) };

@@ -12,7 +12,7 @@ import { zoneOfSetVariable } from "../../../src/base/schedule/local_zone.ts";
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { BatonError, messageOf } from "../../../src/base/errors.ts";
-import { historyLimitsOf, recordedEndOf, type RecordedHold } from "../job/recorded_hold.ts";
+import { historyLimitsOf, recordedEndOf, type RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
 
 export interface HeldTick extends RecordedHold {

@@ -16,11 +16,11 @@ import { printable } from "../../../src/base/support/text.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { defineCommand } from "../../command.ts";
-import { runConnected } from "../connected.ts";
-import { exitCodes } from "../../exit_codes.ts";
-import { outerHolderIds } from "../job/held_job.ts";
+import { runConnected } from "../../connected.ts";
+import { exitCodes } from "../../../src/base/exit_codes.ts";
+import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
 import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
-import { describeOtherUses, onlyName } from "../name_arguments.ts";
+import { describeOtherUses, onlyName } from "../../name_arguments.ts";
 import { shortIds } from "./short_ids.ts";
 
 const settings = {

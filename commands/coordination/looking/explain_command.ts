@@ -11,12 +11,12 @@ import { childNames, readNodes } from "../../../src/coordination/nodes/node_requ
 import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { defineCommand } from "../../command.ts";
-import { runConnected } from "../connected.ts";
-import { exitCodes } from "../../exit_codes.ts";
+import { runConnected } from "../../connected.ts";
+import { exitCodes } from "../../../src/base/exit_codes.ts";
 import type { ExplainJson } from "../../json_shapes/lock_shapes.ts";
 import { type ExplainFacts, explainLock } from "./explain_lock.ts";
 import { isoOf, secondOf } from "./history_view.ts";
-import { onlyName } from "../name_arguments.ts";
+import { onlyName } from "../../name_arguments.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {

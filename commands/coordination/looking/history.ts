@@ -11,11 +11,11 @@ import { readHistoryReport } from "../../../src/coordination/history/history_rep
 import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import { runConnected } from "../connected.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { runConnected } from "../../connected.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { HistoryJson } from "../../json_shapes/lock_shapes.ts";
 import { historyJson, historyLines, historyRows, type ShownHistory, zoneSentence } from "./history_view.ts";
-import { onlyName } from "../name_arguments.ts";
+import { onlyName } from "../../name_arguments.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
 const settings = {

@@ -2,7 +2,7 @@
 import { sayTo } from "../../../src/base/terminal/io.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import type { ExitCode } from "../../exit_codes.ts";
+import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { requireInputFile } from "../../input_files.ts";
 import {
   poolCommandSettings,

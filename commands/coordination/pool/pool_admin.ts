@@ -22,8 +22,8 @@ import { deadlineAfter } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { countWithNoun, printable } from "../../../src/base/support/text.ts";
 import type { Call } from "../../command.ts";
-import { runConnected } from "../connected.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { runConnected } from "../../connected.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
 import { queryFailure, queryTimeoutMessage, readItems, readText } from "./pool_source.ts";
 

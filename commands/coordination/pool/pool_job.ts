@@ -12,10 +12,10 @@ import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../../src/coordina
 import { abortable } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
-import { jobEnvironment, superviseOptions } from "../job/job.ts";
-import type { ItemTrace, JobTrace } from "../job/job_trace.ts";
-import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
+import { jobEnvironment, superviseOptions } from "../../../src/coordination/job/job.ts";
+import type { ItemTrace, JobTrace } from "../../../src/coordination/job/job_trace.ts";
+import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
 import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
 import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";

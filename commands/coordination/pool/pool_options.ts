@@ -14,8 +14,8 @@ import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
 import { progressSettings } from "../../../src/base/terminal/progress.ts";
 import { type Call, givenFlag, writeDashesFirst } from "../../command.ts";
-import { exitCodes } from "../../exit_codes.ts";
-import { jobSettings, statusFlags } from "../job/job_flags.ts";
+import { exitCodes } from "../../../src/base/exit_codes.ts";
+import { jobSettings, statusFlags } from "../../../src/coordination/job/job_flags.ts";
 import { insertItem } from "./shell_line.ts";
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;

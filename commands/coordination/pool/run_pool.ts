@@ -14,14 +14,14 @@ import type { PoolWait } from "../../../src/coordination/pool/pool_run_options.t
 import { abortable, onAbort } from "../../../src/base/support/abort.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import { countWithNoun } from "../../../src/base/support/text.ts";
-import { announceCoordination } from "../connected.ts";
+import { announceCoordination } from "../../connected.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
-import { type JobDependencies, jobDependencies } from "../job/job.ts";
-import type { JobTrace } from "../job/job_trace.ts";
-import type { LockEnding } from "../job/lock_ending.ts";
-import { ReportFacts, runReported } from "../job/reported.ts";
-import { nestedJob } from "../job/held_job.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
+import { type JobDependencies, jobDependencies } from "../../../src/coordination/job/job.ts";
+import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
+import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
+import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
+import { nestedJob } from "../../../src/coordination/job/held_job.ts";
 import { JobLog } from "./job_log.ts";
 import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
@@ -35,7 +35,7 @@ import {
   waitsForServer,
   warnOfTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
-import { reportOutages } from "../job/wait_display.ts";
+import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 
 /** The number of commands at the same time from which on the usual limit of 1,024 open files may be too low. */
@@ -208,7 +208,7 @@ async function recordRun(zk: ZooKeeper, options: PoolCommandOptions, { counts, i
 }): Promise<void> {
   const { values, component: name } = options;
   if (!values.history || counts.claimed === 0) return;
-  const { recordPoolRun } = await import("../job/recorded_hold.ts");
+  const { recordPoolRun } = await import("../../../src/coordination/job/recorded_hold.ts");
   const { done, failed, skipped, busy, remaining } = counts;
   const result = isStopped ? "stopped" : failed > 0 ? "failed" : "done";
   const others = [[skipped, "skipped"], [busy, "with other calls"], [remaining, "left"]] as const;

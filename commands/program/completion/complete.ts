@@ -1,14 +1,12 @@
 /** `baton __complete ARG…`: the completions that a shell requests. A failure prints nothing, and no keeper is started. */
 import { parseArgs } from "../../../src/base/terminal/parse_args.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { readConfigFiles } from "../../../src/base/config/config_file.ts";
-import { type ConfigSources, resolveSettings, sectionNames } from "../../../src/base/config/resolve_settings.ts";
-import type { SettingValues } from "../../../src/base/config/setting.ts";
-import { fileSettings } from "../settings.ts";
-import { poolComponentSettings } from "../../../src/coordination/settings/command_settings.ts";
+import { type ConfigSources, resolveSettings } from "../../../src/base/config/resolve_settings.ts";
+import type { SettingTable, SettingValues } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { decodeLockName, folderOf } from "../../../src/coordination/nodes/node_paths.ts";
 import {
   type Command,
   type CommandForm,
@@ -16,28 +14,38 @@ import {
   commonSettings,
   type ServedNames,
 } from "../../command.ts";
+import type { Product } from "../../product.ts";
+import { familiesOf } from "../help/command_families.ts";
 import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../../command_names.ts";
 import { countLeadingOptions } from "../leading_options.ts";
 import { flagsOf } from "../../run_command.ts";
 import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 
 /** The user waits for the completion. */
 const connectTimeoutMs = 1000;
 /** The maximum number of names from the server; no terminal shows more. */
 const namesMax = 1000;
 
+export interface CompletedProgram {
+  readonly products: readonly Product[];
+  readonly loaders: CommandLoaders;
+  /** The settings that a file may contain. */
+  readonly settings: SettingTable;
+}
+
 /** Loads only the command that the command line selects. */
-export async function complete(loaders: CommandLoaders, words: readonly string[], io: Io): Promise<ExitCode> {
+export async function complete(program: CompletedProgram, words: readonly string[], io: Io): Promise<ExitCode> {
+  const { loaders } = program;
   const given = words.slice(0, -1);
   const before = given.slice(countLeadingOptions(given));
   const typed = words.at(-1) ?? "";
   const name = commandNameOf(before, loaders) ?? "";
   const command = await loaders[name]?.();
   const args = before.slice(wordCount(name));
-  let found = command === undefined ? await commandNames(loaders, before, typed) : findCandidates(command, args, typed);
+  let found = command === undefined ? await commandNames(program, before, typed) : findCandidates(command, args, typed);
   if (command !== undefined && found.kind === "served") {
-    const names = await servedNames(found.of, { command, words: args, io }).catch(() => []);
+    const names = await servedNames(found.of, { command, words: args, io }, program).catch(() => []);
     const started = names.filter((one) => one.startsWith(typed) && !/\p{Cc}/u.test(one));
     found = wordCandidates([...found.words, ...started.sort().slice(0, namesMax)], typed);
   }
@@ -47,36 +55,31 @@ export async function complete(loaders: CommandLoaders, words: readonly string[]
 }
 
 /** Lists names with the options that were typed so far. Invalid options are ignored. */
-async function servedNames(folder: ServedNames, { command, words, io }: {
+async function servedNames(kind: ServedNames, { command, words, io }: {
   readonly command: Command;
   readonly words: readonly string[];
   readonly io: Io;
-}): Promise<string[]> {
+}, { products, settings: inFiles }: CompletedProgram): Promise<string[]> {
   const settings = { ...commonSettings, ...connectionSettings };
   const { flags } = parseArgs(flagsOf({ ...command.settings, ...settings }), words);
-  const files = await readConfigFiles(() => fileSettings, { named: flags.get("config"), env: io.env });
+  const files = await readConfigFiles(() => inFiles, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
-  const known = folder === "pools" ? sectionNames(poolComponentSettings, files) : [];
-  const served = await namesOnServer(folder, { flags, sources }).catch(() => []);
-  return [...new Set([...known, ...served])];
+  const wanted = flags.get("kind") === undefined ? kind : `${flags.get("kind")}s` as ServedNames;
+  const found = await Promise.all(products.map(async (product) => {
+    const names = (await product.completions())[wanted];
+    if (names === undefined) return [];
+    const served = await onServer((zk, root) => names.list(zk, root), sources).catch(() => []);
+    return [...names.configured?.(files) ?? [], ...served];
+  }));
+  return [...new Set(found.flat())];
 }
 
-async function namesOnServer(
-  folder: ServedNames,
-  { flags, sources }: { readonly flags: ReadonlyMap<string, string>; readonly sources: ConfigSources },
-): Promise<string[]> {
+async function onServer<T>(read: (zk: ZooKeeper, root: string) => Promise<T>, sources: ConfigSources): Promise<T> {
   const settings = { ...commonSettings, ...connectionSettings };
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
-  if (folder === "topics") {
-    const { listTopicNames } = await import("../../../src/pubsub/ownership/topic_names.ts");
-    return await listTopicNames(zk, values.root);
-  }
-  const kind = flags.get("kind");
-  const at = kind === undefined ? folder : `${kind}s`;
-  const { children } = await zk.getChildren(folderOf(at, values.root));
-  return children.map(decodeLockName);
+  return await read(zk, values.root);
 }
 
 // The completions for the last argument, computed from the table of the command.
@@ -109,8 +112,12 @@ const nothing: Candidates = { kind: "words", words: [] };
 const ownFlags = ["--help", "--version"];
 
 /** Names of commands, or the second words of a group. Loads those commands whose summary is needed. */
-async function commandNames(loaders: CommandLoaders, before: readonly string[], typed: string): Promise<Candidates> {
-  const names = Object.keys(loaders);
+async function commandNames(
+  { products, loaders }: CompletedProgram,
+  before: readonly string[],
+  typed: string,
+): Promise<Candidates> {
+  const names = (await familiesOf(products, Object.keys(loaders))).flatMap((family) => family.names);
   const [first] = before;
   if (before.length > 1) return nothing;
   const words = first === undefined ? firstWords(names) : subcommandsOf(first, names);

@@ -2,7 +2,7 @@
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { defineCommand } from "../../command.ts";
-import { exitCodes } from "../../exit_codes.ts";
+import { exitCodes } from "../../../src/base/exit_codes.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 type Shell = (typeof shells)[number];

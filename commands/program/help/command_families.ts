@@ -1,25 +1,16 @@
 /** The commands by what they are for: the order of the help. A test requires that each command has a place here. */
 import { firstWords, subcommandsOf } from "../../command_names.ts";
+import type { CommandFamily, Product } from "../../product.ts";
 
-export interface CommandFamily {
-  readonly heading: string;
-  /** Full names; a group of commands, such as `pubsub`, stands for all of its commands. */
-  readonly names: readonly string[];
-}
-
-const families: readonly CommandFamily[] = [
-  { heading: "Locks", names: ["lock", "hold", "release", "who", "ls", "cron", "history", "explain", "break"] },
-  { heading: "Elections", names: ["elect", "leader", "forward", "resign"] },
-  { heading: "Barriers, pools", names: ["barrier", "pool"] },
-  { heading: "In commands", names: ["check", "fence"] },
-  { heading: "Messages", names: ["publish", "subscribe", "pubsub"] },
-  { heading: "Retries", names: ["retry-processor"] },
+const ownFamilies: readonly CommandFamily[] = [
   { heading: "Operation", names: ["top", "ui", "metrics", "keeper", "doctor", "config"] },
   { heading: "Help", names: ["help", "completion", "version"] },
 ];
 
 /** The families that have commands among `names`; commands without a place form the last one. */
-export function familiesOf(names: readonly string[]): CommandFamily[] {
+export async function familiesOf(products: readonly Product[], names: readonly string[]): Promise<CommandFamily[]> {
+  const help = await Promise.all(products.map((product) => product.help()));
+  const families = [...help.flatMap((one) => one.families), ...ownFamilies];
   const known = new Set(families.flatMap((family) => family.names));
   const others = firstWords(names).filter((name) => !known.has(name));
   return [...families, { heading: "Others", names: others }]

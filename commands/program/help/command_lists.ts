@@ -2,8 +2,8 @@
 import type { Command, CommandLoaders } from "../../command.ts";
 import { firstWords, subcommandsOf } from "../../command_names.ts";
 import { familiesOf } from "./command_families.ts";
-import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
-import { topicNames } from "./help_topics.ts";
+import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
+import type { Product } from "../../product.ts";
 
 const purpose =
   "locks, leader election, barriers, job pools, messages and retries for shell scripts, on one machine or on many";
@@ -12,8 +12,8 @@ const purpose =
 const wordsMax = 6;
 
 /** Loads no command. */
-export function briefOverview(names: readonly string[]): HelpPage {
-  const entries = familiesOf(names).map(({ heading, names: members }) => ({
+export async function briefOverview(products: readonly Product[], names: readonly string[]): Promise<HelpPage> {
+  const entries = (await familiesOf(products, names)).map(({ heading, names: members }) => ({
     term: heading,
     meaning: firstWords(members).map((word) => {
       const words = subcommandsOf(word, members);
@@ -35,8 +35,13 @@ export function briefOverview(names: readonly string[]): HelpPage {
   };
 }
 
-export async function overviewPage(loaders: CommandLoaders): Promise<HelpPage> {
-  const families = familiesOf(Object.keys(loaders));
+/** `topics`: the names of the help's topics. */
+export async function overviewPage(
+  products: readonly Product[],
+  loaders: CommandLoaders,
+  topics: readonly string[],
+): Promise<HelpPage> {
+  const families = await familiesOf(products, Object.keys(loaders));
   const lists = await Promise.all(families.map(async ({ heading, names }): Promise<HelpBlock[]> => [
     { kind: "heading", text: heading, part: "Commands" },
     { kind: "entries", entries: await summaries(names, loaders) },
@@ -58,7 +63,7 @@ export async function overviewPage(loaders: CommandLoaders): Promise<HelpPage> {
       },
       {
         kind: "text",
-        text: `See also: baton COMMAND -h, baton COMMAND --help, baton help ${topicNames.join("|")}, baton version.`,
+        text: `See also: baton COMMAND -h, baton COMMAND --help, baton help ${topics.join("|")}, baton version.`,
       },
     ],
   };

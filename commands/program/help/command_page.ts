@@ -1,8 +1,8 @@
 /** The help of a command, made from its tables: all options in groups, or the short help with the options that people need. */
 import type { OptionGroup, SettingTable } from "../../../src/base/config/setting.ts";
 import { type Command, commonSettings } from "../../command.ts";
-import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
-import { optionEntries } from "./option_text.ts";
+import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
+import { optionEntries } from "../../option_text.ts";
 
 /** The headings of the groups, in the order of the page. */
 export const groupHeadings: Readonly<Record<OptionGroup, string>> = {

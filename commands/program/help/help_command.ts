@@ -5,15 +5,22 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { type Command, type CommandLoaders, defineCommand } from "../../command.ts";
 import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../../command_names.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
+import type { AllSettings, Product } from "../../product.ts";
 import { commandPage, shortPage } from "./command_page.ts";
-import type { HelpPage } from "./help_page.ts";
-import { helpTopics, topicNames } from "./help_topics.ts";
+import type { HelpPage } from "../../help_page.ts";
+import { type HelpTopics, loadTopics } from "./help_topics.ts";
 import { briefOverview, groupPage, overviewPage } from "./command_lists.ts";
 import { helpColumns, pageText } from "./page_text.ts";
 
-export function helpCommandFor(loaders: CommandLoaders): Command {
+export async function helpCommandFor(
+  products: readonly Product[],
+  loaders: CommandLoaders,
+  settings: AllSettings,
+): Promise<Command> {
   const names = Object.keys(loaders);
+  const topics = await loadTopics(products, settings);
+  const topicNames = Object.keys(topics);
   const known = [...new Set([...firstWords(names), ...topicNames])];
   return defineCommand({
     name: "help",
@@ -31,15 +38,22 @@ export function helpCommandFor(loaders: CommandLoaders): Command {
     runsNothing: true,
     completesFirst: Object.fromEntries(known.map((word) => [word, subcommandsOf(word, names)])),
     async run({ names: words, io }) {
-      printPage(await pageFor(words, loaders, known), io);
+      printPage(await pageFor(words, { products, loaders, topics, known }), io);
       return exitCodes.SUCCESS;
     },
   });
 }
 
-async function pageFor(words: readonly string[], loaders: CommandLoaders, known: readonly string[]): Promise<HelpPage> {
+async function pageFor(words: readonly string[], { products, loaders, topics, known }: {
+  readonly products: readonly Product[];
+  readonly loaders: CommandLoaders;
+  readonly topics: HelpTopics;
+  /** All words that have help. */
+  readonly known: readonly string[];
+}): Promise<HelpPage> {
   const [word] = words;
-  if (word === undefined) return await overviewPage(loaders);
+  const topicNames = Object.keys(topics);
+  if (word === undefined) return await overviewPage(products, loaders, topicNames);
   const name = commandNameOf(words, loaders);
   const members = subcommandsOf(word, Object.keys(loaders));
   if (name === null && members.length > 0) {
@@ -50,11 +64,12 @@ async function pageFor(words: readonly string[], loaders: CommandLoaders, known:
     throw new BatonError("USAGE", `baton help takes one command or topic, not "${words.join(" ")}"`);
   }
   // "config" is a command and a topic. The topic has more text, and it mentions the command.
-  if (Object.hasOwn(helpTopics, word)) return helpTopics[word]?.() ?? await overviewPage(loaders);
+  const topic = Object.hasOwn(topics, word) ? topics[word] : undefined;
+  if (topic !== undefined) return topic();
   const command = name === null ? undefined : await loaders[name]?.();
   if (command !== undefined) return commandPage(command);
-  const topics = `; the topics are ${topicNames.join(", ")}, and all commands`;
-  throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known) || topics}`);
+  const choices = `; the topics are ${topicNames.join(", ")}, and all commands`;
+  throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known) || choices}`);
 }
 
 function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout"): void {
@@ -72,8 +87,12 @@ export function printCommandHelp(
 }
 
 /** `baton` alone, which is a mistake, and `baton -h`. */
-export function printBriefOverview(loaders: CommandLoaders, io: Io, stream: "stdout" | "stderr"): void {
-  printPage(briefOverview(Object.keys(loaders)), io, stream);
+export async function printBriefOverview(
+  products: readonly Product[],
+  loaders: CommandLoaders,
+  { io, stream }: { readonly io: Io; readonly stream: "stdout" | "stderr" },
+): Promise<void> {
+  printPage(await briefOverview(products, Object.keys(loaders)), io, stream);
 }
 
 /**

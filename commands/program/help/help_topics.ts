@@ -1,87 +1,28 @@
 /** The topics of `baton help`: what concerns all commands. Their tables come from the code that uses them. */
 import { childVariables, messageVariables } from "../../../src/base/config/child_variables.ts";
-import { isPerName, type Setting, type SettingTable, variableOf } from "../../../src/base/config/setting.ts";
-import { allSettings, fileSettings } from "../settings.ts";
-import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
+import { isPerName, type SettingTable, variableOf } from "../../../src/base/config/setting.ts";
 import { proxyVariables } from "../../../src/base/config/http_settings.ts";
 import { colorVariables } from "../../../src/base/terminal/color.ts";
-import { exitCodeTable, signalMeaning } from "../../exit_codes.ts";
-import { lockCommandSettings } from "../../coordination/lock/lock_options.ts";
-import type { HelpBlock, HelpEntry, HelpPage } from "./help_page.ts";
-import { defaultForm, flagForm } from "./option_text.ts";
+import { exitCodeTable, signalMeaning } from "../../../src/base/exit_codes.ts";
+import type { AllSettings, Product } from "../../product.ts";
+import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
+import { defaultForm, flagForm } from "../../option_text.ts";
 
-export const helpTopics: Readonly<Record<string, () => HelpPage>> = {
-  connection: connectionTopic,
-  times: timesTopic,
-  "exit-codes": exitCodesTopic,
-  environment: environmentTopic,
-  config: configTopic,
-};
+export type HelpTopics = Readonly<Record<string, () => HelpPage>>;
 
-export const topicNames: readonly string[] = Object.keys(helpTopics);
+/** The topics of the products, and those of the program. */
+export async function loadTopics(products: readonly Product[], settings: AllSettings): Promise<HelpTopics> {
+  const help = await Promise.all(products.map((product) => product.help()));
+  return {
+    ...Object.assign({}, ...help.map(({ topics }) => topics)),
+    "exit-codes": exitCodesTopic,
+    environment: () => environmentTopic(settings),
+    config: () => configTopic(settings),
+  };
+}
 
 const heading = (text: string): HelpBlock => ({ kind: "heading", text });
 const paragraph = (text: string): HelpBlock => ({ kind: "text", text });
-
-function connectionTopic(): HelpPage {
-  return {
-    name: "connection",
-    summary: "how commands find and reach the coordination service",
-    usage: [],
-    blocks: [
-      paragraph(
-        "Commands use the servers that --servers, BATON_SERVERS or a configuration file names: a ZooKeeper ensemble, or a keeper " +
-          "at its address. Without servers they use the keeper of this machine, and start it if it does not run. All commands " +
-          "take the settings below in the same form.",
-      ),
-      { kind: "entries", entries: settingEntries(connectionSettings) },
-      heading("Examples"),
-      {
-        kind: "examples",
-        examples: [
-          [
-            "baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly ./backup.sh",
-            "an ensemble, below its node /app",
-          ],
-          ["export BATON_SERVERS=zk1:2181,zk2:2181,zk3:2181", "the same servers for all commands of a script"],
-          ["baton doctor --servers zk1:2181", "check the connection and the servers"],
-        ],
-      },
-      paragraph(
-        "baton help times explains the timeouts; baton config show --origin prints where each value comes from.",
-      ),
-    ],
-  };
-}
-
-/** The settings of a lock that are durations. */
-function timesTopic(): HelpPage {
-  const durations = Object.entries<SettingTable[string]>(lockCommandSettings)
-    .filter(([, { type }]) => type.placeholder === "duration");
-  return {
-    name: "times",
-    summary: "how durations are written, and which of them limit a lock",
-    usage: [],
-    blocks: [
-      paragraph(
-        "A duration is a number of seconds, as in flock, timeout and sleep, or a number with a unit: 10, 250ms, 5m, 2h, 1d. A " +
-          "fraction is allowed: 1.5. A size always has a unit: 64KiB, 16MiB, 1GiB.",
-      ),
-      paragraph(
-        "--wait limits everything up to the grant: the connection to the servers and the time in the queue. --max-hold starts with " +
-          "the grant. When it ends, baton sends --signal to the command, and SIGKILL after --kill-after.",
-      ),
-      paragraph(
-        "If no server responds while the lock is held, baton stops the command before the servers can end the session. The lease " +
-          "ends before the session: by 5 % of the session timeout, and by at least 0.5s. --signal is sent before the end of the " +
-          "lease: by --kill-after, but at most by a quarter of the session timeout. SIGKILL follows when the lease ends. A shorter session timeout frees " +
-          "the lock of a dead machine sooner; a longer one survives longer interruptions of the network.",
-      ),
-      heading("Durations of baton lock"),
-      { kind: "entries", entries: settingEntries(Object.fromEntries(durations)) },
-    ],
-  };
-}
 
 function exitCodesTopic(): HelpPage {
   const entries = Object.values(exitCodeTable).map(([code, meaning]) => ({ term: String(code), meaning }));
@@ -100,8 +41,8 @@ function exitCodesTopic(): HelpPage {
   };
 }
 
-function environmentTopic(): HelpPage {
-  const read = Object.values<SettingTable[string]>(allSettings).flatMap(({ key, help }) =>
+function environmentTopic({ all }: AllSettings): HelpPage {
+  const read = Object.values(all).flatMap(({ key, help }) =>
     key === undefined ? [] : [{ term: variableOf(key), meaning: help }]
   );
   return {
@@ -124,9 +65,9 @@ function environmentTopic(): HelpPage {
   };
 }
 
-function configTopic(): HelpPage {
+function configTopic({ inFiles }: AllSettings): HelpPage {
   const sections = new Map<string, HelpEntry[]>();
-  for (const setting of Object.values<SettingTable[string]>(fileSettings)) {
+  for (const setting of Object.values(inFiles)) {
     if (setting.key === undefined) continue;
     const section = setting.key.split(".").slice(0, -1).join(".");
     sections.set(section, [...sections.get(section) ?? [], keyEntry(setting, setting.key)]);
@@ -176,16 +117,6 @@ function keyEntry(setting: SettingTable[string], key: string): HelpEntry {
     standard: defaultForm(setting),
     variable: isPerName(key) ? null : variableOf(key),
   };
-}
-
-/** Settings by flag; by key if they have none. */
-function settingEntries(settings: SettingTable): HelpEntry[] {
-  return Object.values<Setting<unknown>>(settings).map((setting) => ({
-    term: flagForm(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,
-    meaning: setting.help,
-    standard: defaultForm(setting),
-    variable: setting.key === undefined ? null : variableOf(setting.key),
-  }));
 }
 
 function variableEntries(variables: Readonly<Record<string, string>>): HelpEntry[] {

@@ -1,7 +1,7 @@
 /** Writes a page of help as text: for a terminal with colors, else without. */
 import type { Paint } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
-import { fullMeaning, type HelpBlock, type HelpEntry, type HelpPage } from "./help_page.ts";
+import { fullMeaning, type HelpBlock, type HelpEntry, type HelpPage } from "../../help_page.ts";
 
 /** Longer lines are hard to read. */
 const columnsMax = 100;

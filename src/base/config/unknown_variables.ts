@@ -1,7 +1,7 @@
 /** Variables `BATON_…` that baton does not have: usually a typing error, and then a setting that has no effect. Pure. */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { childVariables, messageVariables } from "./child_variables.ts";
-import { settingVariables } from "./setting_variables.ts";
+import { isPerName, type SettingTable, variableOf } from "./setting.ts";
 
 /** Marks of baton's own processes, and variables of this project's scripts and tests. */
 const otherVariables = [
@@ -20,15 +20,18 @@ const otherVariables = [
 ];
 
 /**
- * A sentence for each unknown variable in `env`, sorted by name. The values are not in it: they may be secrets. `onlySimilar`: only
+ * A sentence for each variable in `env` that none of `settings` has, sorted by name. The values are not in it: they may be secrets. `onlySimilar`: only
  * names that are like that of a setting, so that another program cannot mean them.
  */
 export function unknownVariables(
   env: Readonly<Record<string, string | undefined>>,
+  settings: SettingTable,
   { onlySimilar = false } = {},
 ): string[] {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return [];
+  const settingVariables = Object.values(settings)
+    .flatMap(({ key }) => key === undefined || isPerName(key) ? [] : [variableOf(key)]);
   const known = new Set([
     ...settingVariables,
     ...Object.keys(childVariables),

@@ -1,6 +1,7 @@
 /** Checks all locks and elections below a root once and reports problems. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { messageOf } from "../../base/errors.ts";
+import type { Finding } from "../../base/rows/finding.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
@@ -9,15 +10,6 @@ import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { parseLockState } from "../lock/lock_state.ts";
 import { childNames, mapInBatches, nullIfNoNode, readNodes } from "../nodes/node_requests.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
-
-export interface DiagnosisFinding {
-  /** warning: it works, but may stop working. problem: it does not work correctly. */
-  readonly kind: "warning" | "problem";
-  /** Object of the finding: `lock "nightly"`. */
-  readonly where: string;
-  /** Sentence without a full stop. */
-  readonly what: string;
-}
 
 /** A lock or an election as it was read. */
 export interface LockSnapshot {
@@ -40,7 +32,7 @@ export interface NodeSnapshot {
 export interface Diagnosis {
   readonly locks: number;
   readonly elections: number;
-  readonly findings: readonly DiagnosisFinding[];
+  readonly findings: readonly Finding[];
 }
 
 /** Last value of the server's counter: later contenders get the same number, so that the order of arrival is lost. */
@@ -68,7 +60,7 @@ async function diagnoseFolder(
   zk: ZooKeeper,
   folder: string,
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
-): Promise<{ count: number; findings: DiagnosisFinding[] }> {
+): Promise<{ count: number; findings: Finding[] }> {
   const names = [...await childNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
@@ -109,11 +101,10 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
 }
 
 /** Returns the findings for one lock. Pure; `nowMs` is the wall clock. */
-export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFinding[] {
+export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
   const { where } = lock;
-  const findings: DiagnosisFinding[] = [];
-  const addFinding = (kind: DiagnosisFinding["kind"], what: string) =>
-    findings.push({ kind, where, what: printable(what) });
+  const findings: Finding[] = [];
+  const addFinding = (kind: Finding["kind"], what: string) => findings.push({ kind, where, what: printable(what) });
   let limit: number | null = null;
   try {
     limit = parseLockState(lock.data, lock.path).limit;
@@ -143,7 +134,7 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFindin
   return findings;
 }
 
-type AddFinding = (kind: DiagnosisFinding["kind"], what: string) => void;
+type AddFinding = (kind: Finding["kind"], what: string) => void;
 
 function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFinding): void {
   for (const { name, isEphemeral } of holders) {

@@ -5,7 +5,8 @@ import type { UseSummary } from "./list_in_use.ts";
 import { type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "../interop/interop_node_names.ts";
 import { interopHolders, knownContenders } from "../interop/interop_queue_position.ts";
 import { printable } from "../../base/support/text.ts";
-import { type Diagnosis, type DiagnosisFinding, sequenceMax, sequenceWarning } from "./diagnose.ts";
+import type { Finding } from "../../base/rows/finding.ts";
+import { type Diagnosis, sequenceMax, sequenceWarning } from "./diagnose.ts";
 
 /** Number of nodes that are read at the same time. */
 const batchSize = 200;
@@ -99,9 +100,9 @@ async function readSnapshot(
 }
 
 /** Returns the findings for one lock. Pure. */
-export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): DiagnosisFinding[] {
-  const findings: DiagnosisFinding[] = [];
-  const addFinding = (kind: DiagnosisFinding["kind"], what: string) =>
+export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): Finding[] {
+  const findings: Finding[] = [];
+  const addFinding = (kind: Finding["kind"], what: string) =>
     findings.push({ kind, where: `lock ${JSON.stringify(path)}`, what: printable(what) });
   let last = sequence;
   for (const { name, isEphemeral } of children) {

@@ -1,6 +1,6 @@
 /**
  * Decides what a participant of a barrier does next, from the state and a list of names that was read after it, and creates the
- * transaction of this decision. Each transaction checks the version of the state and that the own node exists. test/model runs this
+ * transaction of this decision. Each transaction checks the version of the state and that the own node exists. test/coordination/model runs this
  * function. Pure.
  */
 import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";

@@ -1,6 +1,6 @@
 /**
  * One participant of a barrier: enter, read, decide, write or wait. Each step can be repeated after any failure, because each begins by
- * reading the state. The decisions are in barrier_decision.ts; test/model checks the protocol.
+ * reading the state. The decisions are in barrier_decision.ts; test/coordination/model checks the protocol.
  */
 import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { TaskScope } from "../../base/support/abort.ts";

@@ -1,6 +1,6 @@
 /**
  * Enters a barrier: one participant (barrier_participant.ts) with a deadline and a signal, and the messages of failures. The protocol is
- * in docs/protocol/barrier.md; test/model checks it.
+ * in docs/protocol/barrier.md; test/coordination/model checks it.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";

@@ -1,6 +1,6 @@
 /**
  * Acquires a lock: runs one contender under one deadline and one signal, and reports who holds the lock when it fails.
- * docs/protocol/lock.md describes the protocol of baton's own locks; test/model checks it.
+ * docs/protocol/lock.md describes the protocol of baton's own locks; test/coordination/model checks it.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../base/errors.ts";

@@ -1,6 +1,6 @@
 /**
  * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a read,
- * so that it can be repeated after any failure. queue_position.ts decides; test/model checks the protocol.
+ * so that it can be repeated after any failure. queue_position.ts decides; test/coordination/model checks the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";

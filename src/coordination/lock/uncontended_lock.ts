@@ -1,7 +1,7 @@
 /**
  * Acquires a lock that does not exist yet, without waiting: one transaction creates it together with its holder. A lock that
  * does not exist has no queue, and no contender has read its version. A contender of a deleted lock has lost its queue node,
- * and its own grant fails. test/model checks this together with the rest of the protocol.
+ * and its own grant fails. test/coordination/model checks this together with the rest of the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";

@@ -1,5 +1,5 @@
 /**
- * Decides what a call for a tick does, from one read of the schedule's node and one of its lock. Pure; test/model checks it.
+ * Decides what a call for a tick does, from one read of the schedule's node and one of its lock. Pure; test/coordination/model checks it.
  * Times are Unix milliseconds on the servers' clock.
  */
 

@@ -1,7 +1,7 @@
 /**
  * Decides what a server does about one topic, from the stored copies and the topic's node as last read. This is the
  * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Further decisions are
- * about transfers, restores and deletions. Pure; the model in test/model calls them with nodes of any age.
+ * about transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/owned_store.ts";
 import {

@@ -1,6 +1,6 @@
 /**
  * The data of a topic's node and its only allowed changes. Every change except the first is a compare-and-set on the
- * version that was read. The model in test/model checks each. Pure.
+ * version that was read. The model in test/pubsub/model checks each. Pure.
  */
 
 /** The server and epoch whose sealed copy holds the content. */

@@ -1,4 +1,4 @@
-/** Status codes of responses. Exit codes are chosen from these only in commands/exit_codes.ts. */
+/** Status codes of responses. Exit codes are chosen from these only in src/base/exit_codes.ts. */
 
 export const statusCodes = [
   /** Done, durably. */

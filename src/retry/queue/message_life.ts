@@ -1,6 +1,6 @@
 /**
  * The states of a stored message, and the effect of each event. Pure: the store applies each decision in one durable transaction, and
- * test/model explores all of them with crashes in between.
+ * test/retry/model explores all of them with crashes in between.
  *
  *   waiting ──taken──▶ in flight ──tried──▶ done | waiting | dead | dropped
  *      ▲                   └──the lease ended, or the worker died──▶ waiting | dead (crashed)

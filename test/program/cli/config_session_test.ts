@@ -1,7 +1,7 @@
 /** `baton config`, `baton help` and what else a user asks before anything is locked. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
-import { commandLoaders } from "../../../commands/command_line.ts";
+import { commandLoaders } from "../../../commands/products.ts";
 import { BatonSession } from "../../support/baton_session.ts";
 
 setDefaultTimeout(60_000);

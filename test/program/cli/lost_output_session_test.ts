@@ -1,7 +1,7 @@
 /** Every command of the table whose stdout is full or closed: the results are lost, which is exit code 74 and never success. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { commandLoaders } from "../../../commands/command_line.ts";
+import { commandLoaders } from "../../../commands/products.ts";
 import { BatonSession, type Ended, type Running, untilMade } from "../../support/baton_session.ts";
 import { HttpBackend } from "../../support/http_backend.ts";
 

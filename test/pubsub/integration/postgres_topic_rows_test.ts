@@ -1,6 +1,7 @@
 /** Statements of topics in a real PostgreSQL that are late, cut off, refused or stale: what is answered, and what is stored. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { databaseFindings } from "../../../commands/operator/database_findings.ts";
+import { pubsubDoctor } from "../../../commands/pubsub/pubsub_doctor.ts";
 import { connectToPrimary, type PrimaryConnection } from "../../../src/base/postgres/primary_connection.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
@@ -246,10 +247,12 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await careful.execute(put(3, "three", { epoch: 2 }));
     await expect(careful.open("news", 2)).rejects.toThrow(/has lost commits.*not served \(--on-loss stop\)/);
     await expect(careful.open("news", 2)).rejects.toThrow(/not served \(--on-loss stop\)/);
+    const database = { where: "here", address: both, requiresSync: false };
     const doctor = async () =>
-      (await databaseFindings({ address: both, requiresSync: false }, "here")).map(({ what }) => what).filter((what) =>
-        what.includes("topic")
-      );
+      (await databaseFindings(
+        database,
+        async (connection) => await pubsubDoctor.inspectDatabase?.(connection, database) ?? [],
+      )).map(({ what }) => what).filter((what) => what.includes("topic"));
     expect(await doctor()).toEqual([
       'topics that may have lost messages in a fail-over of the database, and were not opened since: "news"; with --on-loss stop ' +
       "they are not served until: baton pubsub server restore --store URL --accept-loss",

@@ -1,4 +1,4 @@
-/** How a supervised command ended. Knows no exit codes of baton: commands/exit_codes.ts does. */
+/** How a supervised command ended. Knows no exit codes of baton: src/base/exit_codes.ts does. */
 import { constants } from "node:os";
 
 export type ChildEnd =

@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readConfigFiles } from "../../../../src/base/config/config_file.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
-import { allSettings } from "../../../../commands/program/settings.ts";
+import { loadSettings } from "../../../../commands/products.ts";
 import { messageOf } from "../../../../src/base/errors.ts";
+
+const { all: allSettings } = await loadSettings();
 
 const folder = mkdtempSync(join(tmpdir(), "baton-config-"));
 afterAll(() => rmSync(folder, { recursive: true }));

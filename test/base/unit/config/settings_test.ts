@@ -21,7 +21,7 @@ import {
 import { keeperTimes } from "../../../../src/coordination/keeper/lifecycle/keeper_server.ts";
 import { partiesMax } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
-import { allSettings } from "../../../../commands/program/settings.ts";
+import { loadSettings } from "../../../../commands/products.ts";
 import {
   connectionSettings,
   historySettings,
@@ -29,6 +29,8 @@ import {
   secretVariables,
   traceSettings,
 } from "../../../../src/coordination/settings/coordination_settings.ts";
+
+const { all: allSettings } = await loadSettings();
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
 const variables = settings.flatMap(({ key }) => key === undefined ? [] : [variableOf(key)]);

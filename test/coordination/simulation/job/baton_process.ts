@@ -12,7 +12,7 @@ import {
 import type { SignalSource } from "../../../../src/base/process/supervise/signal_source.ts";
 import { cookieVariable } from "../../../../src/base/process/proc/process_table.ts";
 import { registerChild } from "../../../../src/base/support/own_process.ts";
-import { keepSession } from "../../../../commands/coordination/job/kept_session.ts";
+import { keepSession } from "../../../../src/coordination/job/kept_session.ts";
 import { endSession } from "../../../../src/protocols/zookeeper/end_session.ts";
 import { Chance } from "../../../world/chance.ts";
 import type { OsProcess, SignalName, SimOs } from "../../../world/sim_os.ts";

@@ -3,14 +3,14 @@ import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
-const source = (path: string) => fileURLToPath(new URL(`../../../../src/process/${path}`, import.meta.url));
+const source = (path: string) => fileURLToPath(new URL(`../../../../src/${path}`, import.meta.url));
 
 /** Has every descriptor that it may have, so that nothing more can be read. */
 const program = `
   import { closeSync, openSync } from "node:fs";
-  import { isScriptAlive } from ${JSON.stringify(source("hold/script_process.ts"))};
-  import { isAlive, readProcess } from ${JSON.stringify(source("proc/process_table.ts"))};
-  import { KnownProcesses } from ${JSON.stringify(source("proc/known_processes.ts"))};
+  import { isScriptAlive } from ${JSON.stringify(source("coordination/hold/script_process.ts"))};
+  import { isAlive, readProcess } from ${JSON.stringify(source("base/process/proc/process_table.ts"))};
+  import { KnownProcesses } from ${JSON.stringify(source("base/process/proc/known_processes.ts"))};
   const startTicks = readProcess(process.pid).startTicks;
   const known = new KnownProcesses("nobody's", { pid: process.pid, startTicks });
   const checks = () => [isScriptAlive({ pid: process.pid, startTicks }), isAlive(process.pid)];

@@ -1,7 +1,7 @@
 /** A command as it was called, by way of everything that stands before it: words, settings, configuration. Runs nothing. */
 import { type Call, defineCommand } from "../../../../commands/command.ts";
 import { runCommand } from "../../../../commands/run_command.ts";
-import { exitCodes } from "../../../../commands/exit_codes.ts";
+import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import type { Io } from "../../../../src/base/terminal/io.ts";
 import type { SettingTable } from "../../../../src/base/config/setting.ts";
 
@@ -19,7 +19,7 @@ export async function callOf<S extends SettingTable>(settings: S, words: readonl
       return Promise.resolve(exitCodes.SUCCESS);
     },
   });
-  await runCommand(command, words, io);
+  await runCommand(command, words, { io, loadSettings: () => Promise.resolve({}) });
   const [call] = calls;
   if (call === undefined) throw new Error("the command did not run");
   return call;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { internalError, runCommandLine } from "../../../../commands/command_line.ts";
-import { exitCodes } from "../../../../commands/exit_codes.ts";
+import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 test("an unknown command is 64, with the word that was meant", async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { runCommandLine } from "../../../../commands/command_line.ts";
 import { commandNameOf, firstWords, subcommandsOf } from "../../../../commands/command_names.ts";
-import { exitCodes } from "../../../../commands/exit_codes.ts";
+import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 test("a name of two words is found before one of the first alone", () => {

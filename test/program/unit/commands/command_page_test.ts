@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { type Command, commonSettings, defineCommand } from "../../../../commands/command.ts";
-import { commandLoaders } from "../../../../commands/command_line.ts";
+import { commandLoaders } from "../../../../commands/products.ts";
 import {
   commandPage,
   groupHeadings,
@@ -8,7 +8,7 @@ import {
   shortOptions,
   shortPage,
 } from "../../../../commands/program/help/command_page.ts";
-import type { HelpPage } from "../../../../commands/program/help/help_page.ts";
+import type { HelpPage } from "../../../../commands/help_page.ts";
 import { inGroup, setting } from "../../../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../../../src/base/config/value_types.ts";
 

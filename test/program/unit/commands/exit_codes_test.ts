@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { exitCodeOf, exitCodes, exitCodeTable } from "../../../../commands/exit_codes.ts";
+import { exitCodeOf, exitCodes, exitCodeTable } from "../../../../src/base/exit_codes.ts";
 import { errorCodes } from "../../../../src/base/errors.ts";
 
 test("the numbers are those of the documented table", () => {

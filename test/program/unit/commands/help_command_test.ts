@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
-import { commandLoaders, runCommandLine } from "../../../../commands/command_line.ts";
-import { exitCodes } from "../../../../commands/exit_codes.ts";
+import { runCommandLine } from "../../../../commands/command_line.ts";
+import { commandLoaders, loadSettings, products } from "../../../../commands/products.ts";
+import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import { familiesOf } from "../../../../commands/program/help/command_families.ts";
-import { helpTopics } from "../../../../commands/program/help/help_topics.ts";
+import { loadTopics } from "../../../../commands/program/help/help_topics.ts";
 import { connectionSettings } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
@@ -19,12 +20,12 @@ test("baton alone prints about ten lines that name every command or its group, a
   expect(await printed("-h")).toEqual({ code: exitCodes.SUCCESS, stdout: alone.stderr, stderr: "" });
 });
 
-test("every command has a place in the list of commands", () => {
+test("every command has a place in the list of commands", async () => {
   const names = Object.keys(commandLoaders);
-  const families = familiesOf(names);
+  const families = await familiesOf(products, names);
   expect(families.map(({ heading }) => heading)).not.toContain("Others");
   expect(families.flatMap((family) => family.names).sort()).toEqual([...names].sort());
-  expect(familiesOf([...names, "new"]).at(-1)).toEqual({ heading: "Others", names: ["new"] });
+  expect((await familiesOf(products, [...names, "new"])).at(-1)).toEqual({ heading: "Others", names: ["new"] });
 });
 
 test("-h prints less than --help, and says where the rest is", async () => {
@@ -43,7 +44,7 @@ test("-h prints less than --help, and says where the rest is", async () => {
 });
 
 test("help on a topic prints what it is called after", async () => {
-  for (const topic of Object.keys(helpTopics)) {
+  for (const topic of Object.keys(await loadTopics(products, await loadSettings()))) {
     const { code, stdout } = await printed(`help ${topic}`);
     expect([topic, code]).toEqual([topic, exitCodes.SUCCESS]);
     for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(110);

@@ -12,11 +12,17 @@ const commands = quoted.filter((text) => /^(sh|bun) /.test(text));
 const isThere = (path: string) => existsSync(join(root, path));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
+/** The folder of a campaign. */
+function faultFolder(name: string): string {
+  const folders = ["coordination", "pubsub", "retry"].map((product) => `test/${product}/fault/${name}`);
+  return folders.find(isThere) ?? folders.join(" or ");
+}
+
 /** The program of a command, and the text that knows its options. */
 function sourceOf([program = "", script = "", name = ""]: readonly string[]): string {
   if (program === "bun") return read(script);
   if (script !== "scripts/fault") return read(script);
-  const folder = `test/fault/${name}`;
+  const folder = faultFolder(name);
   return ["main.ts", "dose.ts"].filter((file) => isThere(`${folder}/${file}`)).map((file) => read(`${folder}/${file}`))
     .join("\n") +
     read("test/support/run_rounds.ts") + read("test/support/dose_arguments.ts") +
@@ -31,7 +37,7 @@ test.each([...new Set(commands)])("%s names what exists", (command) => {
   const words = command.split(" ");
   expect([words[1], isThere(words[1] ?? "")]).toEqual([words[1], true]);
   if (words[1] === "scripts/fault") {
-    expect([words[2], isThere(`test/fault/${words[2]}/main.ts`)]).toEqual([words[2], true]);
+    expect([words[2], isThere(`${faultFolder(words[2] ?? "")}/main.ts`)]).toEqual([words[2], true]);
   }
   const paths = words.slice(2).filter((word) => word.startsWith("test/"));
   expect(paths.filter((path) => !isThere(path))).toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { commandLoaders } from "../../../../commands/command_line.ts";
+import { commandLoaders } from "../../../../commands/products.ts";
 import { manPages } from "../../../../scripts/docs/man_pages.ts";
 import { escaped, manPage } from "../../../../scripts/docs/roff.ts";
 

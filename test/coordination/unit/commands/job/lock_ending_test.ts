@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
-import { lockEndingOf } from "../../../../../commands/coordination/job/lock_ending.ts";
+import { lockEndingOf } from "../../../../../src/coordination/job/lock_ending.ts";
 import { BatonError } from "../../../../../src/base/errors.ts";
 
 const lost = AbortSignal.abort(new BatonError("LOCK_LOST", 'Lock "a" is lost: its node is gone'));

@@ -1,6 +1,6 @@
 /** Locks of the command or script around this call, as found in the environment. Pure. */
-import { BatonError } from "../../../src/base/errors.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { Io } from "../../base/terminal/io.ts";
 
 export interface HeldJob {
   readonly locks: readonly {

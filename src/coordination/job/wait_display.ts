@@ -1,11 +1,11 @@
 /** Display of a wait: a line that is updated on a terminal, a message otherwise, and a message for each outage. */
-import type { Io } from "../../../src/base/terminal/io.ts";
-import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
-import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import type { AcquireOptions, WaitingStatus } from "../../../src/coordination/lock/acquire_lock.ts";
-import { describeHolders } from "../../../src/coordination/lock/lock_status.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import { formatDuration } from "../../../src/base/support/duration.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import { WaitLine } from "../../base/terminal/progress_line.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
+import { describeHolders } from "../lock/lock_status.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { formatDuration } from "../../base/support/duration.ts";
 
 export interface DisplayOptions {
   readonly quiet: boolean;

@@ -1,8 +1,8 @@
 /** Converts the outcome of a supervised command to an exit code, a reason for the status report, and a message. Pure. */
-import type { ChildEnd, ChildEnding, ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
-import { formatDuration } from "../../../src/base/support/duration.ts";
-import { type ErrorCode, messageOf } from "../../../src/base/errors.ts";
-import { type ExitCode, exitCodeOf } from "../../exit_codes.ts";
+import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { type ErrorCode, messageOf } from "../../base/errors.ts";
+import { type ExitCode, exitCodeOf } from "../../base/exit_codes.ts";
 
 export interface LockEnding {
   readonly exitCode: ExitCode;

@@ -1,6 +1,6 @@
 /** The messages about processes of a command that have not ended with it. Pure. */
-import type { ChildEvent } from "../../../src/base/process/supervise/child_run.ts";
-import { countWithNoun, printable } from "../../../src/base/support/text.ts";
+import type { ChildEvent } from "./child_run.ts";
+import { countWithNoun, printable } from "../../support/text.ts";
 
 /** The number of processes that the message lists. */
 const listedProcessesMax = 5;

@@ -1,12 +1,12 @@
 /** Ends a verb that runs a command: prints the message, writes the status report, and returns the exit code. */
-import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
-import type { Lease } from "../../../src/base/process/lease.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
-import type { StatusReport } from "../../../src/base/terminal/status_report.ts";
-import { StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
-import { BatonError, type ErrorCode } from "../../../src/base/errors.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../exit_codes.ts";
-import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
+import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import type { Lease } from "../../base/process/lease.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import type { StatusReport } from "../../base/terminal/status_report.ts";
+import { StoppedBySignal } from "../../base/process/supervise/signal_source.ts";
+import { BatonError, type ErrorCode } from "../../base/errors.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../../base/exit_codes.ts";
+import { wantsTraces } from "../settings/coordination_settings.ts";
 import type { JobTrace } from "./job_trace.ts";
 import type { ReportedEnd } from "./job_status.ts";
 import type { LockEnding } from "./lock_ending.ts";

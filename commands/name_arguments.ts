@@ -1,9 +1,9 @@
 /** Reads the name arguments of the operator commands. */
-import { BatonError } from "../../src/base/errors.ts";
-import { interopPath, type InteropRecipe } from "../../src/coordination/interop/interop_node_names.ts";
-import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
-import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { findOtherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
+import { BatonError } from "../src/base/errors.ts";
+import { interopPath, type InteropRecipe } from "../src/coordination/interop/interop_node_names.ts";
+import { encodeLockName } from "../src/coordination/nodes/node_paths.ts";
+import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
+import { findOtherUses, type StatusKind } from "../src/coordination/admin/use_status.ts";
 
 /** Returns the only name. Throws USAGE for none, for several, and for an invalid name. `kind` is the kind of object named. */
 export function onlyName(command: string, names: readonly string[], kind = "lock"): string {

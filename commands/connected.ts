@@ -1,19 +1,19 @@
 /** Chooses the servers of a command, prints the scope, and opens a session for commands that only read or send a request. */
-import type { Io } from "../../src/base/terminal/io.ts";
-import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
-import type { SettingValues } from "../../src/base/config/setting.ts";
-import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { connectionSettings, Scope } from "../../src/coordination/settings/coordination_settings.ts";
-import { systemClock } from "../../src/base/support/clock.ts";
-import type { Call } from "../command.ts";
+import type { Io } from "../src/base/terminal/io.ts";
+import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
+import type { SettingValues } from "../src/base/config/setting.ts";
+import { connect } from "../src/protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
+import type { connectionSettings, Scope } from "../src/coordination/settings/coordination_settings.ts";
+import { systemClock } from "../src/base/support/clock.ts";
+import type { Call } from "./command.ts";
 import {
   type Coordination,
   coordinationOf,
   requireScope,
   scopeText,
-} from "../../src/coordination/connect/coordination_servers.ts";
-import { closeSession, openSession } from "../../src/coordination/connect/command_session.ts";
+} from "../src/coordination/connect/coordination_servers.ts";
+import { closeSession, openSession } from "../src/coordination/connect/command_session.ts";
 
 interface AnnouncedPlaceOptions {
   readonly values: SettingValues<typeof connectionSettings>;

@@ -1,7 +1,7 @@
 /** Flags of the verbs that run the user's command under a lease. */
-import { flag, inGroup, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
-import { lockSettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { integerType, textType } from "../../../src/base/config/value_types.ts";
+import { flag, inGroup, type SettingTable, toggle } from "../../base/config/setting.ts";
+import { lockSettings } from "../settings/coordination_settings.ts";
+import { integerType, textType } from "../../base/config/value_types.ts";
 
 export const statusFlags = inGroup("output", {
   statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {

@@ -1,12 +1,12 @@
 /** Follows something on the servers over lost connections, expired sessions and unreachable servers. */
-import { connect, type ConnectOptions } from "../../src/protocols/zookeeper/zookeeper_client.ts";
-import { isSessionEnd } from "../../src/protocols/zookeeper/zookeeper_error.ts";
-import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import { systemClock } from "../../src/base/support/clock.ts";
-import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
-import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
-import { openSession } from "../../src/coordination/connect/command_session.ts";
-import { reportOutages } from "./job/wait_display.ts";
+import { connect, type ConnectOptions } from "../src/protocols/zookeeper/zookeeper_client.ts";
+import { isSessionEnd } from "../src/protocols/zookeeper/zookeeper_error.ts";
+import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
+import { systemClock } from "../src/base/support/clock.ts";
+import { CandidateSession } from "../src/coordination/connect/candidate_session.ts";
+import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
+import { openSession } from "../src/coordination/connect/command_session.ts";
+import { reportOutages } from "../src/coordination/job/wait_display.ts";
 import { announceCoordination, type ConnectedCall } from "./connected.ts";
 
 export interface FollowSessionsOptions {

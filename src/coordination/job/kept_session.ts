@@ -2,14 +2,14 @@
  * The session of a dead baton whose processes its guard cannot stop: keeps it alive, so that its locks do not move, and shows why in the
  * holders' records. Stops when the session has ended, or when an operator has taken the locks (`baton break --force`).
  */
-import type { GuardSessions, KeptJob, KeptSession } from "../../../src/base/process/guard/guard_main.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import { endSession, parseSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
-import { isResumable } from "../../../src/protocols/zookeeper/handshake.ts";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { formatNodeInfo, parseNodeInfo } from "../../../src/coordination/nodes/holder_info.ts";
-import { nullIfNoNode } from "../../../src/coordination/nodes/node_requests.ts";
+import type { GuardSessions, KeptJob, KeptSession } from "../../base/process/guard/guard_main.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { endSession, parseSessionHandle } from "../../protocols/zookeeper/end_session.ts";
+import { isResumable } from "../../protocols/zookeeper/handshake.ts";
+import { connect, type ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { formatNodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
+import { nullIfNoNode } from "../nodes/node_requests.ts";
 
 /** Milliseconds between two looks at the records. */
 const showEveryMs = 1000;

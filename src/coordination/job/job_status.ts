@@ -1,7 +1,7 @@
 /** Writes the status report of a verb that runs a command. Loaded only with --status-fd or --status-file. */
-import type { ChildEnding, ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
-import { type StatusReport, StatusWriter } from "../../../src/base/terminal/status_report.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
+import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import { type StatusReport, StatusWriter } from "../../base/terminal/status_report.ts";
+import type { Io } from "../../base/terminal/io.ts";
 
 /** How a call has ended. */
 export type ReportedEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;

@@ -1,5 +1,5 @@
 /** How an option is written in help pages and in the documentation. */
-import { isPerName, type Setting, type SettingTable, variableOf } from "../../../src/base/config/setting.ts";
+import { isPerName, type Setting, type SettingTable, variableOf } from "../src/base/config/setting.ts";
 import type { HelpEntry } from "./help_page.ts";
 
 /** The flag with its value: `-w, --wait <duration>`; null for a setting without a flag. */
@@ -31,4 +31,14 @@ export function optionEntry(setting: Setting<unknown>): HelpEntry | null {
 /** The entries of all settings that have a flag. */
 export function optionEntries(settings: SettingTable): HelpEntry[] {
   return Object.values(settings).flatMap((setting) => optionEntry(setting) ?? []);
+}
+
+/** Settings by flag; by key if they have none. */
+export function settingEntries(settings: SettingTable): HelpEntry[] {
+  return Object.values<Setting<unknown>>(settings).map((setting) => ({
+    term: flagForm(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,
+    meaning: setting.help,
+    standard: defaultForm(setting),
+    variable: setting.key === undefined ? null : variableOf(setting.key),
+  }));
 }

@@ -12,8 +12,8 @@ import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type Call, defineCommand } from "../../command.ts";
 import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodes } from "../../exit_codes.ts";
-import { demandHeldJob, type HeldJob } from "./held_job.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
+import { demandHeldJob, type HeldJob } from "../../../src/coordination/job/held_job.ts";
 import type { CheckJson } from "../../json_shapes/job_shapes.ts";
 
 const settings = {

@@ -1,12 +1,12 @@
 /** The trace of a call that runs a command under a lease: a span for the call, one for its wait, one for the hold. Loaded only if traces are on. */
-import type { Lease } from "../../../src/base/process/lease.ts";
-import { systemClock } from "../../../src/base/support/clock.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
-import type { SpanAttributes } from "../../../src/base/trace/otlp_spans.ts";
-import { newSpanIn, type TraceContext } from "../../../src/base/trace/trace_context.ts";
-import { TraceSource } from "../../../src/base/trace/trace_source.ts";
-import { exitCodes } from "../../exit_codes.ts";
-import { versionFacts } from "../../program/version.ts";
+import type { Lease } from "../../base/process/lease.ts";
+import { systemClock } from "../../base/support/clock.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import type { SpanAttributes } from "../../base/trace/otlp_spans.ts";
+import { newSpanIn, type TraceContext } from "../../base/trace/trace_context.ts";
+import { TraceSource } from "../../base/trace/trace_source.ts";
+import { exitCodes } from "../../base/exit_codes.ts";
+import { versionFacts } from "../../base/support/build.ts";
 
 export interface TracedEnd {
   readonly exit_code: number | null;

@@ -1,17 +1,17 @@
 /** Records holds of a command under a lock or a leadership: loaded only with --history or --tick. */
-import type { ChildEnding } from "../../../src/base/process/spawn/child_outcome.ts";
-import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
-import type { HistoryKind, HistoryLimits } from "../../../src/coordination/history/history_log.ts";
-import type { RecordedEnd } from "../../../src/coordination/history/history_record.ts";
-import { type HistoryOptions, HoldHistory } from "../../../src/coordination/history/hold_history.ts";
-import { recordRun, type RunEnd } from "../../../src/coordination/history/run_history.ts";
-import { countRefusal } from "../../../src/coordination/history/refusals.ts";
-import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
-import type { historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import type { SettingValues } from "../../../src/base/config/setting.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import type { Acl, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { BatonError } from "../../../src/base/errors.ts";
+import type { ChildEnding } from "../../base/process/spawn/child_outcome.ts";
+import type { HolderInfo } from "../nodes/holder_info.ts";
+import type { HistoryKind, HistoryLimits } from "../history/history_log.ts";
+import type { RecordedEnd } from "../history/history_record.ts";
+import { type HistoryOptions, HoldHistory } from "../history/hold_history.ts";
+import { recordRun, type RunEnd } from "../history/run_history.ts";
+import { countRefusal } from "../history/refusals.ts";
+import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
+import type { historySettings } from "../settings/coordination_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError } from "../../base/errors.ts";
 
 export interface RecordedHold {
   /** Records how the command ended, and releases the lock. Returns a message if there is no record; then the lock may still be held. */

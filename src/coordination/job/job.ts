@@ -1,19 +1,19 @@
 /** Common parts of the verbs that run a command under a lease: supervision, environment, status. */
-import { processSignals, type SignalSource } from "../../../src/base/process/supervise/signal_source.ts";
-import type { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
-import type { SuperviseOptions } from "../../../src/base/process/supervise/supervise_child.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
-import type { SettingValues } from "../../../src/base/config/setting.ts";
-import type { ChildEnvironment } from "../../../src/base/config/child_variables.ts";
-import { type lockSettings, secretVariables } from "../../../src/coordination/settings/coordination_settings.ts";
-import type { BarrierMembership } from "../../../src/coordination/barrier/barrier_membership.ts";
-import type { Lease } from "../../../src/base/process/lease.ts";
-import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
-import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { processSignals, type SignalSource } from "../../base/process/supervise/signal_source.ts";
+import type { LeaseNote } from "../../base/process/supervise/lease_note.ts";
+import type { SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import type { ChildEnvironment } from "../../base/config/child_variables.ts";
+import { type lockSettings, secretVariables } from "../settings/coordination_settings.ts";
+import type { BarrierMembership } from "../barrier/barrier_membership.ts";
+import type { Lease } from "../../base/process/lease.ts";
+import { type Clock, systemClock } from "../../base/support/clock.ts";
+import type { Coordination } from "../connect/coordination_servers.ts";
+import { connect, type ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { JobTrace } from "./job_trace.ts";
-import { leftoversMessage, unstoppableMessage } from "./leftovers.ts";
+import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
 
 export interface JobOptions {
   readonly command: readonly [string, ...string[]];

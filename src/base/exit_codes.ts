@@ -1,5 +1,5 @@
 /** The exit codes of baton, and the exit code of each error code. An error code without a row does not compile. */
-import type { ErrorCode } from "../src/base/errors.ts";
+import type { ErrorCode } from "./errors.ts";
 
 /** The exit codes with the meanings that `baton help exit-codes` prints. They are explained only here. */
 export const exitCodeTable = {

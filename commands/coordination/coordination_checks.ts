@@ -1,0 +1,53 @@
+/** Checks of coordination's settings for `baton config check`. */
+import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
+import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
+import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
+import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
+import { coordinationSettings } from "../../src/coordination/settings/setting_tables.ts";
+import { defineChecks } from "../product.ts";
+import { parseLimits } from "./keeper/limits_flag.ts";
+import { configuredPoolPath } from "./pool/pool_options.ts";
+
+type CheckedValues = SettingValues<typeof coordinationSettings>;
+
+export const coordinationChecks = defineChecks({
+  settings: coordinationSettings,
+  values: {
+    keeperListen: (addresses) => addresses.forEach(parseListenFlag),
+    keeperMetricsListen: parseListenFlag,
+    keeperLimits: parseLimits,
+  },
+  together: (values, sources) => [
+    ...checkCoordination(values, sources),
+    () => configuredPoolPath("component", values, sources), // checks the templates
+  ],
+});
+
+const tls = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsPassphrase", "tlsServerName"] as const;
+/** Settings that are checked together; all other settings have their default, so that no mistake hides another. */
+const parts: readonly (readonly (keyof typeof connectionSettings)[])[] = [
+  ["servers", "keeperDir"],
+  ["root"],
+  ["authCredentials"],
+  ["authFile"],
+  ["acl", "authCredentials", "authFile", "tlsCert", "tlsKey", "tlsPassphrase"],
+  tls,
+];
+
+/** Checks certificates, credentials and lists of servers. */
+function checkCoordination(values: CheckedValues, sources: ConfigSources): (() => unknown)[] {
+  const { servers } = values;
+  const isRemote = servers !== undefined && servers !== "embedded" && !servers.startsWith("unix:");
+  const defaults = Object.fromEntries(
+    Object.entries<SettingTable[string]>(connectionSettings).map(([name, setting]) => [name, setting.default]),
+  );
+  return parts.filter((part) => part !== tls || isRemote).map((part) => () => {
+    const own = Object.fromEntries(part.map((name) => [name, values[name]]));
+    const place = isRemote ? "localhost" : servers;
+    return coordinationOf(
+      { ...values, ...defaults, servers: place, keeperDir: values.keeperDir, ...own } as CheckedValues,
+      sources,
+    );
+  });
+}

@@ -1,0 +1,65 @@
+/** The checks of `baton doctor` for locks, elections, schedules, and the session that they need. */
+import { flag, type SettingTable } from "../../src/base/config/setting.ts";
+import { choiceType } from "../../src/base/config/value_types.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { Finding } from "../../src/base/rows/finding.ts";
+import { formatDuration } from "../../src/base/support/duration.ts";
+import { diagnose } from "../../src/coordination/admin/diagnose.ts";
+import { diagnoseInterop } from "../../src/coordination/admin/list_interop.ts";
+import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
+import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
+import { diagnoseSchedules } from "../../src/coordination/tick/diagnose_schedules.ts";
+import { isResumable } from "../../src/protocols/zookeeper/handshake.ts";
+import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { onlyInteropPath } from "../name_arguments.ts";
+import { defineDoctor } from "../product.ts";
+
+const settings = {
+  recipe: flag("--recipe", choiceType(interopRecipes), {
+    help:
+      "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of baton's locks",
+  }),
+} satisfies SettingTable;
+
+export const coordinationDoctor = defineDoctor({
+  settings,
+  inspection(names, { recipe, root, sessionTimeout }) {
+    const path = recipe === undefined ? null : onlyInteropPath("doctor", names, recipe);
+    if (path === null && names.length > 0) {
+      throw new BatonError("USAGE", `baton doctor takes no names, not "${names.join(" ")}"`);
+    }
+    return async (zk, place) => {
+      const own = [
+        ...timeoutFindings(zk.session.timeoutMs, sessionTimeout, place.servers.startsWith("unix:")),
+        ...resumeFindings(zk),
+        ...(path === null ? await diagnoseSchedules(zk, { root }) : []),
+      ];
+      const diagnosis = path === null || recipe === undefined
+        ? await diagnose(zk, { root })
+        : await diagnoseInterop(zk, path, recipe);
+      if (diagnosis === null) throw new BatonError("NOT_FOUND", `Node "${path}" does not exist`);
+      const { locks, elections, findings } = diagnosis;
+      return { counts: path === null ? { locks, elections } : { locks }, findings: [...own, ...findings] };
+    };
+  },
+});
+
+function timeoutFindings(grantedMs: number, askedMs: number, isStandalone: boolean): Finding[] {
+  if (grantedMs < sessionTimeoutMsMin) {
+    const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, but a lock needs at least ` +
+      `${formatDuration(sessionTimeoutMsMin)}: baton lock fails (78)`;
+    return [{ kind: "problem", where: "session", what }];
+  }
+  const warning = sessionTimeoutWarning({ askedMs, grantedMs, isStandalone });
+  if (warning === null) return [];
+  return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
+}
+
+function resumeFindings({ session }: ZooKeeper): Finding[] {
+  if (isResumable(session)) return [];
+  const what =
+    "the servers cannot resume a session, as ClickHouse Keeper (issue 116690): a lock is lost with the connection, " +
+    "the command is stopped, and the lock is free when the session has expired";
+  return [{ kind: "warning", where: "session", what }];
+}

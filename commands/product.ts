@@ -1,0 +1,108 @@
+/** The parts of a product that the program uses. A start reads the names of its commands; each other part is loaded when it is needed. */
+import type { ConfigFile, ConfigSources } from "../src/base/config/resolve_settings.ts";
+import type { SettingTable, SettingValues } from "../src/base/config/setting.ts";
+import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
+import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
+import type { Finding } from "../src/base/rows/finding.ts";
+import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
+import type { connectionSettings } from "../src/coordination/settings/coordination_settings.ts";
+import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
+import type { CommandLoaders, ServedNames } from "./command.ts";
+import type { HelpPage } from "./help_page.ts";
+
+export interface Product {
+  readonly name: string;
+  readonly commands: CommandLoaders;
+  settings(): Promise<ProductSettings>;
+  checks(): Promise<ProductChecks>;
+  completions(): Promise<ProductCompletions>;
+  help(): Promise<ProductHelp>;
+  doctor(): Promise<ProductDoctor>;
+}
+
+/** The settings that files and variables can set; each is declared once. Settings that are flags only are declared with their command. */
+export interface ProductSettings {
+  readonly all: SettingTable;
+  /** Further settings that only a file may contain. */
+  readonly fileOnly?: SettingTable;
+}
+
+/** The settings of all products. */
+export interface AllSettings {
+  /** Settings that variables and the command line of `baton config` can set. */
+  readonly all: SettingTable;
+  /** Settings that a file may contain. */
+  readonly inFiles: SettingTable;
+}
+
+/**
+ * Checks of values for `baton config check`. Other commands do them only when they use a value. Key files are not checked: they are on
+ * the machine that uses them.
+ */
+export interface ProductChecks<S extends SettingTable = SettingTable> {
+  readonly settings: S;
+  /** Checks of single values, since the command line may replace the others. Each throws for an invalid value. */
+  readonly values: { readonly [Name in keyof S]?: (value: NonNullable<SettingValues<S>[Name]>) => void };
+  /** Checks of values that belong together. Each throws USAGE or CONFIG with the place of a value. */
+  together?(values: SettingValues<S>, sources: ConfigSources): readonly (() => unknown)[];
+}
+
+/** Names on the server, by their kind. */
+export type ProductCompletions = {
+  readonly [Kind in ServedNames]?: {
+    /** Names that the files have. */
+    configured?(files: readonly ConfigFile[]): readonly string[];
+    list(zk: ZooKeeper, root: string): Promise<string[]>;
+  };
+};
+
+export interface ProductHelp {
+  /** The commands by what they are for, in the order of the overview. */
+  readonly families: readonly CommandFamily[];
+  /** Topics of `baton help`, by name. */
+  readonly topics?: Readonly<Record<string, () => HelpPage>>;
+}
+
+export interface CommandFamily {
+  readonly heading: string;
+  /** Full names; a group of commands, such as `pubsub`, stands for all of its commands. */
+  readonly names: readonly string[];
+}
+
+/** The checks of `baton doctor`. */
+export interface ProductDoctor<S extends SettingTable = SettingTable> {
+  /** Options of `doctor`. */
+  readonly settings: S;
+  /** The check of the nodes of this product. Throws USAGE for names that the product does not know. */
+  inspection?(names: readonly string[], values: SettingValues<S & typeof connectionSettings>): InspectNodes;
+  /** The databases that the settings name. Throws USAGE or CONFIG. */
+  databases?(values: SettingValues<S>, sources: ConfigSources): readonly CheckedDatabase[];
+  /** The check of a database of any product. */
+  inspectDatabase?(connection: PrimaryConnection, database: CheckedDatabase): Promise<readonly Finding[]>;
+}
+
+export type InspectNodes = (zk: ZooKeeper, place: Coordination) => Promise<Inspection>;
+
+export interface Inspection {
+  /** The number of objects that were checked. */
+  readonly counts: { readonly locks?: number; readonly elections?: number };
+  readonly findings: readonly Finding[];
+}
+
+export interface CheckedDatabase {
+  /** The URL without secrets. */
+  readonly where: string;
+  readonly address: DatabaseAddress;
+  /** A database whose commits do not wait for a standby is a problem. */
+  readonly requiresSync: boolean;
+}
+
+/** Keeps the types of a product's own settings. */
+export function defineDoctor<S extends SettingTable>(doctor: ProductDoctor<S>): ProductDoctor {
+  return doctor as unknown as ProductDoctor;
+}
+
+/** Keeps the types of a product's own settings. */
+export function defineChecks<S extends SettingTable>(checks: ProductChecks<S>): ProductChecks {
+  return checks as unknown as ProductChecks;
+}

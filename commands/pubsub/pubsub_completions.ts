@@ -1,0 +1,5 @@
+/** The names of topics for completions of a shell. */
+import { listTopicNames } from "../../src/pubsub/ownership/topic_names.ts";
+import type { ProductCompletions } from "../product.ts";
+
+export const pubsubCompletions: ProductCompletions = { topics: { list: listTopicNames } };

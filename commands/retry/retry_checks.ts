@@ -1,0 +1,34 @@
+/** Checks of retry's settings for `baton config check`. */
+import { parseListenFlag } from "../../src/base/config/listen_address.ts";
+import { Schedule } from "../../src/base/schedule/schedule.ts";
+import { parseDuration } from "../../src/base/support/duration.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
+import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
+import { parseRate } from "../../src/retry/processor/rate_limit.ts";
+import { requestMemoryOf } from "../../src/retry/processor/retry_rules.ts";
+import { retrySettings } from "../../src/retry/settings/retry_settings.ts";
+import { parseCodes } from "../../src/retry/targets/outcome.ts";
+import { defineChecks } from "../product.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
+
+export const retryChecks = defineChecks({
+  settings: retrySettings,
+  values: {
+    retryDelays: (delays) => delays.forEach(parseDuration),
+    retryOn: (codes) => parseCodes(codes),
+    retryNoRetryOn: (codes) => parseCodes(codes),
+    retryRate: parseRate,
+    retryCron: (written) => new Schedule(written),
+    retryMetricsListen: parseListenFlag,
+    retryFromTopic: (topic) => checkName("topic", topic),
+    retryClientId: (id) => checkName("client id", id),
+  },
+  together: (values, sources) => [
+    // Checks the name and a URL; the default folder of the store depends on the user.
+    () => storeLocationOf({ ...values, retryStore: values.retryStore ?? "." }, sources),
+    () => deadLetterDestinationOf(values, sources),
+    () => configuredRedaction(values, sources),
+    () => requestMemoryOf(values, sources),
+  ],
+});

@@ -1,0 +1,26 @@
+/** The checks of `baton doctor` for message stores: the database that has them. */
+import type { SettingTable } from "../../src/base/config/setting.ts";
+import { isDatabaseUrl } from "../../src/base/postgres/database_address.ts";
+import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
+import { defineDoctor } from "../product.ts";
+import { storeLocationOf } from "./retry_store_location.ts";
+
+const settings = {
+  retryStore: {
+    ...retryStoreSettings.retryStore,
+    help:
+      "check the PostgreSQL database at this URL, too; folders are checked by retry-processor verify and pubsub server verify",
+    unset: "those of the configuration, of message stores and of topics",
+  },
+  retryRequireSync: retryStoreSettings.retryRequireSync,
+} satisfies SettingTable;
+
+export const retryDoctor = defineDoctor({
+  settings,
+  databases(values, sources) {
+    const { retryStore } = values;
+    if (retryStore === undefined || !isDatabaseUrl(retryStore)) return [];
+    const { where, database } = storeLocationOf({ ...values, retryName: "default" }, sources);
+    return database === null ? [] : [{ where, ...database }];
+  },
+});

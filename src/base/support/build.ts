@@ -1,0 +1,30 @@
+/** The facts of this build: the release, the commit that was compiled, its date, and the platform. */
+import process from "node:process";
+
+// scripts/compile.sh defines these constants; they do not exist when the source runs without being compiled.
+declare const BATON_BUILD_COMMIT: string;
+declare const BATON_BUILD_DATE: string;
+declare const BATON_BUILD_PLATFORM: string;
+
+export interface BuildFacts {
+  /** The version of this object's form. */
+  readonly version: 1;
+  readonly release: string;
+  readonly commit: string | null;
+  readonly date: string | null;
+  readonly platform: string;
+}
+
+/** Returns the facts of this build. */
+export async function versionFacts(): Promise<BuildFacts> {
+  const { default: description } = await import("../../../package.json", { with: { type: "json" } });
+  return {
+    version: 1,
+    release: description.version,
+    commit: typeof BATON_BUILD_COMMIT === "string" && BATON_BUILD_COMMIT !== "" ? BATON_BUILD_COMMIT : null,
+    date: typeof BATON_BUILD_DATE === "string" && BATON_BUILD_DATE !== "" ? BATON_BUILD_DATE : null,
+    platform: typeof BATON_BUILD_PLATFORM === "string" && BATON_BUILD_PLATFORM !== ""
+      ? BATON_BUILD_PLATFORM
+      : `${process.platform}-${process.arch}`,
+  };
+}
