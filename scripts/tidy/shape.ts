@@ -1,5 +1,6 @@
 /** How files look from outside: their names, their length, and what must not stand in them. */
 import { posix } from "node:path";
+import { functionsOf } from "./functions.ts";
 import { findInCode, type Finding, type SourceFile } from "./source_file.ts";
 
 const fileLinesMax = 500;
@@ -18,23 +19,13 @@ export function checkShape(file: SourceFile): Finding[] {
     say(1, "a module opens with a comment that says what it owns");
   }
   // What describes a suite is long without being one function.
-  for (const { line, length } of file.path.startsWith("test/") ? [] : functionsOf(lines)) {
-    if (length > functionLinesMax) say(line, `the function has ${length} lines; ${functionLinesMax} are the limit`);
+  for (const { start, end } of file.path.startsWith("test/") ? [] : functionsOf(file)) {
+    const length = end - start + 1;
+    if (length > functionLinesMax) {
+      say(start + 1, `the function has ${length} lines; ${functionLinesMax} are the limit`);
+    }
   }
   return findings;
-}
-
-/** Functions and methods of a formatted file, by their indentation. */
-function functionsOf(lines: readonly string[]): { line: number; length: number }[] {
-  return lines.flatMap((text, index) => {
-    const start = /^(\s*)(?:export )?(?:async )?(?:function\b|(?:(?:static|async|override|get|set) )*\*?#?[a-z]\w*\()/
-      .exec(text);
-    if (start === null || !/(?<!=>) {$/.test(text) || /^\s*(if|for|while|switch|catch|describe\w*|test)\b/.test(text)) {
-      return [];
-    }
-    const end = lines.indexOf(`${start[1]}}`, index);
-    return end < 0 ? [] : [{ line: index + 1, length: end - index + 1 }];
-  });
 }
 
 /** A test waits for events: a time written into it is too long on one machine and too short on the next. */

@@ -130,7 +130,7 @@ export class Requester implements AsyncDisposable {
   ): Promise<RequestOutcome> {
     const { clock, retriesMax = Infinity, random } = this.#options;
     let { attemptMs } = this.#options;
-    const { signal, holdMs = 0, onSent } = options;
+    const { signal, holdMs = 0 } = options;
     const timeoutMs = this.#timeoutOf(options);
     const changes = changing.has(message.name);
     const endMs = clock.now() + timeoutMs + holdMs;
@@ -150,18 +150,8 @@ export class Requester implements AsyncDisposable {
         this.#lastProblem = `no time was left when ${link.endpoint} was connected`;
       } else if (link !== null) {
         const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
-        const wait = message.headers?.waitMs === undefined ? {} : { waitMs: times.waitMs };
-        progress.sentTo = link;
-        if (holdMs > 0) progress.sinceMs = clock.now() + holdMs;
-        const headers = { version: 1, deadlineMs: times.deadlineMs, ...message.headers, ...wait };
         const sentMs = clock.now();
-        const got = await this.#attempt(link, encodeMessage({ ...message, headers } as Message), {
-          withinMs,
-          signal,
-          onSent,
-        });
-        progress.sentTo = null;
-        progress.sinceMs = Math.min(progress.sinceMs, clock.now());
+        const got = await this.#watchedAttempt(link, message, { ...options, times, withinMs, progress });
         end = got === null
           ? { kind: "not sent" }
           : got === "no response"
@@ -198,6 +188,28 @@ export class Requester implements AsyncDisposable {
       if (decision.elsewhere && (link === null || link === this.#link)) this.#useNextProxy(end);
       await sleep(clock, waitMs, signal);
     }
+  }
+
+  /** Sends the message with the times of this try, and notes where it is. Returns what `#attempt` returns. */
+  async #watchedAttempt(
+    link: ProxyLink,
+    message: Message,
+    { times, withinMs, progress, holdMs = 0, signal, onSent }: PubsubRequestOptions & {
+      readonly times: ReturnType<typeof attemptTimes>;
+      readonly withinMs: number;
+      readonly progress: RequestProgress;
+    },
+  ): Promise<StatusMessage | "no response" | null> {
+    const { clock } = this.#options;
+    const wait = message.headers?.waitMs === undefined ? {} : { waitMs: times.waitMs };
+    progress.sentTo = link;
+    if (holdMs > 0) progress.sinceMs = clock.now() + holdMs;
+    const headers = { version: 1, deadlineMs: times.deadlineMs, ...message.headers, ...wait };
+    const encoded = encodeMessage({ ...message, headers } as Message);
+    const got = await this.#attempt(link, encoded, { withinMs, signal, onSent });
+    progress.sentTo = null;
+    progress.sinceMs = Math.min(progress.sinceMs, clock.now());
+    return got;
   }
 
   #timeoutOf({ withinMs, endMs }: PubsubRequestOptions): number {

@@ -213,6 +213,16 @@ describe("names and sizes", () => {
     good: `${head}export async function a() {\n${"  b();\n".repeat(68)}}\n`,
     line: 2,
   });
+  catches(
+    checkShape,
+    "a function whose signature has several lines, and that is too long",
+    "src/base/support/tree.ts",
+    {
+      bad: `${head}export function long(\n  { a }: A<{ b: B }>,\n): Promise<{\n  c: C;\n}> {\n${lines(64)}\n}\n`,
+      good: `${head}export function long(\n  { a }: A<{ b: B }>,\n): Promise<{\n  c: C;\n}> {\n${lines(63)}\n}\n`,
+      line: 2,
+    },
+  );
   catches(checkShape, "a method that is too long", "src/coordination/keeper/state/tree.ts", {
     bad: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(69)}  }\n}\n`,
     good: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(68)}  }\n}\n`,
