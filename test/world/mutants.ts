@@ -1,13 +1,14 @@
 /**
- * Known defects, put back into a copy of the source one at a time: the simulation must find each. A replacement whose text is no
- * longer there exactly once is a failure, so that no mutant is lost when the source changes.
+ * Known defects, put back into a copy of the source one at a time: the simulation must find each. A replacement whose text is not
+ * in its function exactly once is a failure, so that no mutant is lost when the source changes.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import process from "node:process";
-import type { Mutant } from "./mutant.ts";
+import { functionsOf } from "../../scripts/tidy/functions.ts";
+import type { Mutant, MutantChange } from "./mutant.ts";
 import { mutants } from "./mutant_table.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -72,7 +73,7 @@ export function runMutant(mutant: Mutant): MutantResult {
   const startMs = performance.now();
   const folder = copyOfSource();
   try {
-    for (const { file, from, to } of mutant.changes) replaceOnce(join(folder, file), from, to);
+    for (const change of mutant.changes) replaceOnce(folder, change);
     const { world, from = 1, seeds, twice = false, faults } = mutant;
     const args = faults === undefined
       ? [world, "--from", String(from), "--seeds", String(seeds), "--until-failure", "--json"]
@@ -90,15 +91,61 @@ export function runMutant(mutant: Mutant): MutantResult {
   } catch (error) {
     return { name: mutant.name, kind: null, seed: null, realMs: performance.now() - startMs, problem: String(error) };
   } finally {
-    for (const { file } of mutant.changes) cpSync(join(root, file), join(folder, file));
+    for (const { file } of mutant.changes.map(placeOf)) {
+      if (file !== undefined) cpSync(join(root, file), join(folder, file));
+    }
   }
 }
 
-function replaceOnce(path: string, from: string, to: string): void {
+/** The module and the function that a change names. `file`: its path in the project; undefined if there is no such module. */
+function placeOf(change: MutantChange): { readonly file: string | undefined; readonly name: string | undefined } {
+  const [module = "", name] = change.in.split(":");
+  modules ??= new Map(
+    ["test/world", "src", "commands"].flatMap((top) =>
+      readdirSync(join(root, top), { recursive: true, encoding: "utf8" }).map((path) =>
+        [basename(path).replace(/\.tsx?$/, ""), join(top, path)] as const
+      )
+    ),
+  );
+  return { file: modules.get(module), name };
+}
+
+/** The path of each module of the product by its file name, which is used once. */
+let modules: ReadonlyMap<string, string> | null = null;
+
+function replaceOnce(folder: string, change: MutantChange): void {
+  const { file, name } = placeOf(change);
+  if (file === undefined) throw new Error(`there is no module for ${change.in}`);
+  const path = join(folder, file);
   const text = readFileSync(path, "utf8");
-  const count = text.split(from).length - 1;
-  if (count !== 1) throw new Error(`the text to replace is ${count} times in ${path}: ${from}`);
-  writeFileSync(path, text.replace(from, () => to));
+  const lines = text.split("\n");
+  let [start, end] = [0, lines.length - 1];
+  if (name !== undefined) {
+    const found = functionsOf({ path: file, text }).filter((other) => other.name === name);
+    const [first] = found;
+    if (first === undefined || found.length > 1) throw new Error(`there are ${found.length} functions ${change.in}`);
+    ({ start, end } = first);
+  }
+  const body = lines.slice(start, end + 1).join("\n");
+  const places = placesOf(change.from, body);
+  const [place] = places;
+  if (place === undefined || places.length > 1) {
+    throw new Error(`the text to replace is ${places.length} times in ${change.in}: ${change.from}`);
+  }
+  const changed = body.slice(0, place.from) + change.to + body.slice(place.to);
+  writeFileSync(path, [...lines.slice(0, start), changed, ...lines.slice(end + 1)].join("\n"));
+}
+
+/** Where a text stands in another one. White space does not count: line breaks are the formatter's. */
+function placesOf(text: string, body: string): { readonly from: number; readonly to: number }[] {
+  const wanted = text.replaceAll(/\s/g, "");
+  const signs = [...body.matchAll(/\S/g)];
+  const dense = signs.map(([sign]) => sign).join("");
+  const places = [];
+  for (let at = dense.indexOf(wanted); at >= 0; at = dense.indexOf(wanted, at + 1)) {
+    places.push({ from: signs[at]?.index ?? 0, to: (signs[at + wanted.length - 1]?.index ?? 0) + 1 });
+  }
+  return places;
 }
 
 function judge(mutant: Mutant, stdout: string, stderr: string): Pick<MutantResult, "kind" | "seed" | "problem"> {

@@ -15,7 +15,7 @@ export function describeMutants(mutants: readonly Mutant[]): void {
     test("a replacement that no longer applies is a failure", () => {
       const [mutant] = mutants;
       if (mutant === undefined) throw new Error("there are no mutants");
-      const changes = [{ file: "src/base/errors.ts", from: "no source has this text", to: "" }];
+      const changes = [{ in: "errors", from: "no source has this text", to: "" }];
       expect(runMutant({ ...mutant, changes }).problem).toContain("is 0 times in");
     });
   });

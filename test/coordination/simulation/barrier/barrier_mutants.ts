@@ -1,20 +1,16 @@
 /** Defects of barriers that the simulation must find. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const barrierDecision = "src/coordination/barrier/barrier_decision.ts";
-const participant = "src/coordination/barrier/barrier_participant.ts";
-const enterBarrier = "src/coordination/barrier/enter_barrier.ts";
-
 export const barrierMutants: readonly Mutant[] = [
   {
     name: "a barrier counts participants that have not responded",
     world: "barrier",
     changes: [{
-      file: barrierDecision,
+      in: "barrier_decision:decideWhileGathering",
       from: "const responded = candidates.filter((node) => there.has(responseName(round.id, node.guid)));",
       to: "const responded = candidates;",
     }, {
-      file: barrierDecision,
+      in: "barrier_decision:requestsOfDecision",
       from: "...nodes.map(there), ...decision.responses.map(gone)];",
       to: "...nodes.map(there)];",
     }],
@@ -25,7 +21,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a barrier opens while members of the generation before it are there",
     world: "barrier",
     changes: [{
-      file: barrierDecision,
+      in: "barrier_decision:decideWhileGathering",
       from: 'if (enough && !older) return { do: "open"',
       to: 'if (enough) return { do: "open"',
     }],
@@ -37,7 +33,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a member leaves without waiting for the others",
     world: "barrier",
     changes: [{
-      file: "src/coordination/barrier/barrier_membership.ts",
+      in: "barrier_membership:ZooKeeperMembership.#haveAllLeft",
       from: "if (next === undefined) return true;",
       to: 'if (next !== "") return true;',
     }],
@@ -48,7 +44,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant enters without the version of the barrier",
     world: "barrier",
     changes: [{
-      file: participant,
+      in: "barrier_participant:BarrierParticipant.#entryRequests",
       from: ': { type: "check", path: barrier, version: found.stat.version };',
       to: ': { type: "check", path: barrier, version: -1 };',
     }],
@@ -60,7 +56,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a barrier changes its state without a version",
     world: "barrier",
     changes: [{
-      file: barrierDecision,
+      in: "barrier_decision:requestsOfDecision",
       from: "    data: formatBarrierState(next),\n    version,",
       to: "    data: formatBarrierState(next),\n    version: -1,",
     }],
@@ -72,7 +68,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a start checks neither the nodes of the members nor their responses",
     world: "barrier",
     changes: [{
-      file: barrierDecision,
+      in: "barrier_decision:requestsOfDecision",
       from: "return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];",
       to: "return [set(next), ...nodes.slice(nodes.length).map(there)];",
     }],
@@ -84,7 +80,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "the first participant does not watch the others",
     world: "barrier",
     changes: [{
-      file: participant,
+      in: "barrier_participant:BarrierParticipant.#decide",
       from: "if (decision.predecessor === null && !this.#watchesAll) {",
       to: "if (decision.predecessor === null && !this.#watchesAll && !this.#isKnown) {",
     }],
@@ -96,7 +92,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant whose leave has no response in time gives up leaving",
     world: "barrier",
     changes: [{
-      file: enterBarrier,
+      in: "enter_barrier:BarrierEntry.#giveUp",
       from: "    if (outcome === null) this.#leaveInBackground(passing);\n    if (outcome !== null",
       to: "    if (outcome !== null",
     }],
@@ -108,11 +104,11 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant gives up without the version of the barrier",
     world: "barrier",
     changes: [{
-      file: participant,
+      in: "barrier_participant:BarrierParticipant.#leaveBeforeStart",
       from: '? { type: "check", path: barrier, version: view.version }',
       to: '? { type: "check", path: barrier, version: -1 }',
     }, {
-      file: participant,
+      in: "barrier_participant:BarrierParticipant.#leaveBeforeStart",
       from: "data: formatBarrierState(after), version: view.version };",
       to: "data: formatBarrierState(after), version: -1 };",
     }],
@@ -124,7 +120,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant whose wait has ended is not told that it may still be counted",
     world: "barrier",
     changes: [{
-      file: enterBarrier,
+      in: "enter_barrier:BarrierEntry.#giveUp",
       from: "was not complete within ${waited}: ${who}${rest}`",
       to: 'was not complete within ${waited}: ${who}${found === null ? rest : ""}`',
     }],
@@ -136,7 +132,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant forgets whom it has seen",
     world: "barrier",
     changes: [{
-      file: participant,
+      in: "barrier_participant:BarrierParticipant.#decide",
       from: "this.#seen = participantsSeen({ state, children, seen: this.#seen });",
       to: "this.#seen = participantsSeen({ state, children: [], seen: [] });",
     }],
@@ -148,7 +144,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a participant is never impatient",
     world: "barrier",
     changes: [{
-      file: participant,
+      in: "barrier_participant:BarrierParticipant.#wait",
       from: "    if (round === null) this.#checks = 0;",
       to: '    if (round !== "") this.#checks = 0;',
     }],
@@ -160,7 +156,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a member that cannot prove its lease at the start keeps its node",
     world: "barrier",
     changes: [{
-      file: enterBarrier,
+      in: "enter_barrier:BarrierEntry.#awaitFreshLease",
       from: '        await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));\n' +
         "        throwIfAborted(signal);",
       to: "        throwIfAborted(signal);",
@@ -173,7 +169,7 @@ export const barrierMutants: readonly Mutant[] = [
     name: "a wait for a barrier ends after half of its time",
     world: "barrier",
     changes: [{
-      file: "src/coordination/barrier/enter_barrier.ts",
+      in: "enter_barrier:BarrierEntry.run",
       from: 'wait === "forever" ? undefined : wait, { signal,',
       to: 'wait === "forever" ? undefined : wait / 2, { signal,',
     }],

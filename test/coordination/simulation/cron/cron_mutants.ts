@@ -1,16 +1,12 @@
 /** Known defects of ticks and of the service that follows schedules. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const claim = "src/coordination/tick/tick_claim.ts";
-const decision = "src/coordination/tick/tick_decision.ts";
-const follow = "commands/coordination/cron/follow_schedule.ts";
-
 export const cronMutants: readonly Mutant[] = [
   {
     name: "a lease that is lost keeps its lock while the session lives on",
     world: "cron",
     changes: [{
-      file: follow,
+      in: "follow_schedule:ScheduleFollower.#release",
       from: "    const onFailure = (thrown: unknown) => this.#context.log(",
       to: "    if (!lease.isHeld()) return;\n    const onFailure = (thrown: unknown) => this.#context.log(",
     }],
@@ -22,7 +18,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a tick that was claimed is claimed again",
     world: "cron",
     changes: [{
-      file: decision,
+      in: "tick_decision:decideTick",
       from: "const due = newest !== null && newest > uptoMs && isInTime(newest) ? newest : null;",
       to: "const due = newest !== null && newest >= uptoMs && isInTime(newest) ? newest : null;",
     }],
@@ -33,7 +29,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a try whose host died is not recorded as lost",
     world: "cron",
     changes: [{
-      file: decision,
+      in: "tick_decision:decideTick",
       from: 'const lost: SettledTicks[] = open === null ? [] : [{ result: "lost", run: open }];',
       to: "const lost: SettledTicks[] = [];",
     }],
@@ -44,7 +40,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "ticks of a time in which no host was there are not recorded",
     world: "cron",
     changes: [{
-      file: decision,
+      in: "tick_decision:decideTick",
       from: "const missed = due === null || progress === null ? [] : missedTicks(calendar, uptoMs, due);",
       to: "const missed: SettledTicks[] = [];",
     }],
@@ -55,7 +51,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a tick begins by the clock of its host",
     world: "cron",
     changes: [{
-      file: claim,
+      in: "tick_claim:TickClaim.#nowMs",
       from: "return known === null ? null : Math.floor(known.ms + this.#options.clock.now() - known.atMs);",
       to: "return known === null ? null : this.#options.wallMs();",
     }],
@@ -66,7 +62,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a tick that was given back is not taken by another host",
     world: "cron",
     changes: [{
-      file: claim,
+      in: "tick_claim:TickClaim.#endRequests",
       from: "if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);",
       to: "if (end === null) return this.#requests({ ...state, open: null, retry: null }, []);",
     }],
@@ -78,7 +74,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a tick that failed is not tried again",
     world: "cron",
     changes: [{
-      file: decision,
+      in: "tick_decision:progressAfterEnd",
       from: '    retry: result === "failed" ? attemptAfter(run, nowMs, rules) : null,',
       to: "    retry: null,",
     }],
@@ -90,7 +86,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a further try does not wait",
     world: "cron",
     changes: [{
-      file: decision,
+      in: "tick_decision:attemptAfter",
       from: "fromMs: waitMs > 0 ? nowMs + Math.floor(waitMs) : 0 };",
       to: "fromMs: 0 };",
     }],
@@ -103,11 +99,11 @@ export const cronMutants: readonly Mutant[] = [
     world: "cron",
     changes: [
       {
-        file: "src/coordination/tick/servers_clock.ts",
+        in: "servers_clock:ServersClock.nowMs",
         from: "return this.wallMs() + (this.#current()?.aheadMs ?? 0);",
         to: "return this.wallMs();",
       },
-      { file: follow, from: "leavesEarly: true", to: "leavesEarly: false" },
+      { in: "follow_schedule:ScheduleFollower.#acquire", from: "leavesEarly: true", to: "leavesEarly: false" },
     ],
     kinds: ["before its turn", "ticks"],
     from: 40,
@@ -117,7 +113,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a tick is caught up however late it is",
     world: "cron",
     changes: [{
-      file: decision,
+      in: "tick_decision:decideTick",
       from: "nowMs - tickMs <= lateMsMax;",
       to: "nowMs - tickMs <= lateMsMax * 1e6;",
     }],
@@ -128,7 +124,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a tick that waits for its lock is skipped",
     world: "cron",
     changes: [{
-      file: decision,
+      in: "tick_decision:decideTick",
       from: "    if (waits || facts.holders.length === 0) return",
       to: "    if (facts.holders.length === 0) return",
     }],

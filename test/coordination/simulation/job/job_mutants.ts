@@ -1,28 +1,18 @@
 /** Defects of supervision and guard that the worlds `job` and `hold` must show. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const guardMain = "src/base/process/guard/guard_main.ts";
-const killJob = "src/base/process/guard/kill_job.ts";
-const childPlan = "src/base/process/supervise/child_plan.ts";
-const childRun = "src/base/process/supervise/child_run.ts";
-const jobProcesses = "src/base/process/proc/job_processes.ts";
-const jobTable = "src/base/process/proc/job_table.ts";
-const knownProcesses = "src/base/process/proc/known_processes.ts";
-const superviseScript = "src/coordination/hold/supervise_script.ts";
-const supervise = "src/base/process/supervise/supervise_child.ts";
-
 export const jobMutants: readonly Mutant[] = [
   {
     name: "a command is stopped when half of its time is over",
     world: "job",
-    changes: [{ file: childPlan, from: "grantedAtMs + maxHoldMs]", to: "grantedAtMs + maxHoldMs / 2]" }],
+    changes: [{ in: "child_plan:stopTimes", from: "grantedAtMs + maxHoldMs]", to: "grantedAtMs + maxHoldMs / 2]" }],
     kinds: ["wrong ending"],
     seeds: 60,
   },
   {
     name: "a command is not stopped when its time is over",
     world: "job",
-    changes: [{ file: childPlan, from: "grantedAtMs + maxHoldMs]", to: "grantedAtMs + maxHoldMs * 1e6]" }],
+    changes: [{ in: "child_plan:stopTimes", from: "grantedAtMs + maxHoldMs]", to: "grantedAtMs + maxHoldMs * 1e6]" }],
     kinds: ["wrong ending"],
     seeds: 60,
   },
@@ -30,7 +20,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a command that was told to end has a tenth of the time for it",
     world: "job",
     changes: [{
-      file: childPlan,
+      in: "child_plan:planChild",
       from: "stop.atMs + situation.killAfterMs)",
       to: "stop.atMs + situation.killAfterMs / 10)",
     }],
@@ -41,7 +31,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard ends with its pipe, and kills nothing",
     world: "job",
     changes: [{
-      file: guardMain,
+      in: "guard_main:GuardLoop.step",
       from: "      return this.#clearAll();",
       to: '      return { kind: "end", session: null };',
     }],
@@ -52,11 +42,11 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard ends the session while its kills go on",
     world: "job",
     changes: [{
-      file: guardMain,
+      in: "guard_main:Clearing.step",
       from: "    if (this.#ends.size === this.#kills.size) return this.#end();\n",
       to: "    if (this.#ends.size <= this.#kills.size) return this.#end();\n",
     }, {
-      file: "src/base/process/guard/guard_state.ts",
+      in: "guard_state:sessionToEnd",
       from: "return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;",
       to: "return session;",
     }],
@@ -67,7 +57,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard takes one pass that finds nothing for proof, also while a command is being started",
     world: "job",
     changes: [{
-      file: killJob,
+      in: "kill_job:JobKill.killOnce",
       from: "    const isCleared = isLast && isEmpty && !wasBeingStarted;",
       to: "    const isCleared = isEmpty;",
     }],
@@ -78,11 +68,11 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard does not wait for a command that is being started",
     world: "job",
     changes: [{
-      file: killJob,
+      in: "kill_job:JobKill.killOnce",
       from: "isEmpty && !wasBeingStarted;",
       to: "isEmpty;",
     }, {
-      file: killJob,
+      in: "kill_job:JobKill.killOnce",
       from: "isCertain: !this.#isInDoubt()",
       to: "isCertain: !wasBeingStarted && !this.#isInDoubt()",
     }],
@@ -93,11 +83,11 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard kills only the process group",
     world: "job",
     changes: [{
-      file: knownProcesses,
+      in: "known_processes:kindOf",
       from: '  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";\n',
       to: "",
     }, {
-      file: knownProcesses,
+      in: "known_processes:KnownProcesses.find",
       from: "    this.rememberDescendants();\n    const pids",
       to: "    const pids",
     }],
@@ -108,7 +98,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard does not look at marks",
     world: "job",
     changes: [{
-      file: knownProcesses,
+      in: "known_processes:kindOf",
       from: '  if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";\n',
       to: "",
     }],
@@ -119,7 +109,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard does not look whether the group is still the command's",
     world: "job",
     changes: [{
-      file: killJob,
+      in: "kill_job:GroupWatch.isOurs",
       from: "    this.#isOurs &&= this.#check();\n",
       to: "",
     }],
@@ -130,7 +120,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a known process is recognized by its number alone",
     world: "job",
     changes: [{
-      file: knownProcesses,
+      in: "known_processes:KnownProcesses.#isKnown",
       from: "(row?.dead === false && row.startTicks === this.#known.get(pid))",
       to: "row?.dead === false",
     }],
@@ -142,7 +132,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "baton waits only for the command's own process before it releases",
     world: "job",
     changes: [{
-      file: childRun,
+      in: "child_run:ChildRun.#act",
       from: "      const alive = processes.alive(); // slow where processes start and end often\n",
       to: "      const alive: readonly number[] = [];\n",
     }],
@@ -153,7 +143,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "baton looks only at the process group",
     world: "job",
     changes: [{
-      file: jobProcesses,
+      in: "job_processes:JobProcesses.find",
       from:
         "      return { alive: findLiving(() => descendantsAfterReaping(libc, isNotOfTheCommand), isAlive), isCertain: true };",
       to: "      reapAdopted(libc);\n      return { alive: sendSignal(-pid, 0) ? [pid] : [], isCertain: true };",
@@ -165,7 +155,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "baton does not adopt orphans",
     world: "job",
     changes: [{
-      file: supervise,
+      in: "supervise_child:PreparedChild.run",
       from: "    const adopts = libc?.becomeSubreaper() ?? false;",
       to: "    const adopts = libc !== null;",
     }],
@@ -176,7 +166,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "baton signals the helpers of others among its children",
     world: "job",
     changes: [{
-      file: jobProcesses,
+      in: "job_processes:isNotOfTheCommand",
       from: "  return isOwnHelper(pid) || isServiceProcess(pid);",
       to: "  return isOwnHelper(pid);",
     }],
@@ -187,7 +177,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a command is started before the guard watches it",
     world: "job",
     changes: [{
-      file: supervise,
+      in: "supervise_child:PreparedChild.#prepare",
       from: "    return this.#ready = { libc, child, obstacle: await watching };",
       to: "    void watching;\n    return this.#ready = { libc, child, obstacle: null };",
     }],
@@ -198,7 +188,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "baton gives no deadline to its guard",
     world: "job",
     changes: [{
-      file: "src/base/process/guard/guard.ts",
+      in: "guard:deadlineOf",
       from: "  return (libc?.bootTimeMs() ?? 0) + options.remainingMs();",
       to: "  return (libc?.bootTimeMs() ?? 0) + options.remainingMs() + 1e9;",
     }],
@@ -210,7 +200,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a deadline is counted from the time at which its line is read",
     world: "job",
     changes: [{
-      file: guardMain,
+      in: "guard_main:GuardLoop.step",
       from: "    for (const line of lines) this.#state = readGuardLine(this.#state, line);",
       to: "    for (const line of lines) {\n" +
         "        const moved = line.replace(/^(watch|renew) (\\S+) \\d+/, (_all, verb, cookie) =>\n" +
@@ -225,7 +215,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a stopped process is told to end, and not continued",
     world: "job",
     changes: [{
-      file: childRun,
+      in: "child_run:ChildRun.#sendStop",
       from: '    if (!this.#frozen) this.#options.processes.signalAll("SIGCONT");\n',
       to: "",
     }],
@@ -237,7 +227,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a frozen command is not continued",
     world: "job",
     changes: [{
-      file: childRun,
+      in: "child_run:ChildRun.#setFrozen",
       from: '    this.#options.processes.signalAll(frozen ? "SIGSTOP" : "SIGCONT");',
       to: '    if (frozen) this.#options.processes.signalAll("SIGSTOP");',
     }],
@@ -249,7 +239,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "baton releases the lock after a breach",
     world: "job",
     changes: [{
-      file: childRun,
+      in: "child_run:ChildRun.#giveUp",
       from: '    this.#close({ kind: "breach", child: this.#end, survivors, isDead: false });',
       to: "    this.#close(this.#ending());",
     }],
@@ -260,7 +250,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard lets the session of a dead baton expire while it cannot stop a process",
     world: "job",
     changes: [{
-      file: guardMain,
+      in: "guard_main:Clearing.step",
       from: "    if (!isKept || !isStuck) return",
       to: "    if (forMs > 0) return",
     }],
@@ -271,7 +261,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard lets the session of a stopped baton expire while it cannot stop a process",
     world: "job",
     changes: [{
-      file: guardMain,
+      in: "guard_main:GuardLoop.#stuckJobs",
       from: "stuck.length === 0 || readProcess",
       to: "stuck.length >= 0 || readProcess",
     }],
@@ -283,7 +273,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "the processes of several commands are not told apart",
     world: "job",
     changes: [{
-      file: jobTable,
+      in: "job_table:SharedJobProcesses.#ownPids",
       from: "      certain.has(cookie) ||",
       to: "      certain.size > 0 || certain.has(cookie) ||",
     }],
@@ -294,7 +284,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a guard does not hear what the subshells of a script look like",
     world: "hold",
     changes: [{
-      file: superviseScript,
+      in: "supervise_script:superviseScript",
       from: "guardKills, { ...script, ownGroup: false, copies });",
       to: "guardKills, { ...script, ownGroup: false });",
     }],
@@ -305,7 +295,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "a lock that is lost is released as its script asks, and the script goes on",
     world: "hold",
     changes: [{
-      file: superviseScript,
+      in: "supervise_script:ReleaseHandler.#handle",
       from: 'this.#stopReason ?? (lease.isHeld() ? null : "lost");',
       to: "this.#stopReason;",
     }],
@@ -317,7 +307,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "what a script has started is stopped although it has released its lock",
     world: "hold",
     changes: [{
-      file: superviseScript,
+      in: "supervise_script:ReleaseHandler.#handle",
       from: "    processes.release();\n    onReleased();\n",
       to: "    onReleased();\n",
     }],
@@ -328,7 +318,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "what a script leaves running is left",
     world: "hold",
     changes: [{
-      file: "src/coordination/hold/script_processes.ts",
+      in: "script_processes:ScriptProcesses.find",
       from: "!this.hasEnded || this.#isStopped || !this.#known.isOlder(pid);",
       to: "!this.hasEnded || this.#isStopped;",
     }],

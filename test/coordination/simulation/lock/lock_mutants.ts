@@ -1,19 +1,12 @@
 /** Known defects of locks, leases, elections and the keeper that the worlds of locks must find. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const fencedWrite = "src/coordination/fence/fenced_write.ts";
-const contender = "src/coordination/lock/lock_contender.ts";
-const lease = "src/coordination/nodes/zookeeper_lease.ts";
-const queuePosition = "src/coordination/lock/queue_position.ts";
-const keeperServer = "src/coordination/keeper/lifecycle/keeper_server.ts";
-const keeperState = "src/coordination/keeper/state/keeper_state.ts";
-
 export const lockMutants: readonly Mutant[] = [
   {
     name: "a grant does not check the version",
     world: "lock",
     changes: [{
-      file: contender,
+      in: "lock_contender:Contender.#grant",
       from: "data: state, version: view.version },",
       to: "data: state, version: -1 },",
     }],
@@ -25,7 +18,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a grant in advance does not check the version",
     world: "lock",
     changes: [{
-      file: contender,
+      in: "lock_contender:Contender.#advance",
       from: `    const requesting = this.#zk.multi([
       { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },`,
       to: `    const requesting = this.#zk.multi([
@@ -39,7 +32,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a withdrawal does not check that the holder's grant is there",
     world: "lock",
     changes: [{
-      file: contender,
+      in: "lock_contender:Contender.#withdraw",
       from: '      { type: "check", path: `${path.holders}/${oldest}`, version: -1 },\n',
       to: "",
     }],
@@ -51,7 +44,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender holds with a grant in advance while an older one is there",
     world: "lock",
     changes: [{
-      file: contender,
+      in: "lock_contender:Contender.#awaitOlder",
       from: "      if (isCurrent && grants.isOldest) {",
       to: "      if (isCurrent) {",
     }],
@@ -62,7 +55,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a lease is counted from the response instead of from the request",
     world: "lock",
     changes: [{
-      file: "src/protocols/zookeeper/zookeeper_link.ts",
+      in: "zookeeper_link:ZooKeeperLink.onFrame",
       from: "this.#proof.recordResponse(pending.code, err, pending.provesMs);",
       to: "this.#proof.recordResponse(pending.code, err, this.#clock.now());",
     }],
@@ -74,7 +67,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a lease has no margin",
     world: "lock",
     changes: [{
-      file: "src/protocols/zookeeper/session_timing.ts",
+      in: "session_timing:leaseEndMs",
       from: "return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;",
       to: "return provenMs + timeoutMs;",
     }],
@@ -86,7 +79,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "every lost connection ends the lease",
     world: "lock",
     changes: [{
-      file: lease,
+      in: "zookeeper_lease:ZooKeeperLease.#onSession",
       from: "    const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;",
       to: `    if (change === "state" && this.inDoubt()) this.#lose("the connection is lost");
     const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;`,
@@ -98,7 +91,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a holder does not notice that its node was deleted",
     world: "lock",
     changes: [{
-      file: lease,
+      in: "zookeeper_lease:ZooKeeperLease.#watchNode",
       from: '        return this.#lose(`its node "${this.#holderPath}" was deleted`);',
       to: "        return;",
     }],
@@ -110,7 +103,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a leader does not notice that it is asked to step down",
     world: "election",
     changes: [{
-      file: lease,
+      in: "zookeeper_lease:ZooKeeperLease.#watchNode",
       from: "      if (revoke === null) return;",
       to: "      if (revoke === null || this.#kind !== this.name) return;",
     }],
@@ -122,7 +115,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the last contender is served first",
     world: "lock",
     changes: [{
-      file: queuePosition,
+      in: "queue_position:comesBefore",
       from: "  if (left.sequence !== right.sequence) return left.sequence < right.sequence;",
       to: "  if (left.sequence !== right.sequence) return left.sequence > right.sequence;",
     }],
@@ -133,7 +126,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the worst priority is served first",
     world: "lock",
     changes: [{
-      file: queuePosition,
+      in: "queue_position:comesBefore",
       from: "  if (left.priority !== right.priority) return left.priority < right.priority;",
       to: "  if (left.priority !== right.priority) return left.priority > right.priority;",
     }],
@@ -144,7 +137,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a reader passes a writer that waits",
     world: "lock",
     changes: [{
-      file: queuePosition,
+      in: "queue_position:queuePosition",
       from: 'mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;',
       to: 'mode === "shared" ? true : before.length === 0;',
     }],
@@ -155,7 +148,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender that does not wait takes a free lock for a busy one",
     world: "lock",
     changes: [{
-      file: contender,
+      in: "lock_contender:Contender.#decide",
       from: '    } else if (position.kind === "eligible") return { do: "grant", view };',
       to: '    } else if (waits && position.kind === "eligible") return { do: "grant", view };',
     }],
@@ -166,7 +159,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the session of a dead client lives for two timeouts",
     world: "lock",
     changes: [{
-      file: "src/coordination/keeper/state/session_table.ts",
+      in: "session_table:SessionTable.touch",
       from: "(nowMs + session.timeoutMs)",
       to: "(nowMs + 2 * session.timeoutMs)",
     }],
@@ -177,7 +170,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a session that is renewed before the keeper notices its own stall gets the time of the stall, too",
     world: "lock",
     changes: [{
-      file: "src/coordination/keeper/state/session_clock.ts",
+      in: "session_clock:SessionClock.now",
       from: "    return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;",
       to: "    return nowMs - this.#stalledMs;",
     }],
@@ -189,7 +182,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a session gives up each connection after a third of its timeout, however slow its server is",
     world: "lock",
     changes: [{
-      file: "src/protocols/zookeeper/session_timing.ts",
+      in: "session_timing:Patience.limitMs",
       from: "    return Math.max(dropMs, Math.min(this.#longestMs, leaseMs - dropMs));",
       to: "    return Math.min(dropMs, leaseMs);",
     }],
@@ -201,7 +194,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a patient session sends no heartbeat while a request has no response",
     world: "lock",
     changes: [{
-      file: "src/protocols/zookeeper/session_timing.ts",
+      in: "session_timing:heartbeatAction",
       from: "  const isPingDue = nowMs >= (isHeartbeatPending ? laterPingAtMs : pingAtMs);",
       to: "  const isPingDue = !isHeartbeatPending && nowMs >= pingAtMs;",
     }],
@@ -213,7 +206,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the keeper gives a session the time of all slow commits",
     world: "lock",
     changes: [{
-      file: keeperServer,
+      in: "keeper_server:KeeperServer.#expire",
       from: "      if (nowMs < deadlineMs + this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;",
       to: "      if (nowMs < deadlineMs + 5 * this.#stalls.longestSince(deadlineMs - timeoutMs, nowMs)) continue;",
     }],
@@ -225,7 +218,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a holder does not notice that its machine was suspended",
     world: "lock",
     changes: [{
-      file: lease,
+      in: "zookeeper_lease:ZooKeeperLease.isHeld",
       from: "    this.#clock.noticeSuspend();\n    if (this.#isOver) return false;",
       to: "    if (this.#isOver) return false;",
     }],
@@ -236,7 +229,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a lease ignores the clock",
     world: "lock",
     changes: [{
-      file: lease,
+      in: "zookeeper_lease:ZooKeeperLease.isHeld",
       from: "    if (!this.#isUsed || this.#clock.now() < this.#zk.session.leaseEndMs()) return true;",
       to: "    if (this.#zk.session.id !== 0n) return true;",
     }],
@@ -247,7 +240,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the keeper answers before its commit is durable",
     world: "lock",
     changes: [{
-      file: keeperServer,
+      in: "keeper_server:KeeperServer.#commit",
       from:
         "    const room = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));\n",
       to:
@@ -260,7 +253,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the disk acknowledges before it has flushed",
     world: "lock",
     changes: [{
-      file: "test/world/sim_disk.ts",
+      in: "sim_disk:SimDisk.commit",
       from: "    return durationMs;\n",
       to: "    return durationMs * 0.3;\n",
     }],
@@ -271,7 +264,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the keeper restores sessions with no time left",
     world: "lock",
     changes: [{
-      file: keeperState,
+      in: "keeper_state:KeeperState.restore",
       from: "for (const session of piece.sessions) this.sessions.add(session, nowMs);",
       to: "for (const session of piece.sessions) this.sessions.add(session, nowMs - session.timeoutMs);",
     }],
@@ -283,7 +276,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the end of a session fires no watches",
     world: "lock",
     changes: [{
-      file: keeperState,
+      in: "keeper_state:KeeperState.closeSession",
       from: "    this.sessions.removeSession(session);\n    this.#fire(transaction);",
       to: "    this.sessions.removeSession(session);",
     }],
@@ -295,7 +288,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the keeper shows the zxid of a start before it is stored",
     world: "lock",
     changes: [{
-      file: keeperState,
+      in: "keeper_state:KeeperState.initialize",
       from:
         "    if (this.tree.size > 0) return;\n    if (this.#zxidBefore > this.#zxid) this.#zxid = this.#zxidBefore;\n",
       to:
@@ -309,7 +302,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a holder that was granted in advance leaves its place in the queue",
     world: "lock",
     changes: [{
-      file: lease,
+      in: "zookeeper_lease:ZooKeeperLease.#deleteNodes",
       from: "    if (this.#queueNode === null) return await deleteIfThere(this.#zk, this.#holderPath);\n",
       to: '    if (this.#holderPath !== "") return await deleteIfThere(this.#zk, this.#holderPath);\n',
     }],
@@ -320,7 +313,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender that lost a response joins the queue a second time",
     world: "lock",
     changes: [{
-      file: contender,
+      in: "lock_contender:Contender.run",
       from: '      step = { do: "recover" };\n',
       to: '      step = { do: "contend" };\n',
     }],
@@ -331,11 +324,11 @@ export const lockMutants: readonly Mutant[] = [
     name: "a leak: the real wall clock reaches the nodes of a lock",
     world: "lock",
     changes: [{
-      file: "src/coordination/nodes/holder_info.ts",
+      in: "holder_info:formatNewNode",
       from: "export function formatNewNode(",
       to: "const savedNow = Date.now;\nexport function formatNewNode(",
     }, {
-      file: "src/coordination/nodes/holder_info.ts",
+      in: "holder_info:formatNewNode",
       from: "sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null",
       to: "sinceMs: savedNow(), sessionTimeoutMs: session.timeoutMs, revoke: null",
     }],
@@ -347,15 +340,15 @@ export const lockMutants: readonly Mutant[] = [
     name: "a fenced write does not check the holder",
     world: "fence",
     changes: [{
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.#requests",
       from: '      ...this.#held.map(({ node }): MultiRequest => ({ type: "check", path: node, version: -1 })),\n',
       to: "",
     }, {
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.#repair",
       from: "const holder = this.#held[index];",
       to: "const holder = this.#held[this.#held.length];",
     }, {
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.#repair",
       from: "const own = this.#held.length + this.#parents.length;",
       to: "const own = this.#parents.length;",
     }],
@@ -367,7 +360,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a fenced write checks the lock, not the holder",
     world: "fence",
     changes: [{
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.#requests",
       from: 'type: "check", path: node, version: -1',
       to: 'type: "check", path: node.slice(0, node.lastIndexOf("/")), version: -1',
     }],
@@ -379,11 +372,11 @@ export const lockMutants: readonly Mutant[] = [
     name: "a holder is checked before a fenced write, not in its transaction",
     world: "fence",
     changes: [{
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.#requests",
       from: 'type: "check", path: node, version: -1',
       to: 'type: "check", path: node.slice(0, node.lastIndexOf("/")), version: -1',
     }, {
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.run",
       from: "        return this.#toResult(await this.#zk.multi(this.#requests()));",
       to:
         '        await this.#zk.multi(this.#held.map(({ node }) => ({ type: "check", path: node, version: -1 }) as const));\n' +
@@ -396,16 +389,16 @@ export const lockMutants: readonly Mutant[] = [
     name: "a fenced write without a response is sent again, whatever became of it",
     world: "fence",
     changes: [{
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.run",
       from:
         "          const written = await this.#resolveOutcome(thrown);\n          if (written !== null) return written;\n",
       to: "          if (tries >= triesMax) throw this.#unknownOutcomeError(thrown);\n",
     }, {
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.#requests",
       from: '      { type: "create", path: this.#mark, data: empty, acl, flags: createFlag.ephemeral },\n',
       to: "",
     }, {
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.#toResult",
       from: "const own = results.at(-2);",
       to: "const own = results.at(-1);",
     }],
@@ -417,7 +410,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a fenced write without a response counts as done",
     world: "fence",
     changes: [{
-      file: fencedWrite,
+      in: "fenced_write:FencedWrite.run",
       from: "          const written = await this.#resolveOutcome(thrown);\n",
       to: "          const written = await this.#findResult(0n);\n",
     }],
@@ -428,7 +421,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a wait for a lock ends after half of its time",
     world: "lock",
     changes: [{
-      file: "src/coordination/lock/acquire_lock.ts",
+      in: "acquire_lock:LockAcquisition.#deadline",
       from: "    return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });",
       to: "    return waitLimit(this.#clock, waitMs && waitMs / 2, { sinceMs: this.#startedMs });",
     }],

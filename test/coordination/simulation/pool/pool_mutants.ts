@@ -1,19 +1,16 @@
 /** Known defects of pools that their world must find. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const itemClaimer = "src/coordination/pool/item_claimer.ts";
-const itemRecord = "src/coordination/pool/item_record.ts";
-
 export const poolMutants: readonly Mutant[] = [
   {
     name: "a call of a pool runs one item too many at a time",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/run_pool_items.ts",
+      in: "run_pool_items:PoolRun.#startClaimed",
       from: "while (this.#running.size < jobs &&",
       to: "while (this.#running.size < jobs + 1 &&",
     }, {
-      file: "src/coordination/pool/run_pool_items.ts",
+      in: "run_pool_items:PoolRun.#claimableCount",
       from: "    return jobs - (loop",
       to: "    return jobs + 1 - (loop",
     }],
@@ -24,7 +21,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item is run from a list that is older than its end",
     world: "pool",
     changes: [{
-      file: itemRecord,
+      in: "item_record:isListValid",
       from: 'return record.state === "ended" && record.zxid < listedAt;',
       to: 'return record.state === "ended" && (record.zxid < listedAt || listedAt > 0n);',
     }],
@@ -36,7 +33,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "the record of an item is deleted while another run has a list",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/item_records.ts",
+      in: "item_records:ItemRecords.endRequests",
       from: 'return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];',
       to: 'return isMissing ? [] : [{ type: "delete", path, version: -1 }];',
     }],
@@ -48,7 +45,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "a run does not look under the lock whether an item is completed",
     world: "pool",
     changes: [{
-      file: itemClaimer,
+      in: "item_claimer:ItemClaimer.#tryClaim",
       from: "if (undo !== null && !isDone) return { item, lease, undo };",
       to: "if (undo !== null) return { item, lease, undo };",
     }],
@@ -60,7 +57,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "runs with another limit are admitted",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/pool_admission.ts",
+      in: "pool_admission:earlierConflicts",
       from: "other.settingsHash !== run.settingsHash && mayBeBefore(other, run));",
       to: 'other.settingsHash === "" && mayBeBefore(other, run));',
     }],
@@ -72,7 +69,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item whose lock is there in part is tried without a pause",
     world: "pool",
     changes: [{
-      file: itemClaimer,
+      in: "item_claimer:ItemClaimer.#tryClaim",
       from: "      if (isNew) this.#existingLocks.add(item);\n",
       to: "",
     }],
@@ -84,7 +81,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "a result is stored after its item is released",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/item_results.ts",
+      in: "item_results:ItemResults.#writeAndRelease",
       from:
         "      await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);\n      return true;",
       to:
@@ -98,7 +95,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "permits that were lost while the session continues are not released",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/pool_permits.ts",
+      in: "pool_permits:PoolPermits.#freeHeld",
       from: "    this.#lost = [...this.#lost, ...lost];\n",
       to: "",
     }],
@@ -110,7 +107,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item that is given back is lost from the list",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/work_list.ts",
+      in: "work_list:WorkList.putBack",
       from: "    for (const one of [item, ...waiting]) this.#waiting.add(one);",
       to: "    for (const one of waiting) this.#waiting.add(one);",
     }],
@@ -122,7 +119,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item that failed is tried once less than it may",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/run_pool_items.ts",
+      in: "run_pool_items:PoolRun.#runWithRetries",
       from: "attempt > this.#options.retries;",
       to: "attempt >= this.#options.retries;",
     }],
@@ -133,7 +130,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "what is believed of the records' containers is not corrected",
     world: "pool",
     changes: [{
-      file: "src/coordination/pool/item_records.ts",
+      in: "item_records:ItemRecords.correctCache",
       from: "    if (isContainer) this.#hasTree = false;\n",
       to: "    if (isContainer) return true;\n",
     }],

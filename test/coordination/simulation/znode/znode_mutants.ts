@@ -1,16 +1,12 @@
 /** Known defects of the keeper and its client. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const state = "src/coordination/keeper/state";
-const commitQueue = "src/coordination/keeper/protocol/group_commit_queue.ts";
-const watches = "src/protocols/zookeeper/watches.ts";
-
 export const znodeMutants: readonly Mutant[] = [
   {
     name: "a write does not compare the version",
     world: "znode",
     changes: [{
-      file: `${state}/transaction.ts`,
+      in: "transaction:checkVersion",
       from: "  if (expected !== -1 && expected !== actual) refuse",
       to: "  if (expected < -1) refuse",
     }],
@@ -21,7 +17,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a transaction that fails keeps what it has done",
     world: "znode",
     changes: [{
-      file: `${state}/operation_table.ts`,
+      in: "operation_table:runMulti",
       from: "      transaction.rollback();\n",
       to: "",
     }],
@@ -32,7 +28,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a response to a read does not wait for the commit of what it shows",
     world: "znode",
     changes: [{
-      file: "src/coordination/keeper/protocol/client_connection.ts",
+      in: "client_connection:ClientConnection.#handleRequest",
       from: "    this.#reply(commitQueue.enqueue(this), { xid, zxid: result.zxid, err: result.error }, result);",
       to:
         "    const entry = state.isWrite(code) ? commitQueue.enqueue(this) : commitQueue.enqueueUnconditional(this);\n    this.#reply(entry, { xid, zxid: result.zxid, err: result.error }, result);",
@@ -45,7 +41,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "changes that are made during a commit are answered by it",
     world: "znode",
     changes: [{
-      file: commitQueue,
+      in: "group_commit_queue:GroupCommitQueue.enqueue",
       from: "    if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);\n",
       to: "",
     }],
@@ -56,7 +52,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a watch event is sent behind the response that shows its change",
     world: "znode",
     changes: [{
-      file: `${state}/keeper_state.ts`,
+      in: "keeper_state:KeeperState.#fire",
       from:
         "      for (const watcher of this.watches.fire({ type, path, mayLearn })) this.#options.notify(watcher, type, path);",
       to:
@@ -69,7 +65,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a client does not set its watches again after a reconnect",
     world: "znode",
     changes: [{
-      file: watches,
+      in: "watches:SessionWatches.rearm",
       from: "    return [...paths].flatMap(([sinceZxid, watched]) => this.#batches(sinceZxid, watched));",
       to: "    return [];",
     }],
@@ -80,7 +76,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a watch that is set again ignores what has changed meanwhile",
     world: "znode",
     changes: [{
-      file: `${state}/read_operations.ts`,
+      in: "read_operations",
       from: "    else if (node.mzxid > request.relativeZxid && mayRead(node)) state",
       to: "    else if (node.version < 0 && mayRead(node)) state",
     }],
@@ -92,7 +88,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a one-shot watch of a client stays after its event",
     world: "znode",
     changes: [{
-      file: watches,
+      in: "watches:SessionWatches.takeWatchers",
       from: "      this.#tables[kind].delete(path);\n",
       to: "",
     }],
@@ -103,7 +99,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a sequence number is the number of children",
     world: "znode",
     changes: [{
-      file: `${state}/transaction.ts`,
+      in: "transaction:Transaction.create",
       from: "request.path + String(parent.creates)",
       to: "request.path + String(parent.children?.size ?? 0)",
     }],
@@ -114,7 +110,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "only requests, not heartbeats, renew a session",
     world: "znode",
     changes: [{
-      file: "src/coordination/keeper/protocol/client_connection.ts",
+      in: "client_connection:ClientConnection.#handleRequest",
       from: "    state.sessions.touch(requester.session, this.#host.now());\n    if (code",
       to:
         "    if (code !== operations.ping.code) state.sessions.touch(requester.session, this.#host.now());\n    if (code",
@@ -127,12 +123,12 @@ export const znodeMutants: readonly Mutant[] = [
     world: "znode",
     changes: [
       {
-        file: "src/protocols/zookeeper/zookeeper_link.ts",
+        in: "zookeeper_link:ZooKeeperRequest.connectionLost",
         from: '    if (cause === null) this.fail("CONNECTIONLOSS");',
         to: '    if (cause === null) this.fail("OPERATIONTIMEOUT");',
       },
       {
-        file: "src/protocols/zookeeper/zookeeper_link.ts",
+        in: "zookeeper_link:ZooKeeperRequest.connectionLost",
         from: '    else this.fail("CONNECTIONLOSS", cause,',
         to: '    else this.fail("OPERATIONTIMEOUT", cause,',
       },
@@ -144,7 +140,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "the counters of a node are not stored",
     world: "znode",
     changes: [{
-      file: "src/coordination/keeper/storage/stored_records.ts",
+      in: "stored_records:nodeOf",
       from: "    creates: stored.creates,\n",
       to: "    creates: 0,\n",
     }],
@@ -155,7 +151,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a row is taken without a look at its checksum",
     world: "znode",
     changes: [{
-      file: "src/coordination/keeper/storage/stored_records.ts",
+      in: "stored_records:verifiedBody",
       from: "if (stored === checksumOf(id, content)) return content;",
       to: "if (stored !== checksumOf(id, content)) return content;\n    return content;",
     }],
@@ -166,7 +162,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "neither the log nor the mark is compared with what SQLite reads",
     world: "znode",
     changes: [{
-      file: "src/coordination/keeper/storage/keeper_database.ts",
+      in: "keeper_database:prepareFile",
       from: "  const damage = damageInLog(path) ?? describeOlderThanMark(path);",
       to: "  const damage = existsSync(`${path}-none`) ? damageInLog(path) ?? describeOlderThanMark(path) : null;",
     }],

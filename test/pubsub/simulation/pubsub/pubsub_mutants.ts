@@ -1,10 +1,6 @@
 /** Known defects of publish/subscribe: those of test/pubsub/fault/pubsub/defects that a simulation reaches, and others. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const store = "src/pubsub/store";
-const engine = `${store}/store_engine.ts`;
-const decidePut = `${store}/decide_put.ts`;
-
 /** All of them break the promise of exactly once. */
 const exactlyOnce = ["lost", "id reused", "duplicated", "stored twice", "all or none", "hidden", "publisher order"];
 
@@ -19,7 +15,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a put is answered before its commit is flushed",
     world: "pubsub",
     changes: [{
-      file: engine,
+      in: "store_engine:StoreEngine.#put",
       from:
         "    // A repeated put waits for the commit, too: the original may be in this batch.\n    this.#mustCommit = true;\n",
       to: "",
@@ -32,7 +28,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a topic moves without what is known of its publishers",
     world: "pubsub",
     changes: [{
-      file: `${store}/import_topic.ts`,
+      in: "import_topic:TopicImport.#receive",
       from: "this.#addWindow(this.#requireClientId(), record.window);",
       to: "this.#requireClientId();",
     }],
@@ -44,7 +40,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "what is known of publishers is not read again after a restart",
     world: "pubsub",
     changes: [{
-      file: `${store}/client_rows.ts`,
+      in: "client_rows:ClientRows.readWindows",
       from: "      for (const entry of entries) window.add(entry);\n",
       to: "",
     }],
@@ -56,7 +52,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a put is stored before the one that it follows",
     world: "pubsub",
     changes: [{
-      file: decidePut,
+      in: "decide_put:refuseOutOfOrder",
       from: "  const { after } = put;\n  if (after === null ||",
       to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
     }],
@@ -68,14 +64,14 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "of a publisher only the greatest counter is known: what is below it was done",
     world: "pubsub",
     changes: [{
-      file: decidePut,
+      in: "decide_put:decidePut",
       from: "const known = window.get(counter) ?? view.sameMsgId;",
       to: `const newest = window.entries().at(-1);
     const passed = newest !== undefined && counter < newest.counter;
     const known = window.get(counter) ?? view.sameMsgId ??
       (passed ? { id: newest.id, fingerprint: fingerprints[index] as number } : null);`,
     }, {
-      file: decidePut,
+      in: "decide_put:refuseOutOfOrder",
       from: "  const { after } = put;\n  if (after === null ||",
       to: "  const { after } = put;\n  if (put.counter > 0 || after === null ||",
     }],
@@ -87,7 +83,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a put is noted as done before its message is stored",
     world: "pubsub",
     changes: [{
-      file: engine,
+      in: "store_engine:StoreEngine.#commit",
       from: "    for (const topic of this.#appendedTopics) topic.log.flush();\n",
       to: `    const early = new Map<number, TopicChange>();
     this.topics.clients.takeChanges((id) => early.get(id) ?? early.set(id, emptyChange(id)).get(id) as TopicChange);
@@ -103,7 +99,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a server takes a log that a dead process has left for damaged",
     world: "pubsub",
     changes: [{
-      file: `${store}/topic_database.ts`,
+      in: "topic_database:TopicDatabase.constructor",
       from: "acceptDamagedLog ? null : damageInLog(path)",
       to:
         'acceptDamagedLog ? null : existsSync(`${path}-wal`) && statSync(`${path}-wal`).size > 0 ? "the log is not empty" : null',
@@ -116,11 +112,11 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a topic takes requests after its seal: neither the server nor its store looks",
     world: "pubsub",
     changes: [{
-      file: "src/pubsub/ownership/owned_topic.ts",
+      in: "owned_topic:OwnedTopic.#seal",
       from: "    this.permit = null;\n    this.isInTransfer = true;\n    this.#handoffDeadlineMs",
       to: "    this.isInTransfer = true;\n    this.#handoffDeadlineMs",
     }, {
-      file: engine,
+      in: "store_engine:StoreEngine.#topicFor",
       from: "topic.epoch === operation.epoch && topic.sealedFor === null) return topic;",
       to: "topic.epoch === operation.epoch) return topic;",
     }],
@@ -132,7 +128,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a server answers without a look at its lease",
     world: "pubsub",
     changes: [{
-      file: "src/pubsub/server/request_handler.ts",
+      in: "request_handler:RequestHandler.handleStoreResponses",
       from: "isConfirmed = confirmsByCommit || permit.lease.isConfirmed()",
       to: "isConfirmed = confirmsByCommit || permit.lease !== null",
     }],
@@ -144,7 +140,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a proxy takes a put without a response for one that was not done",
     world: "pubsub",
     changes: [{
-      file: "src/pubsub/proxy/decide_forwarding.ts",
+      in: "decide_forwarding:decideForwarding",
       from: 'return { do: "respond", status: mayBeDone || (isSent && traits.changesState) ? "ERROR" : "OVERLOADED" };',
       to: 'return { do: "respond", status: mayBeDone && isSent && !traits.changesState ? "ERROR" : "OVERLOADED" };',
     }],
@@ -155,11 +151,11 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a client puts what had no response again, under a number of its new session",
     world: "pubsub",
     changes: [{
-      file: "src/pubsub/client/publisher.ts",
+      in: "publisher:Publisher.#resend",
       from: "      ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),\n",
       to: "",
     }, {
-      file: "src/pubsub/client/publisher.ts",
+      in: "publisher:Publisher.#resend",
       from: "    const own = this.#client.token;\n",
       to: "    void session; // the number is one of the new session\n",
     }],
@@ -169,7 +165,11 @@ export const pubsubMutants: readonly Mutant[] = [
   {
     name: "a get is answered before the acknowledgement in it is stored",
     world: "pubsub",
-    changes: [{ file: engine, from: "      if (next <= last) this.#mustCommit = true;\n", to: "" }],
+    changes: [{
+      in: "store_engine:StoreEngine.#get",
+      from: "      if (next <= last) this.#mustCommit = true;\n",
+      to: "",
+    }],
     kinds: ["duplicated", "same last"],
     from: 1045,
     seeds: 60,
@@ -178,7 +178,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a server has in memory only what a subscriber has had",
     world: "pubsub",
     changes: [{
-      file: engine,
+      in: "store_engine:StoreEngine.#get",
       from: `      topic.moveSubscriber(client, decision.position);
       this.topics.clients.markChanged(client);
       this.#changedTopics.add(topic);
@@ -193,15 +193,15 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a client has in memory only what it has had",
     world: "pubsub",
     changes: [{
-      file: "src/pubsub/client/subscriber.ts",
+      in: "subscriber:Subscriber.acknowledge",
       from: "    state.setPosition(this.topic, { cursor: id, intent: Math.max(id, intent), folder: null }, options);",
       to: "    void [state, intent, options];\n    this.#had = id;",
     }, {
-      file: "src/pubsub/client/subscriber.ts",
+      in: "subscriber",
       from: "  readonly #client: PubsubClientSession;\n",
       to: "  readonly #client: PubsubClientSession;\n  #had = -1;\n",
     }, {
-      file: "src/pubsub/client/subscriber.ts",
+      in: "subscriber:Subscriber.#fetchOnce",
       from: "    const { cursor, intent } = this.#client.state.subscriberPosition(this.topic);\n",
       to: `    const { cursor: stored, intent } = this.#client.state.subscriberPosition(this.topic);
     const cursor = Math.max(stored, this.#had);
@@ -214,7 +214,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "retention keeps one message, however many it is to keep",
     world: "pubsub",
     changes: [{
-      file: "src/pubsub/store/stored_topic.ts",
+      in: "stored_topic:exceedsRetention",
       from: "topic.pendingAfter(oldest.last) >= retainMessages)",
       to: "topic.pendingAfter(oldest.last) >= 1)",
     }],
@@ -226,7 +226,7 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a seek to the start leaves the oldest message out",
     world: "pubsub",
     changes: [{
-      file: "src/pubsub/store/decide_read.ts",
+      in: "decide_read:decideSeek",
       from: 'seek.to === "start" ? log.firstId - 1 :',
       to: 'seek.to === "start" ? log.firstId :',
     }],

@@ -1,14 +1,12 @@
 /** Known defects of processors and of what they store: too many tries at the same time, tries beyond a lease, messages that end too early. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const queue = "src/retry/queue";
-
 export const processorMutants: readonly Mutant[] = [
   {
     name: "a suspended processor notices the end of its lease with its timer only",
     world: "retry",
     changes: [{
-      file: `${queue}/processor_lease.ts`,
+      in: "processor_lease:ProcessorLease.isOver",
       from:
         "    if (this.#options.clock.now() >= this.#endMs) this.lose(endedByClock);\n    return this.#lost.signal.aborted;",
       to: "    return this.#lost.signal.aborted || this.#options.clock.now() >= this.#endMs;",
@@ -20,7 +18,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "the end of a lease does not end the tries",
     world: "retry",
     changes: [{
-      file: `${queue}/processor_lease.ts`,
+      in: "processor_lease:ProcessorLease.makeTryLease",
       from: "onAbort(this.#lost.signal, abort), onAbort(this.#stopped.signal, abort)",
       to: "onAbort(this.#stopped.signal, abort)",
     }],
@@ -31,7 +29,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "a processor tries three messages more at the same time than it may",
     world: "retry",
     changes: [{
-      file: "src/retry/processor/retry_processor.ts",
+      in: "retry_processor:RetryProcessor.#freeSlots",
       from: '(order === "fifo" ? 1 : concurrency)',
       to: '(order === "fifo" ? 1 : concurrency + 3)',
     }],
@@ -42,7 +40,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "a message is too old after a quarter of the time",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_policy.ts`,
+      in: "retry_policy:decideNextTry",
       from: "atMs > sinceMs + maxElapsedMs)",
       to: "atMs > sinceMs + maxElapsedMs / 4)",
     }],
@@ -54,7 +52,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "the age of a redriven message is counted from its first life",
     world: "retry",
     changes: [{
-      file: `${queue}/message_life.ts`,
+      in: "message_life:lifeAfterRedrive",
       from: 'state: "waiting", tries: 0, crashes: 0, sinceMs: nowMs, nextAtMs: nowMs, reason: null };',
       to: 'state: "waiting", tries: 0, crashes: 0, nextAtMs: nowMs, reason: null };',
     }],
@@ -66,7 +64,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "a message that was redriven is not forwarded when it is dead again",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_engine.ts`,
+      in: "retry_engine:RetryEngine.writeLife",
       from: "    if (before === next.state) return;\n    const key",
       to: `    if (next.state === "dead" && next.fence > next.tries + next.crashes) {
       this.#database.changeRow(tables.messages, { seq }, { forwarding: 0 });
@@ -82,7 +80,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "the content of a message is cut when it is claimed",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_engine.ts`,
+      in: "retry_engine:RetryEngine.#readContent",
       from: 'body: row["body"] as Uint8Array };',
       to: 'body: (row["body"] as Uint8Array).subarray(0, 100) };',
     }],
@@ -93,7 +91,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "delays are twice as long as the policy says",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_policy.ts`,
+      in: "retry_policy:decideNextTry",
       from: "Math.max(wanted",
       to: "Math.max(2 * wanted",
     }],
@@ -104,7 +102,7 @@ export const processorMutants: readonly Mutant[] = [
     name: "a message is tried at a time at which it is too old",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_policy.ts`,
+      in: "retry_policy:decideNextTry",
       from: "atMs > sinceMs + maxElapsedMs)",
       to: "nowMs > sinceMs + maxElapsedMs)",
     }],

@@ -1,19 +1,12 @@
 /** Known defects of the retry engine. */
 import type { Mutant } from "../../../world/mutant.ts";
 
-const queue = "src/retry/queue";
-const engine = `${queue}/retry_engine.ts`;
-const life = `${queue}/message_life.ts`;
-const processor = "src/retry/processor/retry_processor.ts";
-const election = "src/retry/processor/processor_election.ts";
-const proxy = "src/retry/http_proxy/retry_http_proxy.ts";
-
 export const retryMutants: readonly Mutant[] = [
   {
     name: "a pause does not keep a processor from claiming messages",
     world: "retry",
     changes: [{
-      file: engine,
+      in: "retry_engine:RetryEngine.claim",
       from: "const messages = isPaused ? []",
       to: 'const messages = isPaused && owner === "" ? []',
     }],
@@ -24,7 +17,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "the store answers before its commit is flushed",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_store_thread.ts`,
+      in: "retry_store_thread:serveRetryStore",
       from: "        return database.transaction(work);\n",
       to: `        database.begin();
         const result = work();
@@ -40,7 +33,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a message is dead one try too early",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_policy.ts`,
+      in: "retry_policy:decideNextTry",
       from: "if (tries > policy.maxRetries) return",
       to: "if (tries >= policy.maxRetries) return",
     }],
@@ -52,7 +45,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a delay is counted by the wrong clock",
     world: "retry",
     changes: [{
-      file: processor,
+      in: "retry_processor:RetryProcessor.#recordResult",
       from: 'store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs() });',
       to: 'store.call("finish", { seq, fence, owner, end, error, nowMs: this.#options.clock.now() });',
     }],
@@ -63,7 +56,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "Retry-After does not delay the next try",
     world: "retry",
     changes: [{
-      file: `${queue}/retry_policy.ts`,
+      in: "retry_policy:decideNextTry",
       from: "nowMs + Math.max(wanted, Math.min(retryAfterMs ?? 0, retryAfterMsMax));",
       to: "nowMs + Math.max(wanted, Math.min(retryAfterMs ?? 0, 0));",
     }],
@@ -75,7 +68,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "after a crash a message is tried again without a delay",
     world: "retry",
     changes: [{
-      file: life,
+      in: "message_life",
       from: 'nextAtMs: next.kind === "at" ? next.atMs : nowMs };\n}\n\n/**',
       to: "nextAtMs: nowMs };\n}\n\n/**",
     }],
@@ -87,7 +80,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a renewed lease is not stored: a second try starts beside the first one",
     world: "retry",
     changes: [{
-      file: engine,
+      in: "retry_engine:RetryEngine.renewProcessor",
       from: "return this.#database.changeRow(tables.processors, { id: owner }, { end_ms: endMs });",
       to: "return endMs > 0 && this.#database.changeRow(tables.processors, { id: owner }, {});",
     }],
@@ -99,7 +92,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a processor that starts takes back what others have in flight",
     world: "retry",
     changes: [{
-      file: engine,
+      in: "retry_engine:RetryEngine.reclaim",
       from: 'if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;',
       to:
         'if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) && Number(row["since_ms"]) > nowMs - 3000) continue;',
@@ -112,11 +105,11 @@ export const retryMutants: readonly Mutant[] = [
     name: "the result of a lost lease counts",
     world: "retry",
     changes: [{
-      file: engine,
+      in: "retry_engine:RetryEngine.finish",
       from: 'if (row === undefined || Number(row["owner"]) !== owner) return null;',
       to: "if (row === undefined) return null;",
     }, {
-      file: life,
+      in: "message_life:lifeAfterTry",
       from:
         "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; readonly random: () => number },\n" +
         '): MessageLife | null {\n  if (life.state !== "in_flight" || life.fence !== fence) return null;',
@@ -124,7 +117,7 @@ export const retryMutants: readonly Mutant[] = [
         "  { rules, nowMs, random }: { readonly rules: LifeRules; readonly nowMs: number; readonly random: () => number },\n" +
         '): MessageLife | null {\n  if (fence < 0 || life.state === "done") return null;',
     }, {
-      file: processor,
+      in: "retry_processor:RetryProcessor.#deliver",
       from: '    if (result.kind === "lost") return;\n',
       to:
         '    if (result.kind === "lost") result = { kind: "tried", end: { outcome: "retry", retryAfterMs: null }, error: null, isHealthy: null };\n',
@@ -144,7 +137,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "the order of a key does not hold after a try that failed",
     world: "retry",
     changes: [{
-      file: `${queue}/due_messages.ts`,
+      in: "due_messages:nextOfKeyCondition",
       from: 'return order === "key" ? "AND is_next = 1 AND +is_next = 1" : "";',
       to: 'return order === "key" ? "AND (is_next = 1 OR fence > 0)" : "";',
     }],
@@ -156,7 +149,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a redriven message is lost when its processor dies",
     world: "retry",
     changes: [{
-      file: engine,
+      in: "retry_engine:RetryEngine.reclaim",
       from: '"SELECT * FROM messages WHERE state = 1 AND owner = ?", owner)',
       to: '"SELECT * FROM messages WHERE state = 1 AND redriven = 0 AND owner = ?", owner)',
     }],
@@ -168,7 +161,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a dead letter is marked before it is in its file",
     world: "retry",
     changes: [{
-      file: "src/retry/dead_letters/dead_letter_forwarder.ts",
+      in: "dead_letter_forwarder:DeadLetterForwarder.#send",
       from: `    await open.send(letter, offset, signal);
     await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);
 `,
@@ -184,7 +177,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a dead letter that was being sent is sent to the end of the file",
     world: "retry",
     changes: [{
-      file: "src/retry/dead_letters/dead_letter_forwarder.ts",
+      in: "dead_letter_forwarder:DeadLetterForwarder.#send",
       from: 'const startedAt = letter.forwardState === "sending" ? letter.forwardOffset : null;',
       to: "const startedAt = null;",
     }],
@@ -195,7 +188,7 @@ export const retryMutants: readonly Mutant[] = [
   {
     name: "a line that a power cut left incomplete stays in front of the next dead letter",
     world: "retry",
-    changes: [{ file: "src/retry/dead_letters/file_sink.ts", from: "        endLastLine(fd);\n", to: "" }],
+    changes: [{ in: "file_sink:FileSink.open", from: "        endLastLine(fd);\n", to: "" }],
     kinds: ["judge"],
     seeds: 1,
     faults: "test/world/found/dead_letter_behind_half_a_line.json",
@@ -204,7 +197,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "with fifo a redriven message does not wait for the one in flight",
     world: "retry",
     changes: [{
-      file: `${queue}/due_messages.ts`,
+      in: "due_messages:dueMessages",
       from: 'if (database.get("SELECT 1 FROM messages WHERE state = 1 LIMIT 1") !== undefined) return [];\n',
       to: "",
     }],
@@ -216,7 +209,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "by key a message without one has no mark after a redrive",
     world: "retry",
     changes: [{
-      file: `${queue}/key_ordering.ts`,
+      in: "key_ordering:KeyOrdering.restoreMark",
       from: "    if (key === null) return this.#setNext(seq, 1);\n    const holder",
       to: "    if (key === null) return;\n    const holder",
     }],
@@ -228,7 +221,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a batch waits until a clock that was set back is there again",
     world: "retry",
     changes: [{
-      file: "src/retry/processor/batch_pacer.ts",
+      in: "batch_pacer:pacerAt",
       from: "  if (nowMs < seenMs) return { ...startPacer(options, nowMs), messagesLeft };\n",
       to: "  void [seenMs, messagesLeft];\n",
     }],
@@ -240,7 +233,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a run until the store is empty ends while a message waits for its interval",
     world: "retry",
     changes: [{
-      file: processor,
+      in: "retry_processor:RetryProcessor.#isFinished",
       from: '    return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;\n',
       to:
         '    return this.#nextDueMs !== null || await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;\n',
@@ -252,7 +245,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a run until the store is empty ends while another processor has a message in flight",
     world: "retry",
     changes: [{
-      file: `${queue}/due_messages.ts`,
+      in: "due_messages:canBeTried",
       from:
         "database.all(`SELECT * FROM messages WHERE state < 2 ${nextOfKeyCondition(order)} ORDER BY seq LIMIT ?`, limit);",
       to:
@@ -266,7 +259,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a run of one try each tries again what has failed since it began",
     world: "retry",
     changes: [{
-      file: processor,
+      in: "retry_processor:RetryProcessor.#claimDue",
       from: 'const nowMs = until === "tried" ? this.#startedMs : wallClockMs();',
       to: "const nowMs = wallClockMs();",
     }],
@@ -278,7 +271,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a run of one try each counts from its start when the clock was set back",
     world: "retry",
     changes: [{
-      file: processor,
+      in: "retry_processor:RetryProcessor.#claimDue",
       from: "    this.#startedMs = Math.min(this.#startedMs, wallClockMs());\n",
       to: "",
     }],
@@ -290,7 +283,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a run ends with success while a dead letter is not delivered",
     world: "retry",
     changes: [{
-      file: "src/retry/processor/store_processor.ts",
+      in: "store_processor:StoreProcessor.#checkDeadLetters",
       from:
         '    const { count, error } = await this.#parts.store.call("deadLetterBacklog");\n    if (count === 0) return;\n',
       to:
@@ -304,9 +297,13 @@ export const retryMutants: readonly Mutant[] = [
     name: "a processor that does not lead tries messages",
     world: "retry",
     changes: [
-      { file: processor, from: "    if (leads?.() === false) {\n", to: "    if (leads === null) {\n" },
       {
-        file: processor,
+        in: "retry_processor:RetryProcessor.#claimDue",
+        from: "    if (leads?.() === false) {\n",
+        to: "    if (leads === null) {\n",
+      },
+      {
+        in: "retry_processor:RetryProcessor.#deliver",
         from: "else if (this.#options.leads?.() === false) result",
         to: "else if (this.#options.leads === null) result",
       },
@@ -318,9 +315,13 @@ export const retryMutants: readonly Mutant[] = [
     name: "a processor that was deposed goes on",
     world: "retry",
     changes: [
-      { file: election, from: "return this.#leadership?.isHeld() ?? false;", to: "return this.#leadership !== null;" },
       {
-        file: election,
+        in: "processor_election:ProcessorElection.leads",
+        from: "return this.#leadership?.isHeld() ?? false;",
+        to: "return this.#leadership !== null;",
+      },
+      {
+        in: "processor_election:ProcessorElection.#lead",
         from: "    await aborted(AbortSignal.any([leadership.lost, signal]));\n    this.#leadership = null;\n",
         to: "    await aborted(AbortSignal.any([leadership.lost, signal]));\n",
       },
@@ -334,7 +335,7 @@ export const retryMutants: readonly Mutant[] = [
     world: "retry",
     changes: [
       {
-        file: processor,
+        in: "retry_processor:RetryProcessor.#deliver",
         from: "else if (this.#options.leads?.() === false) result",
         to: "else if (this.#options.leads === null) result",
       },
@@ -347,7 +348,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "serve passes a temporary status on before the request is stored",
     world: "retry",
     changes: [{
-      file: proxy,
+      in: "retry_http_proxy:RetryHttpProxy.#passResult",
       from: "      const kept = await this.#store(call, tried, tried.error);\n",
       to: `      const storing = this.#store(call, tried, tried.error);
       await passResponse(response, result, { method: call.method, added: [], clock: this.#options.clock });
@@ -361,7 +362,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a request is stored without its Idempotency-Key",
     world: "retry",
     changes: [{
-      file: proxy,
+      in: "retry_http_proxy:RetryHttpProxy.#store",
       from: 'const head: MessageHead = { kind: "http", method, path, headers };',
       to:
         'const head: MessageHead = { kind: "http", method, path, headers: headers.filter(([name]) => name.toLowerCase() !== idempotencyHeader) };',
@@ -374,7 +375,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a request with a final status is stored, too",
     world: "retry",
     changes: [{
-      file: proxy,
+      in: "retry_http_proxy:RetryHttpProxy.#passResult",
       from: 'if (outcomeOfStatus(status, this.#options.rules) === "retry" &&',
       to: 'if (outcomeOfStatus(status, this.#options.rules) !== "done" &&',
     }],
@@ -386,7 +387,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a request counts as not stored when the disk has failed",
     world: "retry",
     changes: [{
-      file: proxy,
+      in: "retry_http_proxy:RetryHttpProxy.#store",
       from: 'mayBeStored(error) ? "maybe_stored"',
       to: 'code === "OUTCOME_UNKNOWN" ? "maybe_stored"',
     }],
@@ -398,7 +399,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a dead letter is not marked when its command has ended well",
     world: "retry",
     changes: [{
-      file: "src/retry/dead_letters/dead_letter_forwarder.ts",
+      in: "dead_letter_forwarder:DeadLetterForwarder.#send",
       from: 'await store.call("markForwarded", letter.seq, wallClockMs(), offset !== null);',
       to: 'await store.call("markForwarded", letter.seq, wallClockMs(), true);',
     }],
@@ -410,7 +411,7 @@ export const retryMutants: readonly Mutant[] = [
     name: "a dead letter whose command has failed leaves the store",
     world: "retry",
     changes: [{
-      file: "src/retry/dead_letters/command_sink.ts",
+      in: "command_sink:CommandSink.#send",
       from: "if (ended.code !== 0) throw",
       to: 'if (ended.code === "INTERNAL") throw',
     }],
