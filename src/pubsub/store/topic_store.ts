@@ -83,8 +83,8 @@ export function startStoreWorker(url: URL): StartedStoreThread {
 /** The threads of a store in files. */
 function startFileThreads(): StartedStoreThread {
   return {
-    ...startStoreWorker(new URL("./sqlite/topic_store_worker.ts", import.meta.url)),
-    checkpointer: new Worker(new URL("./sqlite/topic_store_checkpoint_worker.ts", import.meta.url)),
+    ...startStoreWorker(new URL("./topic_store_worker.ts", import.meta.url)),
+    checkpointer: new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url)),
   };
 }
 

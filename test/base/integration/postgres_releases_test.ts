@@ -12,8 +12,9 @@ import { UnpackedPostgres } from "../../support/postgres_release.ts";
 
 setDefaultTimeout(120_000);
 const execute = promisify(execFile);
-const files = ["database_lane", "database_schema", "postgres_topic_rows", "retry_store_cases"]
-  .map((name) => `/integration/${name}_test.ts`);
+const files = ["base/integration/database_lane", "base/integration/database_schema"]
+  .concat(["pubsub/integration/postgres_topic_rows", "retry/integration/retry_store_cases"])
+  .map((name) => `./test/${name}_test.ts`);
 const leftOut =
   "standby|fail-over|whose commits are gone|is cut|deadlock|not respond|killed|in a folder|its deadline|unreachable|says nothing";
 

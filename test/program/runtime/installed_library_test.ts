@@ -56,7 +56,10 @@ beforeAll(async () => {
     for (const { name, text } of programs) project.write(fileOf(runtime, name), programOf(installed(text), runtime));
   }
   for (const file of readdirSync(examples)) {
-    const text = readFileSync(join(examples, file), "utf8").replace("../../../src/baton.ts", project.packageName);
+    const text = readFileSync(join(examples, file), "utf8").replace(
+      "../../../src/library/baton.ts",
+      project.packageName,
+    );
     project.write(`example_${file}`, text);
   }
   complaints = project.compile();

@@ -79,7 +79,7 @@ export const defects: readonly Defect[] = [
     number: 5,
     what: "a topic moves without what is known of its publishers",
     changes: [{
-      file: `${store}/import_topic.ts`,
+      file: `${store}/transfer/import_topic.ts`,
       from: "this.#addWindow(this.#requireClientId(), record.window);",
       to: "this.#requireClientId();",
     }],
@@ -132,12 +132,12 @@ export const defects: readonly Defect[] = [
     number: 9,
     what: "a put is answered before it is on the disk",
     changes: [{
-      file: `${store}/topic_database.ts`,
+      file: `${store}/sqlite/topic_database.ts`,
       from: "by its rows\n    });\n",
       to: 'by its rows\n    });\n    this.database.exec("PRAGMA synchronous = OFF");\n',
     }, {
       // With it the store finds most of that by itself, and is not opened.
-      file: `${store}/topic_database.ts`,
+      file: `${store}/sqlite/topic_database.ts`,
       from: "acceptDamagedLog ? null : damageInLog",
       to: 'acceptDamagedLog || dataDir !== "" ? null : damageInLog',
     }],

@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parentPort } from "node:worker_threads";
-import { databaseName } from "./topic_database.ts";
+import { databaseName } from "./sqlite/topic_database.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("The storage thread was started as a program");

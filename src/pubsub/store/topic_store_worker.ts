@@ -1,6 +1,6 @@
 /** The entry of the storage thread of a topic store. */
 import { type MessagePort, workerData } from "node:worker_threads";
-import { requestReceiver } from "../../../base/storage/storage_thread.ts";
-import { serveTopicStore } from "./topic_store_thread.ts";
+import { requestReceiver } from "../../base/storage/storage_thread.ts";
+import { serveTopicStore } from "./sqlite/topic_store_thread.ts";
 
 serveTopicStore({ requests: requestReceiver(workerData as MessagePort) });
