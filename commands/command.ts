@@ -36,7 +36,10 @@ export interface Command<S extends SettingTable = SettingTable> {
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** Shell completions for a name: words, or names from the server. */
   readonly completes?: ServedNames | "files" | readonly string[];
-  /** Shell completions for the first argument, each with the completions of the second one; if it has none, `completes` is used. */
+  /**
+   * Shell completions for the first argument, each with the completions of the second one; if it has none, `completes`
+   * is used.
+   */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Restrictions for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;
@@ -99,8 +102,8 @@ export function defineCommand<S extends SettingTable>(command: Command<S>): Comm
 }
 
 /**
- * Returns the long form of the first flag that the user gave among `settings`; null if there is none. Values from files and variables
- * do not count: they apply to all forms of a command.
+ * Returns the long form of the first flag that the user gave among `settings`; null if there is none. Values from files
+ * and variables do not count: they apply to all forms of a command.
  */
 export function givenFlag(settings: SettingTable, given: ReadonlyMap<string, unknown>): string | null {
   const found = Object.entries(settings).find(([name]) => given.has(name))?.[1].flag;

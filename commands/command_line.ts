@@ -12,8 +12,8 @@ import { runCommand } from "./run_command.ts";
 export { systemIo };
 
 /**
- * Runs one command line, without the name of the program. Rejects only with StoppedBySignal and ReaderGone, which end the process
- * with a signal.
+ * Runs one command line, without the name of the program. Rejects only with StoppedBySignal and ReaderGone, which end
+ * the process with a signal.
  */
 export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
   let words = args;
@@ -54,7 +54,10 @@ const flagCommands: ReadonlyMap<string, string> = new Map([
   ["-V", "version"],
 ]);
 
-/** The number of options before the name of the command. `--help` and `--version` in the place of a command are none of them. */
+/**
+ * The number of options before the name of the command. `--help` and `--version` in the place of a command are none of
+ * them.
+ */
 async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
   if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
   return (await import("./program/leading_options.ts")).checkLeadingOptions([first, ...rest]);

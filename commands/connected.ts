@@ -1,4 +1,7 @@
-/** Chooses the servers of a command, prints the scope, and opens a session for commands that only read or send a request. */
+/**
+ * Chooses the servers of a command, prints the scope, and opens a session for commands that only read or send a
+ * request.
+ */
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingValues } from "../src/base/config/setting.ts";
@@ -23,9 +26,9 @@ interface AnnouncedPlaceOptions {
 }
 
 /**
- * Chooses the servers. Prints the scope if the user named no servers, and a user sees the message: on a terminal or with --verbose.
- * cron would mail it after each run. `what` is the subject of the message: `lock "nightly"`. Throws USAGE, CONFIG, and SCOPE_MISMATCH
- * for less than `scope`.
+ * Chooses the servers. Prints the scope if the user named no servers, and a user sees the message: on a terminal or
+ * with --verbose. cron would mail it after each run. `what` is the subject of the message: `lock "nightly"`. Throws
+ * USAGE, CONFIG, and SCOPE_MISMATCH for less than `scope`.
  */
 export function announceCoordination(
   { values, sources, quiet, verbose }: AnnouncedPlaceOptions,

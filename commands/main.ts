@@ -1,6 +1,6 @@
 /**
- * The entry point of the program, and the only place that sets the exit code. It loads only what is needed: the guard process, which
- * is the same program, must start quickly.
+ * The entry point of the program, and the only place that sets the exit code. It loads only what is needed: the guard
+ * process, which is the same program, must start quickly.
  */
 import process from "node:process";
 

@@ -1,4 +1,7 @@
-/** The parts of a product that the program uses. A start reads the names of its commands; each other part is loaded when it is needed. */
+/**
+ * The parts of a product that the program uses. A start reads the names of its commands; each other part is loaded when
+ * it is needed.
+ */
 import type { ConfigFile, ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../src/base/config/setting.ts";
 import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
@@ -20,7 +23,10 @@ export interface Product {
   doctor(): Promise<ProductDoctor>;
 }
 
-/** The settings that files and variables can set; each is declared once. Settings that are flags only are declared with their command. */
+/**
+ * The settings that files and variables can set; each is declared once. Settings that are flags only are declared with
+ * their command.
+ */
 export interface ProductSettings {
   readonly all: SettingTable;
   /** Further settings that only a file may contain. */
@@ -36,8 +42,8 @@ export interface AllSettings {
 }
 
 /**
- * Checks of values for `baton config check`. Other commands do them only when they use a value. Key files are not checked: they are on
- * the machine that uses them.
+ * Checks of values for `baton config check`. Other commands do them only when they use a value. Key files are not
+ * checked: they are on the machine that uses them.
  */
 export interface ProductChecks<S extends SettingTable = SettingTable> {
   readonly settings: S;

@@ -35,7 +35,8 @@ export async function runCommand<S extends SettingTable>(
     printCommandHelp(command, { isShort: !args.includes("--help"), io });
     return 0;
   }
-  // `baton config check` reports them as mistakes. With -q a misspelled BATON_SERVERS would make a lock local in silence.
+  // `baton config check` reports them as mistakes. With -q a misspelled BATON_SERVERS would make a lock local in
+  // silence.
   if (command.takesMistakes !== true && hasOtherVariables(io.env, settings)) {
     const { unknownVariables } = await import("../src/base/config/unknown_variables.ts");
     const sentences = unknownVariables(io.env, await loadSettings(), { onlySimilar: flags.has("quiet") });
@@ -78,7 +79,10 @@ function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   return given.some((name) => !own.has(name));
 }
 
-/** The setting `shellLine` of commands that run a program: a line for /bin/sh in place of the program. Throws USAGE for both. */
+/**
+ * The setting `shellLine` of commands that run a program: a line for /bin/sh in place of the program. Throws USAGE for
+ * both.
+ */
 const shellLineName = "shellLine" satisfies keyof typeof shellLineSettings;
 
 function commandOrLine(command: ParsedArgs["command"], line: string | undefined): ParsedArgs["command"] {
@@ -109,10 +113,13 @@ export function flagsOf(settings: SettingTable): Record<string, FlagSpec> {
   return flags;
 }
 
-// Arguments and variables must be UTF-8. The runtime reads other bytes as U+FFFD, so two different names would become the same lock,
-// client or store. Only the arguments of a command to run may have other bytes; they are passed on unchanged.
+// Arguments and variables must be UTF-8. The runtime reads other bytes as U+FFFD, so two different names would become
+// the same lock, client or store. Only the arguments of a command to run may have other bytes; they are passed on
+// unchanged.
 
-/** `args` are the last arguments of this process; the last `passedOn` of them go to a command unchanged. Throws USAGE. */
+/**
+ * `args` are the last arguments of this process; the last `passedOn` of them go to a command unchanged. Throws USAGE.
+ */
 export function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
   const found = unreadableArgument(args);
   if (found === null || found.index >= args.length - passedOn) return;
@@ -125,7 +132,10 @@ export function refuseUnreadableArgs(args: readonly string[], passedOn: number):
   );
 }
 
-/** Checks the variables of settings without a flag on the command line. Throws CONFIG; the value is not printed, as it may be a secret. */
+/**
+ * Checks the variables of settings without a flag on the command line. Throws CONFIG; the value is not printed, as it
+ * may be a secret.
+ */
 function refuseUnreadableVariables(
   settings: SettingTable,
   { flags, env }: {

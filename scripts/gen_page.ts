@@ -1,6 +1,6 @@
 /**
- * Bundles the page of `baton ui` into src/operator/ui/page_files.ts, a module of strings, which the binary and Deno import alike. --check: only
- * says whether that file is fresh. Fails if the page is too large, or names another host.
+ * Bundles the page of `baton ui` into src/operator/ui/page_files.ts, a module of strings, which the binary and Deno
+ * import alike. --check: only says whether that file is fresh. Fails if the page is too large, or names another host.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Writes docs/picture/lock.svg again: records a session of the compiled binary in two terminals. test/operator/cli/picture_test.ts records it
- * again and fails when the binary shows something else than the picture.
+ * Writes docs/picture/lock.svg again: records a session of the compiled binary in two terminals.
+ * test/operator/cli/picture_test.ts records it again and fails when the binary shows something else than the picture.
  */
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Runs tidy and the tests against the compiled binary, and sums them up. What the last line says is what happened: a run that
- * crashed, hung or found no test counts as a failure.
+ * Runs tidy and the tests against the compiled binary, and sums them up. What the last line says is what happened: a
+ * run that crashed, hung or found no test counts as a failure.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { readdirSync } from "node:fs";
@@ -48,7 +48,10 @@ function testEnvironment(): NodeJS.ProcessEnv {
   return { BATON_BINARY: join(root, "dist/baton"), ...Object.fromEntries(inherited), NO_COLOR: "1" };
 }
 
-/** Runs one command, shows what it says, and reads the numbers at its end. It is stopped after `silentMsMax` without a word. */
+/**
+ * Runs one command, shows what it says, and reads the numbers at its end. It is stopped after `silentMsMax` without a
+ * word.
+ */
 function run({ name, command: [program = "", ...args] }: Run, silentMsMax: number): Promise<Summary> {
   console.log(`\n== ${name}`);
   return new Promise((resolve) => {

@@ -1,10 +1,10 @@
 /**
- * Takes from a compiled binary what the runtime does before the first line of baton, and no option of Bun turns off. For ELF files; others
- * are left as they are.
+ * Takes from a compiled binary what the runtime does before the first line of baton, and no option of Bun turns off.
+ * For ELF files; others are left as they are.
  *
  *   the limit of open files   Bun raises the soft limit, and keeps no note of the one that its parent has set, so that no command could
- *                             get it. Bun calls setrlimit(2) for nothing else. Its import becomes getrlimit(2), which has the same
- *                             arguments and changes nothing.
+ *                             get it. Bun calls setrlimit(2) for nothing else. Its import becomes getrlimit(2), which
+ *                             has the same arguments and changes nothing.
  *   variables                 BUN_OPTIONS, BUN_INSPECT, NODE_CHANNEL_FD and the like. Their names get a small first letter.
  *
  * Usage: bun scripts/runtime_patch.ts FILE

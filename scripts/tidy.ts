@@ -1,7 +1,8 @@
 /**
  * The checks before the tests: layers, names, sizes, language, links, formatting, lint, types, fresh generated pages.
  * Prints one line per check, and its findings. The exit code is 1 if a check fails.
- * Each task of deno.json and each script of package.json is started with --help, because a valid entry may still not start.
+ * Each task of deno.json and each script of package.json is started with --help, because a valid entry may still not
+ * start.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";

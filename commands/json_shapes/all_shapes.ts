@@ -1,6 +1,6 @@
 /**
- * All JSON objects that baton prints: the schema, the command, and the golden files in test/fixtures/json. Tests and docs/json.md use
- * this table. Commands import the types only, so that no start loads a schema.
+ * All JSON objects that baton prints: the schema, the command, and the golden files in test/fixtures/json. Tests and
+ * docs/json.md use this table. Commands import the types only, so that no start loads a schema.
  */
 import type * as z from "zod";
 import * as cron from "./cron_shapes.ts";

@@ -1,7 +1,7 @@
 /**
- * Chooses the names whose counters have samples of their own; those of all others are one name, `_other`. Its counters must not go back
- * while this process runs: Prometheus takes that for a restart, and adds the whole count again. So a name keeps its place, and the counts
- * of a name whose history was deleted stay in `_other`. Pure, but for this memory.
+ * Chooses the names whose counters have samples of their own; those of all others are one name, `_other`. Its counters
+ * must not go back while this process runs: Prometheus takes that for a restart, and adds the whole count again. So a
+ * name keeps its place, and the counts of a name whose history was deleted stay in `_other`. Pure, but for this memory.
  */
 import { addCounters, type HistoryCounters, noCounters } from "../../src/coordination/history/history_counters.ts";
 import type { HistoryKind } from "../../src/coordination/history/history_log.ts";

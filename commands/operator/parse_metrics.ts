@@ -4,7 +4,9 @@ import type { ProcessName, TopProcess } from "./top_reading.ts";
 interface ProcessKind {
   readonly process: ProcessName;
   readonly prefix: string;
-  /** Suffix of a counter, and what it counts. With a label each of its values is a counter of its own: `PUT requests`. */
+  /**
+   * Suffix of a counter, and what it counts. With a label each of its values is a counter of its own: `PUT requests`.
+   */
   readonly counters: Readonly<Record<string, { readonly what: string; readonly label: string | null }>>;
   readonly gauges: Readonly<Record<string, string>>;
 }

@@ -195,7 +195,10 @@ class LiveScreen implements Disposable {
   }
 }
 
-/** The target of ^Z: this process and a script around it, as the terminal would choose. Group 1 is the init of a container: -1 would mean all. */
+/**
+ * The target of ^Z: this process and a script around it, as the terminal would choose. Group 1 is the init of a
+ * container: -1 would mean all.
+ */
 function suspendTarget(): number {
   const group = readProcess(process.pid)?.group ?? 0;
   return group > 1 ? -group : process.pid;

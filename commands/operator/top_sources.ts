@@ -1,4 +1,6 @@
-/** Reads what `baton top` shows: the coordination data, the message stores of this machine, and metrics of processes. */
+/**
+ * Reads what `baton top` shows: the coordination data, the message stores of this machine, and metrics of processes.
+ */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";

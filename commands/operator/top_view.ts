@@ -90,7 +90,9 @@ function titleLine({ reading, nowMs }: TopFrame, paint: Paint): string {
 
 interface BodyLine {
   readonly text: string;
-  /** The heading of the row's section, which stays on the screen when the section scrolls; empty for a heading itself. */
+  /**
+   * The heading of the row's section, which stays on the screen when the section scrolls; empty for a heading itself.
+   */
   readonly head: string;
 }
 

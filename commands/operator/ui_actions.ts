@@ -1,6 +1,6 @@
 /**
- * The actions of the page: each names its target and what the page showed of it, and is refused if that has changed. Owns the actions
- * in progress and the last results. The functions are those of the commands.
+ * The actions of the page: each names its target and what the page showed of it, and is refused if that has changed.
+ * Owns the actions in progress and the last results. The functions are those of the commands.
  */
 import { BatonError, messageOf } from "../../src/base/errors.ts";
 import { resign } from "../../src/coordination/election/campaign.ts";
@@ -43,7 +43,9 @@ const runningMax = 4;
 const keptMax = 20;
 /** Maximum number of dead letters of one action. */
 export const lettersMax = 100;
-/** The response comes after this time; a longer action goes on, and its result is in the list of actions. Milliseconds. */
+/**
+ * The response comes after this time; a longer action goes on, and its result is in the list of actions. Milliseconds.
+ */
 const responseMsMax = 8000;
 /** Time to wait for a release. Milliseconds. */
 const releaseMsMax = 10_000;
@@ -66,7 +68,10 @@ export class UiActions {
     this.#options = options;
   }
 
-  /** Resolves with a status and a sentence. Rejects with an HttpError for a request that cannot be understood, or too many. */
+  /**
+   * Resolves with a status and a sentence. Rejects with an HttpError for a request that cannot be understood, or too
+   * many.
+   */
   async run(verb: string, body: Uint8Array): Promise<{ readonly status: number; readonly text: string }> {
     const parse = Object.hasOwn(verbs, verb) ? verbs[verb] : undefined;
     if (parse === undefined) throw new HttpError(404, `There is no action "${printable(verb)}"\n`);

@@ -1,4 +1,7 @@
-/** Answers what the page asks for only when it shows it: dead letters by pages, a body, and the subscribers of a topic. Owns nothing. */
+/**
+ * Answers what the page asks for only when it shows it: dead letters by pages, a body, and the subscribers of a topic.
+ * Owns nothing.
+ */
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";

@@ -1,6 +1,6 @@
 /**
- * Keeps the rows of the page up to date while a page is open. Owns the session, which it closes when no page has been open for a minute,
- * and the rows.
+ * Keeps the rows of the page up to date while a page is open. Owns the session, which it closes when no page has been
+ * open for a minute, and the rows.
  */
 import { type FolderChange, type FolderRound, followFolders } from "../../src/coordination/admin/follow_folders.ts";
 import { WatchedReads } from "../../src/coordination/admin/watched_reads.ts";
@@ -24,11 +24,17 @@ import type { UiCall } from "./ui_options.ts";
 
 /** The session is closed this long after the last page. Milliseconds. */
 const idleMsMax = 60_000;
-/** Reports of changes are read once in this time: a process that wakes up for each one takes twice the processor time. Milliseconds. */
+/**
+ * Reports of changes are read once in this time: a process that wakes up for each one takes twice the processor time.
+ * Milliseconds.
+ */
 const gatherMs = 900;
 /** Time between two readings of topics, stores and processes. Milliseconds. */
 const servicesEveryMs = 2000;
-/** Each reading with a number that this divides reads all topics and servers; the others read those whose change was reported. */
+/**
+ * Each reading with a number that this divides reads all topics and servers; the others read those whose change was
+ * reported.
+ */
 const servicesWholeEvery = 60;
 /** Time until servers that refused the session are tried again. Milliseconds. */
 const refusedEveryMs = 10_000;

@@ -39,7 +39,10 @@ interface WatchCall extends ConnectedCall {
   readonly values: ConnectedCall["values"] & { readonly json: boolean };
 }
 
-/** Rejects with StoppedBySignal; it ends in no other way than by a signal or an error. `what` is the subject of messages. */
+/**
+ * Rejects with StoppedBySignal; it ends in no other way than by a signal or an error. `what` is the subject of
+ * messages.
+ */
 export async function watchUse<T>(
   call: WatchCall,
   read: (zk: ZooKeeper, place: Coordination) => Promise<T>,

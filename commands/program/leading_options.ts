@@ -1,4 +1,7 @@
-/** Options before the name of a command, as in `baton -z zk1:2181 who nightly`: those of all or many commands. Loaded only for them. */
+/**
+ * Options before the name of a command, as in `baton -z zk1:2181 who nightly`: those of all or many commands. Loaded
+ * only for them.
+ */
 import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";

@@ -32,8 +32,8 @@ export function checkAdvertised(
 }
 
 /**
- * Where a role listens, and who can connect there, for the line that it prints when it serves. `announced`: the endpoint that others are told; `needs`:
- * what a client must have besides.
+ * Where a role listens, and who can connect there, for the line that it prints when it serves. `announced`: the
+ * endpoint that others are told; `needs`: what a client must have besides.
  */
 export function describeListening(bound: readonly string[], announced: string, needs: string | null): string {
   const told = bound.includes(announced) ? "" : `, announced as ${announced}`;

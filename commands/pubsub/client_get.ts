@@ -256,7 +256,10 @@ function decodeUtf8OrNull(bytes: Uint8Array): string | null {
   }
 }
 
-/** Milliseconds that a message may take to be written after a signal: what was written is delivered and does not come again. */
+/**
+ * Milliseconds that a message may take to be written after a signal: what was written is delivered and does not come
+ * again.
+ */
 const lastWriteMsMax = 300;
 
 /** Resolves when the message is written. Rejects with the signal's reason, ReaderGone, or IO. */

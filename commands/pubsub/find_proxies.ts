@@ -21,8 +21,8 @@ export type ProxyLookupCall = Pick<
 >;
 
 /**
- * Returns the function that finds proxies, which is called whenever none of the known ones can be reached, and where it looks. Throws
- * USAGE or CONFIG for an invalid address.
+ * Returns the function that finds proxies, which is called whenever none of the known ones can be reached, and where it
+ * looks. Throws USAGE or CONFIG for an invalid address.
  */
 export function proxyLookup(call: ProxyLookupCall): Pick<RequesterOptions, "findProxies" | "lookupPlace"> {
   const { values, sources, io } = call;

@@ -47,8 +47,9 @@ export interface CommandMessage {
 const oneProgram = /^[\w.~$"{}-]*\/[^\s;&|()`'\\<>]+([ \t][^;&|()`\n]*)?$/;
 
 /**
- * A line of shell that is one program: the shell becomes the program, so that signals reach it and its exit code is the line's. Some
- * shells do that by themselves; dash waits, dies of the signal, and how the program ends stays unknown. Pure.
+ * A line of shell that is one program: the shell becomes the program, so that signals reach it and its exit code is the
+ * line's. Some shells do that by themselves; dash waits, dies of the signal, and how the program ends stays unknown.
+ * Pure.
  */
 export function replacingShell(line: string): string {
   const words = line.trim();
@@ -87,9 +88,10 @@ export class MessageCommand implements Disposable {
   }
 
   /**
-   * Resolves with the end of the command. A stop signal is passed on to the command; then all processes of its group are awaited, not
-   * only the shell. A second one kills them. Rejects with START_FAILED without a guard, FENCE_BREACH if processes of an earlier run
-   * cannot be killed, IO if there is no room for the message, and the signal's reason before the command has started.
+   * Resolves with the end of the command. A stop signal is passed on to the command; then all processes of its group
+   * are awaited, not only the shell. A second one kills them. Rejects with START_FAILED without a guard, FENCE_BREACH
+   * if processes of an earlier run cannot be killed, IO if there is no room for the message, and the signal's reason
+   * before the command has started.
    */
   async run(message: CommandMessage, env: Readonly<Record<string, string | undefined>>): Promise<MessageCommandEnd> {
     const { signal, place, env: inherited } = this.#options;
@@ -123,8 +125,8 @@ export class MessageCommand implements Disposable {
     cookie: string,
   ): Promise<MessageCommandEnd> {
     const { line, clock, signal } = this.#options;
-    // The body is a file and not a pipe: a pipe would end when baton is killed, and the command would take a part of the
-    // message for the whole.
+    // The body is a file and not a pipe: a pipe would end when baton is killed, and the command would take a part of
+    // the message for the whole.
     const input = openBodyFile(body);
     const signals = processSignals();
     const child = await spawnChild(["/bin/sh", "-c", replacingShell(line)], {

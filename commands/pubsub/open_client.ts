@@ -72,8 +72,8 @@ export function stateFolderOf({ values }: ClientConnectionCall, topic: string): 
 }
 
 /**
- * Returns the client ID of `baton subscribe` if none is given, and the start of those of `baton publish`. Depends neither on
- * the environment nor on the terminal, so that cron and a login shell continue the same subscription.
+ * Returns the client ID of `baton subscribe` if none is given, and the start of those of `baton publish`. Depends
+ * neither on the environment nor on the terminal, so that cron and a login shell continue the same subscription.
  */
 export function defaultClientId(): string {
   const id = `${userName()}@${hostname()}`;

@@ -140,8 +140,8 @@ async function putWith(
 const publishersMax = 1000;
 
 /**
- * Opens the first default ID that no process uses. IDs with puts whose outcome is unknown stay free for --resume, so that no
- * running process has any from an earlier one.
+ * Opens the first default ID that no process uses. IDs with puts whose outcome is unknown stay free for --resume, so
+ * that no running process has any from an earlier one.
  */
 async function openFreeState({ call, topic, signal, base, command }: PublishRun): Promise<ClientState> {
   for (let number = 1; number <= publishersMax; number++) {

@@ -35,7 +35,10 @@ export const pubsubDoctor = defineDoctor({
   inspectDatabase: lossFindings,
 });
 
-/** Topics of the database whose messages were lost, or may have been, in the last days, and those that are not open because of that. */
+/**
+ * Topics of the database whose messages were lost, or may have been, in the last days, and those that are not open
+ * because of that.
+ */
 async function lossFindings(
   connection: PrimaryConnection,
   { address, where }: CheckedDatabase,

@@ -1,4 +1,6 @@
-/** `baton pubsub server`: runs a server until a signal. What an operator does with servers is in server_operations.ts. */
+/**
+ * `baton pubsub server`: runs a server until a signal. What an operator does with servers is in server_operations.ts.
+ */
 import process from "node:process";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { runServerOperation } from "./server_operations.ts";

@@ -160,8 +160,8 @@ async function rebalance(call: ServerCall): Promise<ExitCode> {
 }
 
 /**
- * Moves topics as often as `work` asks for it, and returns how many were moved each time. Rejects with StoppedBySignal after a
- * signal, when it has printed what was moved, and what may still move.
+ * Moves topics as often as `work` asks for it, and returns how many were moved each time. Rejects with StoppedBySignal
+ * after a signal, when it has printed what was moved, and what may still move.
  */
 async function runMoves(
   call: ServerCall,

@@ -1,4 +1,7 @@
-/** `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the disk. */
+/**
+ * `baton retry-processor call`: one try now; the message is stored if it fails. Exit code 75 means that it is on the
+ * disk.
+ */
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { BatonError, messageOf } from "../../src/base/errors.ts";
@@ -77,7 +80,10 @@ async function runCall(call: CallCall): Promise<ExitCode> {
   return result.code;
 }
 
-/** Stores the request of a failed try. Returns baton's own exit code; null if the command's end is passed on. Never rejects. */
+/**
+ * Stores the request of a failed try. Returns baton's own exit code; null if the command's end is passed on. Never
+ * rejects.
+ */
 async function settleTry(
   { values, io }: CallCall,
   { head, what, how, outcome, retryAfterMs, code, mayStillRun = false, isCut = false }: FirstTryResult,

@@ -1,4 +1,7 @@
-/** `baton retry-processor retry`, `cancel`, `pause`, `resume`: change messages by their ids, or all that match a condition. */
+/**
+ * `baton retry-processor retry`, `cancel`, `pause`, `resume`: change messages by their ids, or all that match a
+ * condition.
+ */
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { toggleType } from "../../src/base/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";

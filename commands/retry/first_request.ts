@@ -17,7 +17,10 @@ import { openHttpClient } from "./http_options.ts";
 /** Statuses that refuse the sender, not the message (RFC 9110, 15.5). */
 const denied: ReadonlySet<number> = new Set([401, 403, 407]);
 
-/** Returns the function that sends the body. Throws USAGE for a URL, a method or headers that cannot be sent, CONFIG for TLS files. */
+/**
+ * Returns the function that sends the body. Throws USAGE for a URL, a method or headers that cannot be sent, CONFIG for
+ * TLS files.
+ */
 export function makeUrlTry(
   call: CallCall,
   url: string,
@@ -75,7 +78,10 @@ function isInterruption(reason: unknown): boolean {
   return reason instanceof StoppedBySignal && (reason.signal === "SIGINT" || reason.signal === "SIGQUIT");
 }
 
-/** Prints the response as it arrives. Returns why it is not complete; null: it is. The status decides what becomes of the message. */
+/**
+ * Prints the response as it arrives. Returns why it is not complete; null: it is. The status decides what becomes of
+ * the message.
+ */
 async function printBody({ body }: BackendResponse, io: CallCall["io"], signal: AbortSignal): Promise<string | null> {
   const chunks = body[Symbol.asyncIterator]();
   for (;;) {

@@ -56,8 +56,8 @@ export const httpRequestSettings = {
 } satisfies SettingTable;
 
 /**
- * `command`: its name, for the message. `sendsOwn`: without a URL, requests are sent that have their own. Throws USAGE for options of a
- * request without a URL.
+ * `command`: its name, for the message. `sendsOwn`: without a URL, requests are sent that have their own. Throws USAGE
+ * for options of a request without a URL.
  */
 export function checkHttpOptions(
   command: string,
@@ -73,8 +73,9 @@ export function checkHttpOptions(
 }
 
 /**
- * The client of a command; its owner closes it. Reads the files now, so that mistakes are reported now, and again for new connections after a
- * change. `places`: where requests will go. Throws USAGE for files that cannot be used, CONFIG for variables.
+ * The client of a command; its owner closes it. Reads the files now, so that mistakes are reported now, and again for
+ * new connections after a change. `places`: where requests will go. Throws USAGE for files that cannot be used, CONFIG
+ * for variables.
  */
 export function openHttpClient(
   { values, sources, io }: Pick<Call<typeof httpClientSettings>, "values" | "sources" | "io">,

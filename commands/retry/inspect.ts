@@ -1,4 +1,7 @@
-/** `baton retry-processor ls`, `show`, `stats`, `verify`: what is in a store, for people and programs. They change nothing. */
+/**
+ * `baton retry-processor ls`, `show`, `stats`, `verify`: what is in a store, for people and programs. They change
+ * nothing.
+ */
 import { type Call, defineCommand } from "../command.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import {

@@ -196,7 +196,10 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   }
 }
 
-/** A store that is named on the command line may be mistyped; all commands have the one of the environment or of a file in common. */
+/**
+ * A store that is named on the command line may be mistyped; all commands have the one of the environment or of a file
+ * in common.
+ */
 function mustExist({ values: { create, retryMigrate }, sources: { flags } }: RunCall): boolean {
   return (flags.has("retryStore") || flags.has("retryName")) && !create && !retryMigrate;
 }

@@ -260,7 +260,10 @@ async function openStoreOnly({ values, sources }: ServeCall, location: StoreLoca
   };
 }
 
-/** Calls `open` after the signal handlers are set. Stops the proxy first, so that its requests can still be stored, then the processor. */
+/**
+ * Calls `open` after the signal handlers are set. Stops the proxy first, so that its requests can still be stored, then
+ * the processor.
+ */
 async function serveUntilStopped(
   service: Service,
   proxy: RetryHttpProxy,

@@ -169,7 +169,10 @@ class Submission {
     this.#progress[Symbol.dispose]();
   }
 
-  /** Sends one transaction after the other, so that no line is stored after a refused one. Meanwhile further lines are read. */
+  /**
+   * Sends one transaction after the other, so that no line is stored after a refused one. Meanwhile further lines are
+   * read.
+   */
   async #send(): Promise<void> {
     const messages = this.#chunk;
     [this.#chunk, this.#bytes] = [[], 0];

@@ -1,6 +1,7 @@
 /**
  * What CURVE costs beside the cipher it is made of: each message encrypted and decrypted once, in one thread, without a
- * socket. In turn: the package's own XSalsa20-Poly1305; MESSAGE commands; two whole ends of a connection in ZMTP frames.
+ * socket. In turn: the package's own XSalsa20-Poly1305; MESSAGE commands; two whole ends of a connection in ZMTP
+ * frames.
  */
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { CurveRig, seededBytes, seededKey } from "../../test/support/curve_rig.ts";

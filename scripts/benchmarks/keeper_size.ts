@@ -1,4 +1,7 @@
-/** What a keeper takes of memory, idle, with sessions, with nodes; and how soon it serves again when it was killed with them. */
+/**
+ * What a keeper takes of memory, idle, with sessions, with nodes; and how soon it serves again when it was killed with
+ * them.
+ */
 import { readFileSync } from "node:fs";
 import { startKeeperProcess } from "../../test/support/keeper_server.ts";
 import { eventually } from "../../test/support/eventually.ts";

@@ -1,4 +1,6 @@
-/** The keeper beside real ZooKeeper as it is installed, forceSync and all: the same requests over TCP, in turn A B A B … */
+/**
+ * The keeper beside real ZooKeeper as it is installed, forceSync and all: the same requests over TCP, in turn A B A B …
+ */
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { startKeeperProcess } from "../../test/support/keeper_server.ts";
 import { hasPeer } from "../../test/support/peers.ts";

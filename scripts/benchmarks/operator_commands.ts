@@ -1,4 +1,7 @@
-/** What an operator, a monitor, or a shell that completes a name waits for: each looking command, whole process, from outside. */
+/**
+ * What an operator, a monitor, or a shell that completes a name waits for: each looking command, whole process, from
+ * outside.
+ */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** Short items through ten pools on one keeper, beside `xargs -P 10`, which locks nothing: what a pool takes for its promises. */
+/**
+ * Short items through ten pools on one keeper, beside `xargs -P 10`, which locks nothing: what a pool takes for its
+ * promises.
+ */
 import { BatonSession } from "../../test/support/baton_session.ts";
 import { measurePool, type PoolMeasure } from "../../test/support/pool_throughput.ts";
 import { short, summarize, table } from "./statistics.ts";

@@ -63,7 +63,10 @@ async function batonContestants(): Promise<PubsubContestant[]> {
   ];
 }
 
-/** One service for each store: files, a database on this machine, and one whose commits wait for a standby on the same disk. */
+/**
+ * One service for each store: files, a database on this machine, and one whose commits wait for a standby on the same
+ * disk.
+ */
 export async function storeContestants(): Promise<PubsubContestant[]> {
   process.env["BATON_BINARY"] ??= join(root, "dist/baton");
   const files = (await batonContestants()).map((one, index) => index === 0 ? { ...one, name: "SQLite" } : one);
@@ -149,8 +152,8 @@ function madeFolder(folder: string, name: string): string {
 }
 
 /**
- * Processor time that all threads of a process have used, in milliseconds; 0 if it has ended. `withEnded`: its children that have ended are
- * included.
+ * Processor time that all threads of a process have used, in milliseconds; 0 if it has ended. `withEnded`: its children
+ * that have ended are included.
  */
 export function cpuMs(pid: number, { withEnded = false } = {}): number {
   let words: string[];

@@ -1,4 +1,7 @@
-/** The contestants of the publish/subscribe benchmark, each with its client in TypeScript or JavaScript instead of the one in C. */
+/**
+ * The contestants of the publish/subscribe benchmark, each with its client in TypeScript or JavaScript instead of the
+ * one in C.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * The load of pubsub_peer.c for clients in TypeScript: so many messages on their way, each counted when its publisher was told
- * that it is stored and its consumer has it. Prints what that program prints.
+ * The load of pubsub_peer.c for clients in TypeScript: so many messages on their way, each counted when its publisher
+ * was told that it is stored and its consumer has it. Prints what that program prints.
  */
 
 export interface LoadHooks {

@@ -1,6 +1,7 @@
 /**
  * Clients from npm as peers of the publish/subscribe benchmark, under Node: node BUNDLE.cjs FOLDER KIND HOST PORT BYTES
- * OUTSTANDING MS. The folder has them in its node_modules. As their documentation uses them; no types of theirs are here.
+ * OUTSTANDING MS. The folder has them in its node_modules. As their documentation uses them; no types of theirs are
+ * here.
  */
 import { createRequire } from "node:module";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** baton's own client as a peer of the publish/subscribe benchmark, beside those of npm: KIND HOST PORT BYTES OUTSTANDING MS. */
+/**
+ * baton's own client as a peer of the publish/subscribe benchmark, beside those of npm: KIND HOST PORT BYTES
+ * OUTSTANDING MS.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,7 @@
 /**
- * Publish, and consume, from end to end: baton through a proxy beside stores of streams, the same C program for each, in turn.
- * A message counts when its publisher was told that it is stored and its consumer has it, acknowledging what it had before.
+ * Publish, and consume, from end to end: baton through a proxy beside stores of streams, the same C program for each,
+ * in turn. A message counts when its publisher was told that it is stored and its consumer has it, acknowledging what
+ * it had before.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
@@ -30,7 +31,9 @@ const loads: readonly Load[] = [100, 1024].flatMap((bodyBytes) => [
   { bodyBytes, outstanding: 256 },
 ]);
 
-/** Who takes part with which loads: by a program in C for all, or each with a client as a program in Node or Bun has it. */
+/**
+ * Who takes part with which loads: by a program in C for all, or each with a client as a program in Node or Bun has it.
+ */
 const castings = {
   c: { contestantsIn: pubsubContestants, loads },
   stores: { contestantsIn: storeContestants, loads },

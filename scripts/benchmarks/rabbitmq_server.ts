@@ -1,4 +1,6 @@
-/** RabbitMQ as Debian has it, with data, ports and a name server of its own: nothing of an installed service is touched. */
+/**
+ * RabbitMQ as Debian has it, with data, ports and a name server of its own: nothing of an installed service is touched.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";

@@ -1,6 +1,6 @@
 /**
- * Requests to a server of ZooKeeper's protocol, so many at a time, by a client that does as little as it can: a server's cost is
- * to be seen, not a client's. Looks at nothing in a reply but its error number and counts events.
+ * Requests to a server of ZooKeeper's protocol, so many at a time, by a client that does as little as it can: a
+ * server's cost is to be seen, not a client's. Looks at nothing in a reply but its error number and counts events.
  */
 import type { Address, Connection } from "../../src/base/sockets/connection.ts";
 import { dial } from "../../src/base/sockets/dial.ts";
@@ -65,7 +65,10 @@ export class RequestLoad {
     return load;
   }
 
-  /** Sends all of them, never more than `window` unanswered; resolves with the milliseconds of each when that is 1, else of all. */
+  /**
+   * Sends all of them, never more than `window` unanswered; resolves with the milliseconds of each when that is 1, else
+   * of all.
+   */
   run(frames: readonly Frame[], window: number): Promise<{ totalMs: number; eachMs: number[] }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ totalMs: number; eachMs: number[] }>();
     const eachMs: number[] = [];

@@ -1,6 +1,7 @@
 /**
- * The retry processor as a user runs it: lines stored by `submit --lines`, messages redelivered by `run --url` to a backend of this
- * machine, what a timer is late, and what a large store takes of memory. Stored means flushed. The backend is this process.
+ * The retry processor as a user runs it: lines stored by `submit --lines`, messages redelivered by `run --url` to a
+ * backend of this machine, what a timer is late, and what a large store takes of memory. Stored means flushed. The
+ * backend is this process.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

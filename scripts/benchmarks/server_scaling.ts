@@ -1,6 +1,7 @@
 /**
- * What more servers, and more topics, do for the rate of one PostgreSQL database: the same load on 1, 2 and 3 servers, and which processors
- * were used for it. Everything is on one machine, so its processors are the limit where it has few.
+ * What more servers, and more topics, do for the rate of one PostgreSQL database: the same load on 1, 2 and 3 servers,
+ * and which processors were used for it. Everything is on one machine, so its processors are the limit where it has
+ * few.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";

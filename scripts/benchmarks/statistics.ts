@@ -1,4 +1,6 @@
-/** What a benchmark says about a list of measurements. Ratios are taken between medians of one run, never across runs. */
+/**
+ * What a benchmark says about a list of measurements. Ratios are taken between medians of one run, never across runs.
+ */
 
 export interface Summary {
   readonly count: number;

@@ -1,6 +1,6 @@
 /**
- * One store with one topic: topic_growth_program BACKLOG SUBSCRIBERS FOLDER. Fills it, measures what a put costs then, closes
- * it, opens it again. Prints JSON; a process of its own, because memory is measured.
+ * One store with one topic: topic_growth_program BACKLOG SUBSCRIBERS FOLDER. Fills it, measures what a put costs then,
+ * closes it, opens it again. Prints JSON; a process of its own, because memory is measured.
  */
 import { readFileSync } from "node:fs";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";

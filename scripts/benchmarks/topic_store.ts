@@ -1,4 +1,7 @@
-/** Durable puts into a topic store, without any network: what the storage thread and the disk give. An answer means flushed. */
+/**
+ * Durable puts into a topic store, without any network: what the storage thread and the disk give. An answer means
+ * flushed.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

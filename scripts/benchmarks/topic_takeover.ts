@@ -1,6 +1,6 @@
 /**
- * How long a topic in a shared database is not served after its server was killed: from the end of the server's session in the coordination
- * service to the first put that another server answers OK.
+ * How long a topic in a shared database is not served after its server was killed: from the end of the server's session
+ * in the coordination service to the first put that another server answers OK.
  */
 import { once } from "node:events";
 import { spawn } from "node:child_process";

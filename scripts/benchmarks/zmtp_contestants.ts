@@ -16,7 +16,9 @@ export interface ZmtpContestant {
   readonly command: readonly string[];
 }
 
-/** Those that can be built or are installed here; what is missing is named on stderr. Programs are made in the folder. */
+/**
+ * Those that can be built or are installed here; what is missing is named on stderr. Programs are made in the folder.
+ */
 export async function zmtpContestants(folder: string): Promise<ZmtpContestant[]> {
   const all = [
     ownContestant(),

@@ -1,4 +1,7 @@
-/** ZeroMQ sockets over loopback tcp: baton's beside libzmq's in C and under Node, in turn, both ends of one implementation. */
+/**
+ * ZeroMQ sockets over loopback tcp: baton's beside libzmq's in C and under Node, in turn, both ends of one
+ * implementation.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,6 @@
-/** The dashboard of docs/examples/grafana_dashboard.json, in Grafana's classic form, which each of its versions imports. */
+/**
+ * The dashboard of docs/examples/grafana_dashboard.json, in Grafana's classic form, which each of its versions imports.
+ */
 
 interface Query {
   readonly expr: string;

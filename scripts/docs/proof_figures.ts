@@ -1,4 +1,6 @@
-/** What attacks have found when they ran last, as docs/proof_figures.json records it, and its tables in docs/proof.md. */
+/**
+ * What attacks have found when they ran last, as docs/proof_figures.json records it, and its tables in docs/proof.md.
+ */
 import { table } from "./markdown.ts";
 
 export interface AttackFigures {

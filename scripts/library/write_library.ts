@@ -1,4 +1,7 @@
-/** Writes the library as an npm package into a folder: see scripts/build_library. Started by it, with the folder as argument. */
+/**
+ * Writes the library as an npm package into a folder: see scripts/build_library. Started by it, with the folder as
+ * argument.
+ */
 import { spawnSync } from "node:child_process";
 import {
   copyFileSync,
@@ -47,8 +50,8 @@ function compile(into: string): void {
 }
 
 /**
- * Names the emitted files where the compiler leaves the names of the source: workers, which are URLs, and imports in declarations, which
- * TypeScript resolves, but Deno does not.
+ * Names the emitted files where the compiler leaves the names of the source: workers, which are URLs, and imports in
+ * declarations, which TypeScript resolves, but Deno does not.
  */
 function renameImports(path: string): void {
   const text = readFileSync(path, "utf8");

@@ -1,4 +1,7 @@
-/** deb and rpm, made by nfpm: https://nfpm.goreleaser.com. nfpm/go.mod pins its version, nfpm/go.sum what it consists of. */
+/**
+ * deb and rpm, made by nfpm: https://nfpm.goreleaser.com. nfpm/go.mod pins its version, nfpm/go.sum what it consists
+ * of.
+ */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";

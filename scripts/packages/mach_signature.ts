@@ -1,7 +1,7 @@
 /**
- * Ad-hoc signatures of macOS executables: a checksum of each page, which the kernel compares when it loads the page. Bun signs what it
- * compiles for arm64; what it compiles for x64 keeps the signature of the Bun executable, which does not fit.
- * Layout: loader.h and cs_blobs.h of the XNU kernel; numbers in the signature are big-endian.
+ * Ad-hoc signatures of macOS executables: a checksum of each page, which the kernel compares when it loads the page.
+ * Bun signs what it compiles for arm64; what it compiles for x64 keeps the signature of the Bun executable, which does
+ * not fit. Layout: loader.h and cs_blobs.h of the XNU kernel; numbers in the signature are big-endian.
  */
 import { createHash } from "node:crypto";
 

@@ -1,6 +1,6 @@
 /**
- * The npm packages: @SCOPE/baton with the command `baton` and the library, and one package with the binary for each platform, of
- * which npm installs the one that fits (`os`, `cpu`, `libc`).
+ * The npm packages: @SCOPE/baton with the command `baton` and the library, and one package with the binary for each
+ * platform, of which npm installs the one that fits (`os`, `cpu`, `libc`).
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** The Bun executables that binaries for other platforms are made of: from npm, checked against package-lock.json, kept between releases. */
+/**
+ * The Bun executables that binaries for other platforms are made of: from npm, checked against package-lock.json, kept
+ * between releases.
+ */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";

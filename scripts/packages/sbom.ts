@@ -47,7 +47,10 @@ function component(each: BundledPackage): object {
   };
 }
 
-/** The largest library that Bun links statically, and the one whose license asks for a notice. Bun names no version of it. */
+/**
+ * The largest library that Bun links statically, and the one whose license asks for a notice. Bun names no version of
+ * it.
+ */
 function javaScriptCore({ root }: Project): object {
   return {
     type: "library",

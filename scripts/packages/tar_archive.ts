@@ -1,4 +1,7 @@
-/** Archives whose bytes depend on their files only: sorted, owned by root, all with one time. Format ustar, which every tar reads. */
+/**
+ * Archives whose bytes depend on their files only: sorted, owned by root, all with one time. Format ustar, which every
+ * tar reads.
+ */
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 

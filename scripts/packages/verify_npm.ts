@@ -31,7 +31,9 @@ async function installed({ root, epoch }: Project, name: string): Promise<Uint8A
   return await tarGz("package", filesBelow(join(root, "node_modules", name)), epoch);
 }
 
-/** Every entry of the library can be imported by this runtime; the tests of the library run the programs of its page. */
+/**
+ * Every entry of the library can be imported by this runtime; the tests of the library run the programs of its page.
+ */
 async function importLibrary(name: string, npm: NpmProject): Promise<void> {
   const entries = [name, `${name}/pubsub`, `${name}/retry`];
   const program = entries.map((entry) => `if (Object.keys(await import("${entry}")).length === 0) process.exit(1);`);

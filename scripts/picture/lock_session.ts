@@ -1,6 +1,7 @@
 /**
- * The session that the picture of the README shows, with the compiled binary in two real terminals: a lock, a refusal that names
- * the holder, kill -9 of the holder, the next process that gets the lock, and the job of the first one, which is dead.
+ * The session that the picture of the README shows, with the compiled binary in two real terminals: a lock, a refusal
+ * that names the holder, kill -9 of the holder, the next process that gets the lock, and the job of the first one,
+ * which is dead.
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";

@@ -46,7 +46,9 @@ const concerned: Readonly<Record<string, "all" | readonly TestedProduct[]>> = {
   "docs/": [],
 };
 
-/** The products whose tests a change of these files concerns. Files at the top level concern all, pages of text none. */
+/**
+ * The products whose tests a change of these files concerns. Files at the top level concern all, pages of text none.
+ */
 export function productsOf(changed: readonly string[]): TestedProduct[] {
   const found = new Set<TestedProduct>();
   for (const path of changed) {
@@ -68,7 +70,10 @@ export interface TestRun {
   readonly leftOut: ReadonlyMap<string, number>;
 }
 
-/** The files of these products. `files`: all paths from the project's root; `isNightly`: the nightly ones in place of the everyday ones. */
+/**
+ * The files of these products. `files`: all paths from the project's root; `isNightly`: the nightly ones in place of
+ * the everyday ones.
+ */
 export function planRun(
   files: readonly string[],
   { chosen, isNightly }: { readonly chosen: readonly TestedProduct[]; readonly isNightly: boolean },

@@ -35,7 +35,10 @@ export function functionsOf(file: SourceFile): FoundFunction[] {
   return functions;
 }
 
-/** The line whose end opens the body of the function whose signature begins in line `start`; null if it is a call or a type. */
+/**
+ * The line whose end opens the body of the function whose signature begins in line `start`; null if it is a call or a
+ * type.
+ */
 function bodyAfter(lines: readonly string[], start: number): number | null {
   let depth = 0;
   for (let at = start; at < lines.length; at++) {

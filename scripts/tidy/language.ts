@@ -1,6 +1,6 @@
 /**
- * Plain technical English, as docs/glossary.md asks for it: words that have a standard term, comments that are fragments of a sentence,
- * and exported types that share a name. Applies to names, comments, messages and pages alike.
+ * Plain technical English, as docs/glossary.md asks for it: words that have a standard term, comments that are
+ * fragments of a sentence, and exported types that share a name. Applies to names, comments, messages and pages alike.
  */
 import { type Finding, type SourceFile } from "./source_file.ts";
 

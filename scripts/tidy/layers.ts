@@ -1,4 +1,6 @@
-/** Imports point down, never up: which folder may import which. The order and its reasons are in docs/architecture.md. */
+/**
+ * Imports point down, never up: which folder may import which. The order and its reasons are in docs/architecture.md.
+ */
 import { posix } from "node:path";
 import { findInCode, type Finding, importsOf, type SourceFile } from "./source_file.ts";
 
@@ -18,8 +20,8 @@ const registrations = ["coordination", "pubsub", "retry", "operator"].map((name)
 const command = ["commands", "commands/json_shapes", "src/base/*"];
 
 /**
- * Each folder of the product, and the others that it may import. "src/base" means the files of that folder itself, "src/base/*" also those
- * of the folders below it. A folder that is missing here is a finding.
+ * Each folder of the product, and the others that it may import. "src/base" means the files of that folder itself,
+ * "src/base/*" also those of the folders below it. A folder that is missing here is a finding.
  */
 const mayImport: Record<string, readonly string[]> = {
   "src/base": [],
@@ -285,7 +287,10 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
 const bytes = /^src\/(base\/wire\/.*|protocols\/zookeeper\/jute\/session_frames)\.ts$/;
 const knowsBytes = /^src\/coordination\/keeper\//;
 
-/** The folder of a file of the product, or the file if it has a row of its own; null for tests and scripts, which may import anything. */
+/**
+ * The folder of a file of the product, or the file if it has a row of its own; null for tests and scripts, which may
+ * import anything.
+ */
 function layerOf(path: string): string | null {
   if (!/^(commands|src)\//.test(path)) return null;
   return Object.hasOwn(mayImport, path) ? path : posix.dirname(path);
@@ -361,7 +366,10 @@ export function checkCycles(files: readonly SourceFile[]): Finding[] {
     .map((circle) => ({ path: circle[0] ?? "", line: 1, message: `imports go in a circle: ${circle.join(", ")}` }));
 }
 
-/** The groups of two or more nodes that reach each other. R. Tarjan, "Depth-first search and linear graph algorithms", 1972. */
+/**
+ * The groups of two or more nodes that reach each other. R. Tarjan, "Depth-first search and linear graph algorithms",
+ * 1972.
+ */
 function stronglyConnected(edges: ReadonlyMap<string, readonly string[]>): string[][] {
   const order = new Map<string, number>();
   const stack: string[] = [];

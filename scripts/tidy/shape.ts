@@ -3,7 +3,7 @@ import { posix } from "node:path";
 import { functionsOf } from "./functions.ts";
 import { findInCode, type Finding, type SourceFile } from "./source_file.ts";
 
-const fileLinesMax = 500;
+const fileLinesMax = 800;
 const functionLinesMax = 70;
 const drawers = /\/(utils?|helpers?|common|misc|index)\.ts$/;
 
@@ -43,7 +43,10 @@ export function checkMachinePaths(file: SourceFile): Finding[] {
   );
 }
 
-/** Links lead to a file and, in a page, to a heading; `read` returns the text of a path from the project's root, null without one. */
+/**
+ * Links lead to a file and, in a page, to a heading; `read` returns the text of a path from the project's root, null
+ * without one.
+ */
 export function checkLinks(file: SourceFile, read: (path: string) => string | null): Finding[] {
   if (!file.path.endsWith(".md")) return [];
   return file.text.split("\n").flatMap((text, index) =>

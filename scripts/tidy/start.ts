@@ -1,10 +1,15 @@
-/** How much code a command loads before it begins: a start costs time for each module and each function, used or not. */
+/**
+ * How much code a command loads before it begins: a start costs time for each module and each function, used or not.
+ */
 import { posix } from "node:path";
 import { codeLines, type Finding, type SourceFile } from "./source_file.ts";
 
 type StartLimits = Readonly<Record<string, { readonly modules: number; readonly kilobytes: number }>>;
 
-/** Files that are loaded at each start of the program, and by its guard. A new limit is a decision: measure the start first. */
+/**
+ * Files that are loaded at each start of the program, and by its guard. A new limit is a decision: measure the start
+ * first.
+ */
 const limits: StartLimits = {
   "commands/command_line.ts": { modules: 124, kilobytes: 395 },
   "src/base/process/guard/guard_main.ts": { modules: 11, kilobytes: 46 },

@@ -83,8 +83,8 @@ export const errorCodes = [
 export type ErrorCode = (typeof errorCodes)[number];
 
 /**
- * An error with a code of the list above and a message: what could not be done, with which value, and why. All errors that baton
- * throws intentionally are of this class. Any other error is a bug and is reported as INTERNAL.
+ * An error with a code of the list above and a message: what could not be done, with which value, and why. All errors
+ * that baton throws intentionally are of this class. Any other error is a bug and is reported as INTERNAL.
  */
 export class BatonError extends Error {
   readonly code: ErrorCode;
@@ -101,7 +101,10 @@ export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** The reason of an error of the file system, for a message that names its path: without the code, the call and the path. */
+/**
+ * The reason of an error of the file system, for a message that names its path: without the code, the call and the
+ * path.
+ */
 export const reasonOf = (error: unknown): string => messageOf(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
 
 /** The name of a system call's error: "EPIPE". Undefined for other errors. */

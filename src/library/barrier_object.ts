@@ -30,15 +30,17 @@ export class Barrier implements AsyncDisposable {
   }
 
   /**
-   * Waits until all participants have entered, at most for `wait`, which includes opening the session. Each call is one participant.
-   * Returns a lease: stop the work when its `lost` aborts, and call `leave()` when the work is done, which waits for the
-   * others. Rejects as `enterBarrier` does, and with an AbortError after the object is closed.
+   * Waits until all participants have entered, at most for `wait`, which includes opening the session. Each call is one
+   * participant. Returns a lease: stop the work when its `lost` aborts, and call `leave()` when the work is done, which
+   * waits for the others. Rejects as `enterBarrier` does, and with an AbortError after the object is closed.
    */
   async enter(options: BarrierEnterOptions = {}): Promise<BarrierMembership> {
     return await this.#sessions.run(async () => this.#sessions.hold(await this.#enter(options)));
   }
 
-  /** Enters, works, leaves: resolves when all participants have left. If the work fails, the participant counts as lost. */
+  /**
+   * Enters, works, leaves: resolves when all participants have left. If the work fails, the participant counts as lost.
+   */
   async pass<T>(
     work: (membership: BarrierMembership) => Promise<T> | T,
     options: BarrierEnterOptions = {},

@@ -5,8 +5,8 @@
  *     await using lease = await acquireLock(zk, "nightly");
  *     await work({ signal: lease.lost, fencingToken: lease.fencingToken });
  *
- * Publish/subscribe is in baton_pubsub.ts, retries are in baton_retry.ts. These exports are the public interface that the version
- * number covers; everything else may change.
+ * Publish/subscribe is in baton_pubsub.ts, retries are in baton_retry.ts. These exports are the public interface that
+ * the version number covers; everything else may change.
  */
 export { connect, type ConnectOptions } from "../protocols/zookeeper/zookeeper_client.ts";
 export { parseServers, type ZooKeeperServerList } from "../protocols/zookeeper/hosts.ts";

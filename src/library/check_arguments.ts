@@ -1,8 +1,14 @@
-/** Arguments that a program in JavaScript may have mistaken, and that would be stored as other bytes, or never end a wait. */
+/**
+ * Arguments that a program in JavaScript may have mistaken, and that would be stored as other bytes, or never end a
+ * wait.
+ */
 import { BatonError } from "../base/errors.ts";
 import { typeName } from "../base/support/text.ts";
 
-/** Returns text as UTF-8. Throws USAGE for anything but text and bytes: other views and arrays have no bytes that were meant. */
+/**
+ * Returns text as UTF-8. Throws USAGE for anything but text and bytes: other views and arrays have no bytes that were
+ * meant.
+ */
 export function checkedBytes(what: string, value: string | Uint8Array): Uint8Array {
   if (typeof value === "string") return new TextEncoder().encode(value);
   const type = typeName(value);

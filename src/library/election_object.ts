@@ -46,9 +46,10 @@ export class Election implements AsyncDisposable {
   }
 
   /**
-   * Waits until this process leads, at most for `wait`, which includes opening the session. Others read `value` (1,024 bytes
-   * at most). Release the leadership to step down; stop the work when its `lost` aborts. Rejects as `campaign` does,
-   * SESSION_EXPIRED when the servers have ended the session (campaign again), and an AbortError after the object is closed.
+   * Waits until this process leads, at most for `wait`, which includes opening the session. Others read `value` (1,024
+   * bytes at most). Release the leadership to step down; stop the work when its `lost` aborts. Rejects as `campaign`
+   * does, SESSION_EXPIRED when the servers have ended the session (campaign again), and an AbortError after the object
+   * is closed.
    */
   async campaign(value: string, { signal, wait, ...reporting }: ElectionCampaignOptions = {}): Promise<Leadership> {
     checkValue(value);
@@ -80,8 +81,9 @@ export class Election implements AsyncDisposable {
   }
 
   /**
-   * Yields the current leader and then every change. Misses no grant over reconnects (and over sessions, if this object opens
-   * them) while it is at most 64 behind; more are one `missed`. Ends with the signal, or when the object is closed.
+   * Yields the current leader and then every change. Misses no grant over reconnects (and over sessions, if this object
+   * opens them) while it is at most 64 behind; more are one `missed`. Ends with the signal, or when the object is
+   * closed.
    */
   async *changes(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<LeaderChange, void, void> {
     const signal = this.#sessions.stopSignal(options.signal);

@@ -1,4 +1,6 @@
-/** Writes to ZooKeeper nodes that succeed only while this process holds its locks, even if it was suspended meanwhile. */
+/**
+ * Writes to ZooKeeper nodes that succeed only while this process holds its locks, even if it was suspended meanwhile.
+ */
 import { ownHolder } from "../coordination/admin/own_holder.ts";
 import {
   type FencedOperation,
@@ -24,7 +26,10 @@ export interface FenceOptions {
 }
 
 export interface FencedCallOptions {
-  /** Time limit for opening the session and finding the holders, in milliseconds; the write is limited by the session timeout. */
+  /**
+   * Time limit for opening the session and finding the holders, in milliseconds; the write is limited by the session
+   * timeout.
+   */
   readonly wait?: number;
   readonly signal?: AbortSignal;
 }
@@ -42,9 +47,10 @@ export interface FencedChangeOptions extends FencedCallOptions {
 }
 
 /**
- * Each write is one transaction that checks the holder of every lease. All of them reject with STALE_TOKEN if a lock is no longer held
- * (nothing was written), FALSE or NOT_FOUND if the node does not meet the conditions, REFUSED by an ACL, UNREACHABLE if nothing was
- * written, OUTCOME_UNKNOWN if the node may have been written: read it before you repeat the write.
+ * Each write is one transaction that checks the holder of every lease. All of them reject with STALE_TOKEN if a lock is
+ * no longer held (nothing was written), FALSE or NOT_FOUND if the node does not meet the conditions, REFUSED by an ACL,
+ * UNREACHABLE if nothing was written, OUTCOME_UNKNOWN if the node may have been written: read it before you repeat the
+ * write.
  */
 export class Fence implements AsyncDisposable {
   readonly #leases: readonly Lease[];

@@ -1,6 +1,6 @@
 /**
- * A lock as an object that many tasks of one process share: acquire, release, destroy. Each `acquire` is a contender, so that
- * tasks exclude each other as processes do.
+ * A lock as an object that many tasks of one process share: acquire, release, destroy. Each `acquire` is a contender,
+ * so that tasks exclude each other as processes do.
  */
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
@@ -24,7 +24,10 @@ import {
 
 export interface LockOptions
   extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
-  /** The name is the path of a lock of Curator or kazoo programs; limit, limitPolicy, priority and root have no meaning then. */
+  /**
+   * The name is the path of a lock of Curator or kazoo programs; limit, limitPolicy, priority and root have no meaning
+   * then.
+   */
   readonly recipe?: AcquireInteropOptions["recipe"] | undefined;
   /** "foreground" (100, the default), "background" (200), or a number from 0 (first) to 999. */
   readonly priority?: PriorityName | number;
@@ -59,9 +62,9 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Waits for the lock; `wait` includes opening the session. Rejects LOCK_TIMEOUT, LOCK_BUSY (`wait: "none"`), CONNECTION_LOST
-   * (no server responded in time), SESSION_EXPIRED (the servers have ended the session; acquire again), the other errors
-   * of `acquireLock`, and an AbortError after the object is destroyed.
+   * Waits for the lock; `wait` includes opening the session. Rejects LOCK_TIMEOUT, LOCK_BUSY (`wait: "none"`),
+   * CONNECTION_LOST (no server responded in time), SESSION_EXPIRED (the servers have ended the session; acquire again),
+   * the other errors of `acquireLock`, and an AbortError after the object is destroyed.
    */
   async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
     return await this.#sessions.run(async () => {
@@ -80,8 +83,8 @@ export class Lock implements AsyncDisposable {
 
   /**
    * Releases the oldest lease of this object. Rejects NOT_HELD when there is none, or the lock was taken away;
-   * SESSION_EXPIRED when it ended with its session; CONNECTION_LOST when no server responds: the lock is free as soon as one
-   * does, or when the session ends.
+   * SESSION_EXPIRED when it ended with its session; CONNECTION_LOST when no server responds: the lock is free as soon
+   * as one does, or when the session ends.
    */
   async release(): Promise<void> {
     const [oldest] = this.#leases;
@@ -151,11 +154,17 @@ export class Lock implements AsyncDisposable {
 
 export type SemaphoreOptions = Omit<LockOptions, "mode" | "limit" | "recipe">;
 
-/** A lock that `permits` processes may hold at the same time. Each lease has a `slot` from 0 to `permits` - 1 that no other lease has at the same time. */
+/**
+ * A lock that `permits` processes may hold at the same time. Each lease has a `slot` from 0 to `permits` - 1 that no
+ * other lease has at the same time.
+ */
 export class Semaphore extends Lock {
   readonly permits: number;
 
-  /** All users must request the same number of permits, or choose a `limitPolicy`; else `acquire` rejects LIMIT_MISMATCH. */
+  /**
+   * All users must request the same number of permits, or choose a `limitPolicy`; else `acquire` rejects
+   * LIMIT_MISMATCH.
+   */
   constructor(place: SessionPlace, name: string, permits: number, options: SemaphoreOptions = {}) {
     super(place, name, { ...options, mode: "permit", limit: permits });
     this.permits = permits;

@@ -62,7 +62,10 @@ export interface AddedMessage {
 
 export interface AddMessageOptions {
   readonly key?: string;
-  /** The message of a failed try, which counts as the first one. Without it the message was not tried yet and is due immediately. */
+  /**
+   * The message of a failed try, which counts as the first one. Without it the message was not tried yet and is due
+   * immediately.
+   */
   readonly failure?: string;
 }
 
@@ -75,7 +78,10 @@ export interface MessageTry {
   text(): string;
   /** 1 for the first try. */
   readonly attempt: number;
-  /** Aborts after `attemptTimeoutMs`, when the lease on the message is lost, and when the processor has to end. Stop the work then. */
+  /**
+   * Aborts after `attemptTimeoutMs`, when the lease on the message is lost, and when the processor has to end. Stop the
+   * work then.
+   */
   readonly signal: AbortSignal;
   /** Grows with every try of the message: a store that remembers the highest number can refuse an older try. */
   readonly fencingNumber: bigint;
@@ -83,15 +89,18 @@ export interface MessageTry {
 
 const untilWords: readonly NonNullable<ProcessOptions["until"]>[] = ["stopped", "empty", "once"];
 
-/** Resolves: the message is done. Rejects: it is tried again, by the policy; with PermanentFailure it is a dead letter immediately. */
+/**
+ * Resolves: the message is done. Rejects: it is tried again, by the policy; with PermanentFailure it is a dead letter
+ * immediately.
+ */
 export type MessageHandler = (message: MessageTry) => Promise<void> | void;
 
 /** Selects messages: all conditions have to match. */
 export type MessageSelection = Omit<MessageFilter, "states">;
 
 /**
- * Calls reject with LOCK_BUSY if another process writes for 30 s, STORE_FULL if the limits or the disk are reached (nothing was changed),
- * IO if the disk fails or data is damaged, CONFIG or CANNOT_CREATE if the folder cannot be used.
+ * Calls reject with LOCK_BUSY if another process writes for 30 s, STORE_FULL if the limits or the disk are reached
+ * (nothing was changed), IO if the disk fails or data is damaged, CONFIG or CANNOT_CREATE if the folder cannot be used.
  */
 export class MessageStore implements AsyncDisposable {
   readonly name: string;
@@ -101,7 +110,10 @@ export class MessageStore implements AsyncDisposable {
   readonly #closed = new AbortController();
   readonly #processing = new RunningCalls();
 
-  /** Creates nothing before the first call. Throws USAGE for an invalid name or option, CONFIG for a user without a home folder. */
+  /**
+   * Creates nothing before the first call. Throws USAGE for an invalid name or option, CONFIG for a user without a home
+   * folder.
+   */
   constructor(options: MessageStoreOptions = {}) {
     const { name = "default", folder } = options;
     checkStoreName(name);
@@ -118,8 +130,8 @@ export class MessageStore implements AsyncDisposable {
   }
 
   /**
-   * Runs `work`. If it fails, stores the message, with this as its first try. Returns null if the work succeeded. Rejects if the message
-   * could not be stored; the failure of the work is the cause then.
+   * Runs `work`. If it fails, stores the message, with this as its first try. Returns null if the work succeeded.
+   * Rejects if the message could not be stored; the failure of the work is the cause then.
    */
   async tryOrAdd(
     body: string | Uint8Array,
@@ -180,7 +192,10 @@ export class MessageStore implements AsyncDisposable {
     return this.#change(id, "cancel");
   }
 
-  /** Makes a dead letter a waiting message again, with all its tries. Rejects with NOT_FOUND, and FALSE if it is not dead. */
+  /**
+   * Makes a dead letter a waiting message again, with all its tries. Rejects with NOT_FOUND, and FALSE if it is not
+   * dead.
+   */
   redrive(id: string): Promise<void> {
     return this.#change(id, "redrive");
   }
@@ -211,18 +226,22 @@ export class MessageStore implements AsyncDisposable {
     }
   }
 
-  /** Stops all processors of the store from starting tries, or lets them start again. The setting is kept in the store. */
+  /**
+   * Stops all processors of the store from starting tries, or lets them start again. The setting is kept in the store.
+   */
   async setPaused(isPaused: boolean): Promise<void> {
     await (await this.#opened()).call("setPaused", isPaused);
   }
 
   /**
-   * Tries the messages of the store when they are due, until `signal` aborts, or as `until` says. Several processors, also `baton
-   * retry-processor run`, can share a store: a message has one try at a time. When a process dies, another one retries its messages in
-   * flight after `leaseMs`. After the signal, tries in flight may continue for `drainMs`. Resolves when all tries have ended.
+   * Tries the messages of the store when they are due, until `signal` aborts, or as `until` says. Several processors,
+   * also `baton retry-processor run`, can share a store: a message has one try at a time. When a process dies, another
+   * one retries its messages in flight after `leaseMs`. After the signal, tries in flight may continue for `drainMs`.
+   * Resolves when all tries have ended.
    *
-   * Rejects with CONFIG where the boot clock of the machine cannot be read (Node.js on macOS), IO if messages are damaged, and as all
-   * calls. Messages that `baton retry-processor` stored with a command or an HTTP request are given to the handler like all others.
+   * Rejects with CONFIG where the boot clock of the machine cannot be read (Node.js on macOS), IO if messages are
+   * damaged, and as all calls. Messages that `baton retry-processor` stored with a command or an HTTP request are given
+   * to the handler like all others.
    */
   async process(handler: MessageHandler, options: ProcessOptions = {}): Promise<void> {
     await this.#processing.run(() => this.#process(handler, options));

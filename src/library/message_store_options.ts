@@ -14,9 +14,15 @@ import type { RetryPolicy } from "../retry/queue/retry_policy.ts";
 export interface MessageStoreOptions {
   /** "default" when left out. */
   readonly name?: string;
-  /** Folder of the store, on a disk of this machine; ~/.local/state/baton/retry/NAME when left out, by the user database. */
+  /**
+   * Folder of the store, on a disk of this machine; ~/.local/state/baton/retry/NAME when left out, by the user
+   * database.
+   */
   readonly folder?: string;
-  /** When a message is tried again, and when it is given up; what is left out is the default of `baton retry-processor run`. */
+  /**
+   * When a message is tried again, and when it is given up; what is left out is the default of `baton retry-processor
+   * run`.
+   */
   readonly policy?: Partial<RetryPolicy>;
   /** A message is dead after its process died this often during a try; 3 when left out. */
   readonly maxCrashes?: number;
@@ -29,17 +35,26 @@ export interface MessageStoreOptions {
 export interface ProcessOptions {
   /** Aborts: starts no further tries, lets those in flight end, and resolves. */
   readonly signal?: AbortSignal;
-  /** "stopped" (the default): only the signal ends it; "empty": no message waits; "once": each message that is due now was tried once. */
+  /**
+   * "stopped" (the default): only the signal ends it; "empty": no message waits; "once": each message that is due now
+   * was tried once.
+   */
   readonly until?: "stopped" | "empty" | "once";
   /** Maximum number of tries at the same time; 1 when left out. */
   readonly concurrency?: number;
-  /** "none" (the default): when due; "key": messages with the same key one after the other; "fifo": all one after the other. */
+  /**
+   * "none" (the default): when due; "key": messages with the same key one after the other; "fifo": all one after the
+   * other.
+   */
   readonly order?: "none" | "key" | "fifo";
   /** Maximum tries per time, such as "10/s" or "100/m"; no limit when left out. */
   readonly rate?: string;
   /** A try that takes longer is asked to stop and has failed; 60,000 ms when left out. */
   readonly attemptTimeoutMs?: number;
-  /** Another process retries messages in flight this long after their process died: 2,000 ms or more; 10,000 when left out. */
+  /**
+   * Another process retries messages in flight this long after their process died: 2,000 ms or more; 10,000 when left
+   * out.
+   */
   readonly leaseMs?: number;
   /** How long tries may continue after the signal, in milliseconds; 10,000 when left out. */
   readonly drainMs?: number;

@@ -1,6 +1,6 @@
 /**
- * A pool as an object: works on each free item of a list, `jobs` at the same time, each under the item's lock. Other processes
- * with the same list, and `baton pool`, share the items.
+ * A pool as an object: works on each free item of a list, `jobs` at the same time, each under the item's lock. Other
+ * processes with the same list, and `baton pool`, share the items.
  */
 import { BatonError, messageOf } from "../base/errors.ts";
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
@@ -19,16 +19,22 @@ import { callLimit, ownInfo, sessionExpiredError, type SessionPlace, SessionSour
 export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock" | "info">> {
   /** Number of items that one `run` works on at the same time; 1 when left out. */
   readonly jobs?: number;
-  /** Number of items of the component that run at the same time in all processes, the same everywhere; no limit when left out. */
+  /**
+   * Number of items of the component that run at the same time in all processes, the same everywhere; no limit when
+   * left out.
+   */
   readonly total?: number;
   /**
-   * True: take another item when one has ended, and request the list again while there are items. False: one round, of at most `jobs`
-   * items. When left out: true for a list of items, false for a function.
+   * True: take another item when one has ended, and request the list again while there are items. False: one round, of
+   * at most `jobs` items. When left out: true for a list of items, false for a function.
    */
   readonly loop?: boolean;
   /** Number of retries of an item whose work has failed, immediately and under the same lock; 0 when left out. */
   readonly retries?: number;
-  /** Time for which the result of an item is kept, and a done item is not run again. Milliseconds; not kept when left out. */
+  /**
+   * Time for which the result of an item is kept, and a done item is not run again. Milliseconds; not kept when left
+   * out.
+   */
   readonly doneTtlMs?: number;
   /**
    * Time to wait for the component, which is locked while items are listed and chosen, and with `loop` for a permit of
@@ -82,10 +88,11 @@ export class Pool implements AsyncDisposable {
   }
 
   /**
-   * Takes items and works on them; resolves with the counts when no item is left. After the signal it starts no new items, and
-   * finishes the running ones. Rejects LOCK_BUSY or LOCK_TIMEOUT when another call chooses items, CONFIG or LIMIT_MISMATCH when
-   * other processes use other templates or another total, BAD_DATA for an invalid item, SESSION_EXPIRED, a failure of the
-   * list, the signal's reason when it came before the start, and an AbortError after the object is closed.
+   * Takes items and works on them; resolves with the counts when no item is left. After the signal it starts no new
+   * items, and finishes the running ones. Rejects LOCK_BUSY or LOCK_TIMEOUT when another call chooses items, CONFIG or
+   * LIMIT_MISMATCH when other processes use other templates or another total, BAD_DATA for an invalid item,
+   * SESSION_EXPIRED, a failure of the list, the signal's reason when it came before the start, and an AbortError after
+   * the object is closed.
    */
   async run(items: PoolItems, work: PoolWork, { signal }: { readonly signal?: AbortSignal } = {}): Promise<PoolCounts> {
     return await this.#sessions.run(() => this.#run(items, work, signal));
@@ -96,7 +103,10 @@ export class Pool implements AsyncDisposable {
     return await readPoolStatus(await this.#sessions.get(), this.component, { path: this.#path, named });
   }
 
-  /** Clears the results of all items, or of those in `named`, so that they run again. Returns the number of cleared results. */
+  /**
+   * Clears the results of all items, or of those in `named`, so that they run again. Returns the number of cleared
+   * results.
+   */
   async clear(named: readonly string[] | null = null): Promise<number> {
     return await clearPoolResults(await this.#sessions.get(), { path: this.#path, named, clock: this.#clock });
   }

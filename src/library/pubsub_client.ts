@@ -18,8 +18,8 @@ export class PubsubClient implements AsyncDisposable {
   #closing: Promise<void> | null = null;
 
   /**
-   * Opens nothing before the first call. `id` is 1 to 1,024 bytes of text; one process uses it at a time, and the next one continues at
-   * the same positions. Throws USAGE for an invalid ID or address, CONFIG for unusable key files.
+   * Opens nothing before the first call. `id` is 1 to 1,024 bytes of text; one process uses it at a time, and the next
+   * one continues at the same positions. Throws USAGE for an invalid ID or address, CONFIG for unusable key files.
    */
   constructor(place: PubsubPlace, id: string, options: PubsubClientOptions = {}) {
     checkName("client ID", id);
@@ -53,8 +53,8 @@ export class PubsubClient implements AsyncDisposable {
   }
 
   /**
-   * Waits for the puts in flight, each of which has its time limit, ends all other calls with an AbortError, and closes the connection
-   * and the state.
+   * Waits for the puts in flight, each of which has its time limit, ends all other calls with an AbortError, and closes
+   * the connection and the state.
    */
   close(): Promise<void> {
     return this.#closing ??= this.#close();

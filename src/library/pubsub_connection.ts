@@ -30,19 +30,29 @@ export type PubsubPlace = SessionPlace | ProxyAddresses;
 
 export interface PubsubClientOptions {
   /**
-   * Folder for the states of the client ID: for each topic its session number, its position, and puts with an unknown outcome. One
-   * process can use an ID in a topic at a time. When left out, that of `baton pubsub client`: ~/.local/state/baton/pubsub.
+   * Folder for the states of the client ID: for each topic its session number, its position, and puts with an unknown
+   * outcome. One process can use an ID in a topic at a time. When left out, that of `baton pubsub client`:
+   * ~/.local/state/baton/pubsub.
    */
   readonly stateDir?: string;
-  /** Time limit of a whole call in milliseconds: for the state, finding and connecting to a proxy, and the response. 30,000 when left out. */
+  /**
+   * Time limit of a whole call in milliseconds: for the state, finding and connecting to a proxy, and the response.
+   * 30,000 when left out.
+   */
   readonly wait?: number;
   /** The root in the coordination service; "/baton" when left out. */
   readonly root?: string;
-  /** File with the key pair of this client (`baton pubsub keygen`); needs `serviceKeyFile`. Nothing is encrypted without it. */
+  /**
+   * File with the key pair of this client (`baton pubsub keygen`); needs `serviceKeyFile`. Nothing is encrypted without
+   * it.
+   */
   readonly keyFile?: string;
   /** File with the public key of the proxies. */
   readonly serviceKeyFile?: string;
-  /** Receives a sentence when a request makes no progress for 3 s, an iterator waits for servers, or a topic has no subscriber. */
+  /**
+   * Receives a sentence when a request makes no progress for 3 s, an iterator waits for servers, or a topic has no
+   * subscriber.
+   */
   readonly onProblem?: (sentence: string) => void;
   readonly clock?: Clock;
 }
@@ -126,7 +136,10 @@ export class PubsubConnection {
     }
   }
 
-  /** Returns the session for a topic. Rejects with LOCK_BUSY while another process uses the client ID, CONFIG, CANNOT_CREATE, IO. */
+  /**
+   * Returns the session for a topic. Rejects with LOCK_BUSY while another process uses the client ID, CONFIG,
+   * CANNOT_CREATE, IO.
+   */
   async session(
     topic: string,
     { endMs, signal }: { readonly endMs: number; readonly signal: AbortSignal },

@@ -25,8 +25,8 @@ interface Held {
 }
 
 /**
- * Gives a lease back when it is lost, so that others need not wait for the end of the session, which may live on. Its work has to stop
- * then. Returns the lease.
+ * Gives a lease back when it is lost, so that others need not wait for the end of the session, which may live on. Its
+ * work has to stop then. Returns the lease.
  */
 export function releasedWhenLost<L extends Lease>(lease: L): L {
   onAbort(lease.lost, () => {
@@ -74,8 +74,8 @@ export class SessionSource {
   }
 
   /**
-   * Returns the session. If this object opened it and it has ended, opens another one. Concurrent calls share one connection.
-   * Rejects as `connect` does, or with the signal's reason.
+   * Returns the session. If this object opened it and it has ended, opens another one. Concurrent calls share one
+   * connection. Rejects as `connect` does, or with the signal's reason.
    */
   async get(signal: AbortSignal = this.#closed.signal): Promise<ZooKeeper> {
     if ("session" in this.#place) return this.#place;
@@ -95,8 +95,8 @@ export class SessionSource {
   }
 
   /**
-   * Ends all waits with an AbortError that says `why`, waits for the calls, releases everything, and ends a session that
-   * this object opened. Rejects with the first failure of a release.
+   * Ends all waits with an AbortError that says `why`, waits for the calls, releases everything, and ends a session
+   * that this object opened. Rejects with the first failure of a release.
    */
   close(why: string, leases?: () => Iterable<Held>): Promise<void> {
     return this.#closing ??= this.#close(
@@ -116,7 +116,10 @@ export class SessionSource {
   }
 }
 
-/** Returns SESSION_EXPIRED when the servers have ended the session, else null. `what` could not be done: `acquire lock "a"`. */
+/**
+ * Returns SESSION_EXPIRED when the servers have ended the session, else null. `what` could not be done: `acquire lock
+ * "a"`.
+ */
 export function sessionExpiredError(what: string, { session }: ZooKeeper, cause: unknown): BatonError | null {
   if (!isSessionEnd(session.ended.reason)) return null;
   const why = "the servers have ended its session, because they received nothing from it for the session timeout";
@@ -129,8 +132,8 @@ export interface CallLimit extends Deadline {
 }
 
 /**
- * Returns one time limit for a whole call: opening the session and waiting. A call with `wait: "none"` has no limit of its own: connecting and the lock
- * have limits.
+ * Returns one time limit for a whole call: opening the session and waiting. A call with `wait: "none"` has no limit of
+ * its own: connecting and the lock have limits.
  */
 export function callLimit(
   wait: "none" | "forever" | number | undefined,

@@ -70,14 +70,17 @@ export class TopicAdmin implements AsyncDisposable {
   }
 
   /**
-   * Deletes a topic with all its data. Rejects with USAGE while clients are subscribed, unless `acceptLoss` is true; NOT_FOUND;
-   * OUTCOME_UNKNOWN (it may be repeated).
+   * Deletes a topic with all its data. Rejects with USAGE while clients are subscribed, unless `acceptLoss` is true;
+   * NOT_FOUND; OUTCOME_UNKNOWN (it may be repeated).
    */
   async delete(topic: string, options: TopicDeletion = {}): Promise<void> {
     await this.#manage(topic, "delete", options);
   }
 
-  /** Gives up damaged data of a topic, so that the rest is served again. Returns what was given up, as sentences. Rejects as `delete`. */
+  /**
+   * Gives up damaged data of a topic, so that the rest is served again. Returns what was given up, as sentences.
+   * Rejects as `delete`.
+   */
   async repair(topic: string, options: PubsubCallOptions = {}): Promise<string[]> {
     return await this.#manage(topic, "repair", { ...options, acceptLoss: true }) as string[];
   }

@@ -11,8 +11,8 @@ import type { PubsubCallOptions, PubsubConnection } from "./pubsub_connection.ts
 
 export interface PutMessageOptions extends PubsubCallOptions {
   /**
-   * The program's own ID of this message, 1 to 1,024 bytes. A put with an ID that this client has used for one of the topic's last
-   * 10,000 such messages stores nothing and succeeds; so a program can repeat a put after it was killed.
+   * The program's own ID of this message, 1 to 1,024 bytes. A put with an ID that this client has used for one of the
+   * topic's last 10,000 such messages stores nothing and succeeds; so a program can repeat a put after it was killed.
    */
   readonly messageId?: string;
 }
@@ -36,14 +36,16 @@ export class TopicPublisher {
   }
 
   /**
-   * Resolves when the message is on the server's disk: every subscriber of this moment gets it, once. Text is stored as UTF-8; do not
-   * change the bytes before the promise settles. Puts that do not wait for each other are sent together, in their order.
+   * Resolves when the message is on the server's disk: every subscriber of this moment gets it, once. Text is stored as
+   * UTF-8; do not change the bytes before the promise settles. Puts that do not wait for each other are sent together,
+   * in their order.
    *
-   * Rejects with OUTCOME_UNKNOWN if the message may have been stored: do not put it again. It is kept in the client's state; `resume`,
-   * and the next put, send it again, and the server recognizes it. With any other error it is definitely not stored: UNREACHABLE (no
-   * server responded within `wait`), LOCK_BUSY (another process uses the client ID), STORE_FULL, REFUSED, BAD_DATA (longer than the
-   * limit of 64 MiB, or a message ID that was used for another message), FENCED, IO. Messages that wait behind it are then not stored
-   * either. With the signal's reason it may be stored or not.
+   * Rejects with OUTCOME_UNKNOWN if the message may have been stored: do not put it again. It is kept in the client's
+   * state; `resume`, and the next put, send it again, and the server recognizes it. With any other error it is
+   * definitely not stored: UNREACHABLE (no server responded within `wait`), LOCK_BUSY (another process uses the client
+   * ID), STORE_FULL, REFUSED, BAD_DATA (longer than the limit of 64 MiB, or a message ID that was used for another
+   * message), FENCED, IO. Messages that wait behind it are then not stored either. With the signal's reason it may be
+   * stored or not.
    */
   async put(message: string | Uint8Array, options: PutMessageOptions = {}): Promise<void> {
     await this.#putInto(() => this.#currentRun(), message, options);
@@ -70,8 +72,8 @@ export class TopicPublisher {
   }
 
   /**
-   * Puts all messages in order, up to 1,024 at the same time. Resolves with their number. The first failure ends it and rejects as `put`: no
-   * message after the one that failed is stored.
+   * Puts all messages in order, up to 1,024 at the same time. Resolves with their number. The first failure ends it and
+   * rejects as `put`: no message after the one that failed is stored.
    */
   async putAll(
     messages: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
@@ -105,8 +107,8 @@ export class TopicPublisher {
   }
 
   /**
-   * Sends the puts with an unknown outcome again, also those of an earlier process with this client ID. Resolves with their number when
-   * each is stored once. Rejects as `put`; OUTCOME_UNKNOWN: they are still unknown.
+   * Sends the puts with an unknown outcome again, also those of an earlier process with this client ID. Resolves with
+   * their number when each is stored once. Rejects as `put`; OUTCOME_UNKNOWN: they are still unknown.
    */
   async resume(options: PubsubCallOptions = {}): Promise<number> {
     const earlier = this.#endRun();
@@ -127,8 +129,9 @@ export class TopicPublisher {
   }
 
   /**
-   * Whether a server has reported with a put of this object that a fail-over of the topic's database has lost messages that were put
-   * before and answered OK (`certain`), or may have (`possible`); null: no. `onProblem` of the client receives a sentence, too.
+   * Whether a server has reported with a put of this object that a fail-over of the topic's database has lost messages
+   * that were put before and answered OK (`certain`), or may have (`possible`); null: no. `onProblem` of the client
+   * receives a sentence, too.
    */
   get loss(): "certain" | "possible" | null {
     return this.#loss;

@@ -14,25 +14,28 @@ export interface DeliveredMessage {
   /** True if it may have been delivered before: a process, or an iteration, ended before it was acknowledged. */
   readonly redelivered: boolean;
   /**
-   * How many messages before this one the topic's retention, a repair, or a fail-over of its database has removed before this subscriber
-   * got them.
+   * How many messages before this one the topic's retention, a repair, or a fail-over of its database has removed
+   * before this subscriber got them.
    */
   readonly missed: number;
   /**
-   * A fail-over of the topic's database has lost messages before this one that were answered OK (`certain`), or may have (`possible`);
-   * otherwise null. It is said again until this message, or a later one, is acknowledged.
+   * A fail-over of the topic's database has lost messages before this one that were answered OK (`certain`), or may
+   * have (`possible`); otherwise null. It is said again until this message, or a later one, is acknowledged.
    */
   readonly loss: "certain" | "possible" | null;
   /** The body as UTF-8. */
   text(): string;
-  /** Acknowledges this message and all before it: when this resolves they never come again, not even after a power failure. Rejects with IO. */
+  /**
+   * Acknowledges this message and all before it: when this resolves they never come again, not even after a power
+   * failure. Rejects with IO.
+   */
   acknowledge(): Promise<void>;
 }
 
 export interface MessagesOptions {
   /**
-   * Ends the iteration when no message has arrived for this time, in milliseconds; 0: when no message waits. It then rejects with
-   * UNREACHABLE if no server responds. "forever", the default, also waits for servers.
+   * Ends the iteration when no message has arrived for this time, in milliseconds; 0: when no message waits. It then
+   * rejects with UNREACHABLE if no server responds. "forever", the default, also waits for servers.
    */
   readonly wait?: "forever" | number | undefined;
   /** Ends the iteration with the signal's reason. */
@@ -42,7 +45,9 @@ export interface MessagesOptions {
 export interface FetchOptions {
   /** Maximum number of messages; 256 when left out. */
   readonly max?: number | undefined;
-  /** How long to wait for a message in milliseconds, in addition to the client's `wait` for a server; 0 when left out. */
+  /**
+   * How long to wait for a message in milliseconds, in addition to the client's `wait` for a server; 0 when left out.
+   */
   readonly wait?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -88,9 +93,10 @@ export class TopicSubscriber {
   }
 
   /**
-   * Subscribes to the messages that are put from now on. A client that is subscribed keeps its position. Rejects with UNREACHABLE (no
-   * server responded within `wait`), LOCK_BUSY (another process uses the client ID), OUTCOME_UNKNOWN (it may be repeated), STORE_FULL,
-   * REFUSED, FENCED (another process has taken over the client ID; the next call takes it back).
+   * Subscribes to the messages that are put from now on. A client that is subscribed keeps its position. Rejects with
+   * UNREACHABLE (no server responded within `wait`), LOCK_BUSY (another process uses the client ID), OUTCOME_UNKNOWN
+   * (it may be repeated), STORE_FULL, REFUSED, FENCED (another process has taken over the client ID; the next call
+   * takes it back).
    */
   subscribe(options: PubsubCallOptions = {}): Promise<void> {
     return this.#connection.call(this.topic, options, (session, limits) => session.subscribe(this.topic, limits));
@@ -102,8 +108,8 @@ export class TopicSubscriber {
   }
 
   /**
-   * Moves the position: to the oldest stored message, to the end, or to after the message with this ID. Rejects with NOT_SUBSCRIBED,
-   * BAD_DATA for a message that does not exist, USAGE during an iteration, and as `subscribe`.
+   * Moves the position: to the oldest stored message, to the end, or to after the message with this ID. Rejects with
+   * NOT_SUBSCRIBED, BAD_DATA for a message that does not exist, USAGE during an iteration, and as `subscribe`.
    */
   async seek(to: number | "start" | "end", options: PubsubCallOptions = {}): Promise<void> {
     if (this.#isIterating) throw this.#usageError("seek", "an iteration of its messages is in progress; end it first");
@@ -129,8 +135,9 @@ export class TopicSubscriber {
   }
 
   /**
-   * Returns the next messages after the last acknowledged one, in order; none if none arrives in time. The same messages come again until
-   * `acknowledge`. Rejects with NOT_SUBSCRIBED, IO if the topic's data is damaged, and as `subscribe`.
+   * Returns the next messages after the last acknowledged one, in order; none if none arrives in time. The same
+   * messages come again until `acknowledge`. Rejects with NOT_SUBSCRIBED, IO if the topic's data is damaged, and as
+   * `subscribe`.
    */
   async fetch(options: FetchOptions = {}): Promise<DeliveredMessage[]> {
     const { messages, subscriber } = await this.#fetch(options);
@@ -140,8 +147,9 @@ export class TopicSubscriber {
   }
 
   /**
-   * Acknowledges all messages up to this ID: when it resolves, they never come again. With `durable: false` it does not wait for the disk:
-   * the acknowledgement survives the end of the process, and a power failure may undo it. Rejects with IO.
+   * Acknowledges all messages up to this ID: when it resolves, they never come again. With `durable: false` it does not
+   * wait for the disk: the acknowledgement survives the end of the process, and a power failure may undo it. Rejects
+   * with IO.
    */
   async acknowledge(id: number, { durable = true }: { readonly durable?: boolean } = {}): Promise<void> {
     if (!Number.isSafeInteger(id)) {
@@ -155,9 +163,10 @@ export class TopicSubscriber {
   }
 
   /**
-   * Iterates over the messages after the last acknowledged one, in order. Each has to be acknowledged before the next one is requested
-   * (else USAGE). A message that was not acknowledged when the loop ended comes first in the next one. One iteration at a time. Rejects
-   * as `fetch`; with `wait: "forever"` it waits while no server responds, or its disk is full, and reports that to `onProblem`.
+   * Iterates over the messages after the last acknowledged one, in order. Each has to be acknowledged before the next
+   * one is requested (else USAGE). A message that was not acknowledged when the loop ended comes first in the next one.
+   * One iteration at a time. Rejects as `fetch`; with `wait: "forever"` it waits while no server responds, or its disk
+   * is full, and reports that to `onProblem`.
    */
   async *messages({ wait = "forever", signal }: MessagesOptions = {}): AsyncGenerator<DeliveredMessage, void, void> {
     checkWait(wait);

@@ -3,7 +3,8 @@
  *
  *   KEY  alice,app-*  news,sport/*  get,put
  *
- * Lists have commas; an entry is a token as in a header, or with `*` at its end all that begin so. Several lines may name one key.
+ * Lists have commas; an entry is a token as in a header, or with `*` at its end all that begin so. Several lines may
+ * name one key.
  */
 import { BatonError } from "../base/errors.ts";
 import type { Message } from "./wire/pubsub_messages.ts";

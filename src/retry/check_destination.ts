@@ -8,8 +8,8 @@ import type { Log } from "../base/support/log.ts";
 export const checkTimeoutMs = 3000;
 
 /**
- * Rejects with a permanent error. A destination that cannot be reached now may be reachable later: that is a warning. `option`:
- * "--topic"; `meanwhile`: what happens until the destination responds.
+ * Rejects with a permanent error. A destination that cannot be reached now may be reachable later: that is a warning.
+ * `option`: "--topic"; `meanwhile`: what happens until the destination responds.
  */
 export async function checkDestination(
   check: (signal: AbortSignal) => Promise<void>,

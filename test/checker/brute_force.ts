@@ -1,4 +1,7 @@
-/** The definition of linearizability, tried in all orders: what checker_test.ts compares the search with. For few operations only. */
+/**
+ * The definition of linearizability, tried in all orders: what checker_test.ts compares the search with. For few
+ * operations only.
+ */
 import { modelOf } from "./check_history.ts";
 import type { HistoryOperation } from "./operation.ts";
 

@@ -1,7 +1,8 @@
 /**
- * Judges a history: whether each object could have been one that does one operation after the other, each between its call and its
- * response (linearizability, Herlihy and Wing 1990). An object's operations are judged apart from those of others; a transaction joins
- * the objects that it is about. Takes arrays of operations: of a file, of a run against real servers, of a simulation.
+ * Judges a history: whether each object could have been one that does one operation after the other, each between its
+ * call and its response (linearizability, Herlihy and Wing 1990). An object's operations are judged apart from those of
+ * others; a transaction joins the objects that it is about. Takes arrays of operations: of a file, of a run against
+ * real servers, of a simulation.
  */
 import type { CheckerModel, HistoryOperation } from "./operation.ts";
 import { barrierModel } from "./models/barrier_model.ts";
@@ -45,7 +46,10 @@ export interface CheckOptions {
   readonly withoutWitness?: boolean;
 }
 
-/** Throws for an operation that is none: of an unknown model, that ends before it begins, or of a client with two at the same time. */
+/**
+ * Throws for an operation that is none: of an unknown model, that ends before it begins, or of a client with two at the
+ * same time.
+ */
 export function checkHistory(operations: readonly HistoryOperation[], options: CheckOptions = {}): HistoryVerdict {
   demandSequentialClients(operations);
   const partitions = partitionsOf(operations).map((partition) => checkPartition(partition, options));

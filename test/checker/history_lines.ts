@@ -1,11 +1,12 @@
 /**
- * Histories as lines of JSON: one line for each call, one for each response, and one for each event that is no operation.
+ * Histories as lines of JSON: one line for each call, one for each response, and one for each event that is no
+ * operation.
  *
  *     {"n":1,"at":12.5,"client":"c1","session":"0x10","model":"znode","do":"set","key":"/a","input":{"data":"x","version":3}}
- *     {"n":1,"at":13.1,"outcome":"ok","output":{"version":4,"zxid":17}}
- *     {"at":14,"state":"server 1 killed"}
+ *     {"n":1,"at":13.1,"outcome":"ok","output":{"version":4,"zxid":17}} {"at":14,"state":"server 1 killed"}
  *
- * `at` is in milliseconds of one monotonic clock, `key` a list in a transaction. An operation without a response is of unknown outcome.
+ * `at` is in milliseconds of one monotonic clock, `key` a list in a transaction. An operation without a response is of
+ * unknown outcome.
  */
 import { z } from "zod";
 import { modelOf } from "./check_history.ts";
@@ -49,7 +50,10 @@ export function historyLines(
   return events.map(({ line }) => `${JSON.stringify(line)}\n`).join("");
 }
 
-/** Throws, with the number of the line, for one that is none. A last line without a newline was cut off, and is passed over. */
+/**
+ * Throws, with the number of the line, for one that is none. A last line without a newline was cut off, and is passed
+ * over.
+ */
 export function readHistoryLines(text: string): HistoryOperation[] {
   const operations = new Map<number, HistoryOperation>();
   for (const [index, each] of text.split("\n").slice(0, -1).entries()) {

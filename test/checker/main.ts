@@ -1,4 +1,7 @@
-/** `bun test/checker/main.ts FILE…`: judges histories. Exit code 0 when all is linearizable, 1 for a violation, 2 when something is undecided. */
+/**
+ * `bun test/checker/main.ts FILE…`: judges histories. Exit code 0 when all is linearizable, 1 for a violation, 2 when
+ * something is undecided.
+ */
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { checkHistory } from "./check_history.ts";

@@ -1,4 +1,7 @@
-/** Histories that are right, and the same with one thing changed that no right system can do: the first is accepted, the other is not. */
+/**
+ * Histories that are right, and the same with one thing changed that no right system can do: the first is accepted, the
+ * other is not.
+ */
 import { describe, expect, test } from "bun:test";
 import { checkHistory } from "./check_history.ts";
 import type { HistoryOperation } from "./operation.ts";

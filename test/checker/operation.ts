@@ -2,8 +2,8 @@
 import type { z } from "zod";
 
 /**
- * ok: the service answered, also with a refusal. fail: certainly not executed. unknown: everything else, also an operation
- * without a response; it may take effect at any later time, or never.
+ * ok: the service answered, also with a refusal. fail: certainly not executed. unknown: everything else, also an
+ * operation without a response; it may take effect at any later time, or never.
  */
 export type OperationOutcome = "ok" | "fail" | "unknown";
 
@@ -39,8 +39,8 @@ export interface CheckerModel<State = unknown> {
   readonly shape: z.ZodType;
   initial(): State;
   /**
-   * The state after the operation; the same object when nothing changes; null when its response is impossible in this state.
-   * An operation without output returns a state always: it has the effect that it has here, which may be none.
+   * The state after the operation; the same object when nothing changes; null when its response is impossible in this
+   * state. An operation without output returns a state always: it has the effect that it has here, which may be none.
    */
   step(state: State, operation: HistoryOperation): State | null;
   /** Equal for equal states only. */
@@ -48,8 +48,8 @@ export interface CheckerModel<State = unknown> {
   /** False for an operation that changes nothing: without a response it is left out. */
   readonly mayMatter: (operation: HistoryOperation) => boolean;
   /**
-   * The same operations with what other responses show of them, and without differences that no response shows. Must not change the
-   * verdict.
+   * The same operations with what other responses show of them, and without differences that no response shows. Must
+   * not change the verdict.
    */
   readonly simplified?: (operations: readonly HistoryOperation[]) => readonly HistoryOperation[];
   /** Whether an operation of unknown outcome can change nothing in this state, and in no later one. */

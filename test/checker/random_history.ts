@@ -1,4 +1,7 @@
-/** Small histories by chance: of an object that does one operation after the other, some of them with one response exchanged. */
+/**
+ * Small histories by chance: of an object that does one operation after the other, some of them with one response
+ * exchanged.
+ */
 import { modelOf } from "./check_history.ts";
 import type { HistoryOperation } from "./operation.ts";
 

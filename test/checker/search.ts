@@ -1,12 +1,14 @@
 /**
- * Whether the operations of one partition are linearizable. Events are taken in the order of time, and all configurations that explain
- * the responses so far are kept: a state, the operations that took effect and have no response yet, and the operations of unknown
- * outcome that were used. A response is searched for in all orders of the operations in flight (Wing and Gong 1993), each
- * configuration once (Lowe 2017): so the search's windows are as short as they can be, and nothing is kept of what is over.
+ * Whether the operations of one partition are linearizable. Events are taken in the order of time, and all
+ * configurations that explain the responses so far are kept: a state, the operations that took effect and have no
+ * response yet, and the operations of unknown outcome that were used. A response is searched for in all orders of the
+ * operations in flight (Wing and Gong 1993), each configuration once (Lowe 2017): so the search's windows are as short
+ * as they can be, and nothing is kept of what is over.
  *
- * Three facts keep the number of configurations small. An operation that changes nothing and whose response is right now can take
- * effect now: no other order can need it later. Of two configurations that differ only in the unknown operations that they
- * have used, the one with fewer of them can do all that the other can. Unknown operations with the same input are alike.
+ * Three facts keep the number of configurations small. An operation that changes nothing and whose response is right
+ * now can take effect now: no other order can need it later. Of two configurations that differ only in the unknown
+ * operations that they have used, the one with fewer of them can do all that the other can. Unknown operations with the
+ * same input are alike.
  */
 import type { CheckerModel, HistoryOperation } from "./operation.ts";
 
@@ -22,7 +24,10 @@ export interface SearchResult {
 
 interface Configuration<State> {
   readonly state: State;
-  /** The number of operations of each client that took effect and whose responses are still to come; clients without one are left out. */
+  /**
+   * The number of operations of each client that took effect and whose responses are still to come; clients without one
+   * are left out.
+   */
   readonly ahead: ReadonlyMap<number, number>;
   /** A bit for each operation of unknown outcome that took effect. */
   readonly used: bigint;
@@ -36,8 +41,9 @@ interface SearchLimits {
 }
 
 /**
- * A search with limits that finds an order has found one. Most histories have one that a small search finds, and without limits all
- * orders of all unknown operations are tried. Only a search without limits can say that no order exists.
+ * A search with limits that finds an order has found one. Most histories have one that a small search finds, and
+ * without limits all orders of all unknown operations are tried. Only a search without limits can say that no order
+ * exists.
  */
 const passes: readonly SearchLimits[] = [
   { unknownMax: 1, kept: 16 },
@@ -157,7 +163,10 @@ class Search<State> {
     return events.sort((a, b) => a.at - b.at || (a.kind === b.kind ? 0 : a.kind === "call" ? -1 : 1));
   }
 
-  /** Unknown operations that can change nothing later count as used, so that configurations that differ in them only are one. */
+  /**
+   * Unknown operations that can change nothing later count as used, so that configurations that differ in them only are
+   * one.
+   */
   #withoutSpent(configurations: ConfigurationSet<State>): ConfigurationSet<State> {
     const { isSpent } = this.#model;
     if (isSpent === undefined || this.#unknown.length === 0 || configurations.size < 2) return configurations;

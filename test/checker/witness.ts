@@ -1,6 +1,6 @@
 /**
- * An order that the service itself names: its zxids, versions, tokens and message IDs. The order is made from them and then verified, by
- * the model and by the clock, so that an error here cannot make a wrong history right. Costs n log n.
+ * An order that the service itself names: its zxids, versions, tokens and message IDs. The order is made from them and
+ * then verified, by the model and by the clock, so that an error here cannot make a wrong history right. Costs n log n.
  */
 import type { CheckerModel, HistoryOperation, Witness } from "./operation.ts";
 
@@ -10,7 +10,9 @@ interface Placed extends Witness {
   slot: number;
 }
 
-/** Whether the order that the responses name explains all of them. False says nothing: then the order is searched for. */
+/**
+ * Whether the order that the responses name explains all of them. False says nothing: then the order is searched for.
+ */
 export function witnessProves<State>(model: CheckerModel<State>, operations: readonly HistoryOperation[]): boolean {
   const placed: Placed[] = [];
   for (const operation of operations) {

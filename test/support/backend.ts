@@ -45,7 +45,9 @@ export interface BackendOptions {
   readonly containerCheckMs?: number;
   /** The scheme `super` is open to this digest id ("super:base64(sha1(…))"). */
   readonly superDigest?: string;
-  /** The port at which server `from` is to reach `port` of server `to`, both counted from 0; ZooKeeper ensembles only. */
+  /**
+   * The port at which server `from` is to reach `port` of server `to`, both counted from 0; ZooKeeper ensembles only.
+   */
   readonly portBetween?: (from: number, to: number, port: number) => Promise<number>;
   /** Release of ZooKeeper; Debian's when left out. */
   readonly release?: ZooKeeperRelease;

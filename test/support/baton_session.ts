@@ -1,4 +1,7 @@
-/** Shell sessions with the compiled binary, as a user types them: `$baton` is the binary, `$dir` a folder of the test's own. */
+/**
+ * Shell sessions with the compiled binary, as a user types them: `$baton` is the binary, `$dir` a folder of the test's
+ * own.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,6 @@
-/** Certificates made for one test, by openssl, in a folder of its own: good ones, and ones that a client has to refuse. */
+/**
+ * Certificates made for one test, by openssl, in a folder of its own: good ones, and ones that a client has to refuse.
+ */
 import { execFile } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -18,8 +18,8 @@ export interface FrameFault {
   /** 0 is the first that passes from now on, of all connections together. */
   readonly nth: number;
   /**
-   * drop: it does not arrive, and all connections are cut. tear: half of it arrives, and the end of its connection behind
-   * that. hold: it and what follows wait until `heal()`.
+   * drop: it does not arrive, and all connections are cut. tear: half of it arrives, and the end of its connection
+   * behind that. hold: it and what follows wait until `heal()`.
    */
   readonly action: "drop" | "tear" | "hold";
   /** Which frames count; without it all but pings and watch events. */

@@ -6,7 +6,9 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import process from "node:process";
 
-/** The path of what `source` was compiled to; made once for each version of it. `words`: further words for the compiler. */
+/**
+ * The path of what `source` was compiled to; made once for each version of it. `words`: further words for the compiler.
+ */
 export function compiledProgram(source: string, words: readonly string[] = []): string {
   const version = createHash("sha256").update(readFileSync(source)).digest("hex").slice(0, 16);
   const name = basename(source, ".c").replaceAll("_", "-");

@@ -1,6 +1,6 @@
 /**
- * Opens connections to a port of this machine without end, and closes none: connection_flood PORT FIRST HEX. Each sends these
- * bytes and no more. Prints "at work" when it has opened the first so many.
+ * Opens connections to a port of this machine without end, and closes none: connection_flood PORT FIRST HEX. Each sends
+ * these bytes and no more. Prints "at work" when it has opened the first so many.
  */
 import { connect } from "node:net";
 import process from "node:process";

@@ -1,6 +1,6 @@
 /**
- * A process that stops for good at a chosen step: from then on nothing that it has called ever returns, and nothing that
- * it calls is done. Its session is not closed: the servers have to find out.
+ * A process that stops for good at a chosen step: from then on nothing that it has called ever returns, and nothing
+ * that it calls is done. Its session is not closed: the servers have to find out.
  */
 export class CrashPoint {
   /** Steps taken so far, by name. */
@@ -12,7 +12,9 @@ export class CrashPoint {
   readonly #crashed = Promise.withResolvers<void>();
   #isCrashed = false;
 
-  /** The step to stop at, before or after it is done: its number, counted from 1, or the first of that name; 0: never. */
+  /**
+   * The step to stop at, before or after it is done: its number, counted from 1, or the first of that name; 0: never.
+   */
   constructor(at: number | string = 0, when: "before" | "after" = "before") {
     this.#at = at;
     this.when = when;

@@ -1,4 +1,6 @@
-/** Copies of a store's files in memory, for tests that change bits in them, and everything that is stored, as values. */
+/**
+ * Copies of a store's files in memory, for tests that change bits in them, and everything that is stored, as values.
+ */
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

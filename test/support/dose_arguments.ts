@@ -1,4 +1,7 @@
-/** The words of `scripts/fault NAME`: how many rounds, from which seed, how many at a time, on what, and which of them alone. */
+/**
+ * The words of `scripts/fault NAME`: how many rounds, from which seed, how many at a time, on what, and which of them
+ * alone.
+ */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import type { Backend } from "./backends.ts";

@@ -9,7 +9,10 @@ export interface EventuallyOptions {
   readonly everyMs?: number;
 }
 
-/** The condition's first result that is neither false, null nor undefined. A condition that throws is asked again; what it threw last is the cause. */
+/**
+ * The condition's first result that is neither false, null nor undefined. A condition that throws is asked again; what
+ * it threw last is the cause.
+ */
 export async function eventually<T>(
   condition: () => T | Promise<T>,
   options: EventuallyOptions = {},

@@ -1,6 +1,6 @@
 /**
- * A Kafka broker that does what a test says, where a real one could not be brought to it: it answers by the same tables that the
- * client asks by, so what the bytes are has to be shown elsewhere (test/retry/conformance/kafka_test.ts).
+ * A Kafka broker that does what a test says, where a real one could not be brought to it: it answers by the same tables
+ * that the client asks by, so what the bytes are has to be shown elsewhere (test/retry/conformance/kafka_test.ts).
  */
 import { type Connection, formatAddress, type Listener, type TlsOptions } from "../../src/base/sockets/connection.ts";
 import { listen } from "../../src/base/sockets/listen.ts";
@@ -48,7 +48,10 @@ export class FakeKafkaBroker {
   onProduce: (record: FakeProduce) => number | "silent" | "close" = () => 0;
   /** The error that the topic is shown with. */
   topicError = 0;
-  /** What the next requests for a producer's number, for a new topic, for a view of a topic are answered with; then with 0. */
+  /**
+   * What the next requests for a producer's number, for a new topic, for a view of a topic are answered with; then with
+   * 0.
+   */
   readonly errors: { producer: number[]; create: number[]; view: number[] } = { producer: [], create: [], view: [] };
   password: string | null = null;
   /** False: it says that it does, and does not. */

@@ -1,4 +1,6 @@
-/** A server's topic store in memory that survives its process: what a disk would. Durable as soon as a call resolves. */
+/**
+ * A server's topic store in memory that survives its process: what a disk would. Durable as soon as a call resolves.
+ */
 import { createHash } from "node:crypto";
 import type {
   ContentName,

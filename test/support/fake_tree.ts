@@ -1,4 +1,7 @@
-/** A coordination server's tree in memory, as far as recipes need it: versions, sequences, ephemerals, containers, watches. */
+/**
+ * A coordination server's tree in memory, as far as recipes need it: versions, sequences, ephemerals, containers,
+ * watches.
+ */
 import { localError, ZooKeeperError } from "../../src/protocols/zookeeper/zookeeper_error.ts";
 import type { MultiRequest, MultiResult, Stat, Watcher, WatchEvent } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperErrorName } from "../../src/protocols/zookeeper/jute/zookeeper_error_codes.ts";

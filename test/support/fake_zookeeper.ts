@@ -1,7 +1,7 @@
 /**
  * A client of a tree in memory: pipelined, answered in order, cut wherever a test says. Nothing happens by a clock.
- * After a cut, reads come from a server that has not seen the unanswered writes, until an own write. One sync is not enough:
- * a leader that the others have replaced, and that does not know it yet, answers it from what it has.
+ * After a cut, reads come from a server that has not seen the unanswered writes, until an own write. One sync is not
+ * enough: a leader that the others have replaced, and that does not know it yet, answers it from what it has.
  */
 import type * as api from "../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -11,7 +11,10 @@ import { openAcl } from "../../src/protocols/zookeeper/jute/zookeeper_operations
 import type { Clock } from "../../src/base/support/clock.ts";
 import { childrenIn, type FakeTree, refuse, type Snapshot, statIn } from "./fake_tree.ts";
 
-/** Requests are counted from 1: up to `answered` all is well, up to `executed` the server gets them, then the line is dead. */
+/**
+ * Requests are counted from 1: up to `answered` all is well, up to `executed` the server gets them, then the line is
+ * dead.
+ */
 export interface Cut {
   readonly answered: number;
   readonly executed: number;
@@ -149,8 +152,8 @@ export class FakeZooKeeper implements api.ZooKeeper {
   }
 
   /**
-   * From now on no request is answered, each ends with CONNECTIONLOSS, until `end`: then the server executes those of the
-   * first connection, in their order, and answers the requests that follow.
+   * From now on no request is answered, each ends with CONNECTIONLOSS, until `end`: then the server executes those of
+   * the first connection, in their order, and answers the requests that follow.
    */
   loseResponses(): { readonly end: () => Promise<void> } {
     this.#isLosing = true;

@@ -1,4 +1,7 @@
-/** The processes of one publish/subscribe client on a storage that forgets, fails and kills them. Its state outlives them. */
+/**
+ * The processes of one publish/subscribe client on a storage that forgets, fails and kills them. Its state outlives
+ * them.
+ */
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -19,8 +19,8 @@ export class FaultyServer implements AsyncDisposable {
   #process: ServerProcess | null = null;
 
   /**
-   * In `folder`; `servers`: where it coordinates. `sockets`: what it sends and receives are steps, too. `command`: another
-   * program than the one under test.
+   * In `folder`; `servers`: where it coordinates. `sockets`: what it sends and receives are steps, too. `command`:
+   * another program than the one under test.
    */
   constructor(id: string, folder: string, servers: string, { sockets = false, words = [], command }: {
     readonly sockets?: boolean;

@@ -1,4 +1,7 @@
-/** Waits until the first waiter of a lock has its grant in advance: until then a release may go to a later one, whose grant is not withdrawn yet. */
+/**
+ * Waits until the first waiter of a lock has its grant in advance: until then a release may go to a later one, whose
+ * grant is not withdrawn yet.
+ */
 import { parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";

@@ -2,7 +2,10 @@
 import { connect } from "node:net";
 import type { Address } from "../../src/base/sockets/connection.ts";
 
-/** The answer; empty for a word the server does not know. Rejects when nothing listens or nothing ends within `withinMs`. */
+/**
+ * The answer; empty for a word the server does not know. Rejects when nothing listens or nothing ends within
+ * `withinMs`.
+ */
 export function fourLetterWord(address: Address, word: string, withinMs = 3000): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = address.kind === "tcp" ? connect(address.port, address.host) : connect(address.path);

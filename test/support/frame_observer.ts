@@ -11,7 +11,10 @@ import { ReplyHeader, RequestHeader } from "../../src/protocols/zookeeper/jute/z
 
 export interface FrameInfo {
   readonly kind: "request" | "reply" | "event";
-  /** "connect" for the handshake, "multi", "multiRead", a number as text for what is not in the table. "event" for an event. */
+  /**
+   * "connect" for the handshake, "multi", "multiRead", a number as text for what is not in the table. "event" for an
+   * event.
+   */
   readonly operation: OperationName | "connect" | "multi" | "multiRead" | "event" | string;
   readonly xid: number;
   /** A reply's error number; 0 otherwise. */
@@ -66,7 +69,10 @@ export class FrameObserver {
   }
 }
 
-/** Cuts a stream at frame boundaries, and gives up cutting at the first length that cannot be one (a four-letter word, garbage). */
+/**
+ * Cuts a stream at frame boundaries, and gives up cutting at the first length that cannot be one (a four-letter word,
+ * garbage).
+ */
 class Splitter {
   #pending = new Uint8Array(0);
   #raw = false;

@@ -1,4 +1,7 @@
-/** JSON that baton has printed, beside a golden file: what differs from run to run is replaced by what it might have been. */
+/**
+ * JSON that baton has printed, beside a golden file: what differs from run to run is replaced by what it might have
+ * been.
+ */
 import { expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Moves a topic with a backlog from one server to the other and back while it is put to, and says how long puts stood still.
- * Processes of baton, clients through a proxy. Used by a test and by a benchmark.
+ * Moves a topic with a backlog from one server to the other and back while it is put to, and says how long puts stood
+ * still. Processes of baton, clients through a proxy. Used by a test and by a benchmark.
  */
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";

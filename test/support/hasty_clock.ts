@@ -1,4 +1,7 @@
-/** A clock whose time goes faster than a second hand: waits that are long in life are short in a test, and keep their order. */
+/**
+ * A clock whose time goes faster than a second hand: waits that are long in life are short in a test, and keep their
+ * order.
+ */
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 
 export function hastyClock(times: number): Clock {

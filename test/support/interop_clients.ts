@@ -1,6 +1,6 @@
 /**
- * Other people's clients of ZooKeeper's protocol as they come from Debian, run against a server: zkCli.sh, kazoo, Curator.
- * Their programs are in test/fixtures/interop; each prints one line per recipe.
+ * Other people's clients of ZooKeeper's protocol as they come from Debian, run against a server: zkCli.sh, kazoo,
+ * Curator. Their programs are in test/fixtures/interop; each prints one line per recipe.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -33,7 +33,8 @@ async function outputOf(
 const linesOf = (text: string): string[] => text.split("\n").filter((line) => line.trim() !== "");
 
 /**
- * One line per recipe, at `path` and numbers behind it. `servers` is host:port; `wheel` a release of kazoo, Debian's when left out.
+ * One line per recipe, at `path` and numbers behind it. `servers` is host:port; `wheel` a release of kazoo, Debian's
+ * when left out.
  */
 export async function runKazooRecipes(servers: string, path: string, wheel?: string): Promise<string[]> {
   const env = wheel === undefined ? process.env : { ...process.env, PYTHONPATH: wheel };
@@ -82,8 +83,8 @@ export class CuratorPrograms {
 }
 
 /**
- * What zkCli.sh makes of the commands in zkcli_commands.txt: the lines of its two outputs, with events apart because its
- * threads print them when they come, and without what is another each time.
+ * What zkCli.sh makes of the commands in zkcli_commands.txt: the lines of its two outputs, with events apart because
+ * its threads print them when they come, and without what is another each time.
  */
 export async function runZkCli(servers: string): Promise<{ answers: string[]; messages: string[]; events: string[] }> {
   const commands = readFileSync(join(fixtures, "zkcli_commands.txt"), "utf8");

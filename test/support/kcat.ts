@@ -49,7 +49,10 @@ export class MockKafka {
     this.#process.signal(signal);
   }
 
-  /** All that is in the topic, read by kcat with its checksums checked. The cluster is listened to meanwhile: it tells all it does. */
+  /**
+   * All that is in the topic, read by kcat with its checksums checked. The cluster is listened to meanwhile: it tells
+   * all it does.
+   */
   async read(topic: string): Promise<KcatMessage[]> {
     const checked = ["-X", "check.crcs=true", "-X", "fetch.wait.max.ms=10"];
     const args = ["-C", "-b", this.address, "-t", topic, "-e", "-q", "-J", ...checked];

@@ -1,6 +1,6 @@
 /**
- * One way of being a bad client of a keeper, until it is killed: keeper_attacks NAME SOCKET. Prints "at work" when it has begun.
- * A process of its own, so that what it costs itself is not taken for what it does to others.
+ * One way of being a bad client of a keeper, until it is killed: keeper_attacks NAME SOCKET. Prints "at work" when it
+ * has begun. A process of its own, so that what it costs itself is not taken for what it does to others.
  */
 import { connect, type Socket } from "node:net";
 import process from "node:process";

@@ -1,4 +1,6 @@
-/** Runs statements against the database of its first argument and prints what it got, as JSON: for the runtime tests. */
+/**
+ * Runs statements against the database of its first argument and prints what it got, as JSON: for the runtime tests.
+ */
 import process from "node:process";
 import { parseDatabaseUrl } from "../../src/base/postgres/database_address.ts";
 import { DatabaseLane } from "../../src/base/postgres/database_lane.ts";

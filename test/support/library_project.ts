@@ -57,7 +57,10 @@ export class LibraryProject implements Disposable {
     writeFileSync(this.path(file), text);
   }
 
-  /** Compiles all programs of the project, strictly, against the declarations of the package. Returns what the compiler reports. */
+  /**
+   * Compiles all programs of the project, strictly, against the declarations of the package. Returns what the compiler
+   * reports.
+   */
   compile(): string {
     const types = this.path("node_modules/@types/node");
     if (!existsSync(types)) {

@@ -1,9 +1,11 @@
 /**
  * A keeper behind a proxy that makes it a server with fewer operations:
- * - clickhouse: ClickHouse Keeper as it was before the end of 2025. Closes the connection at an operation that it does not know, gives each session a
- *   password of zeros, and opens a new session where a client asks for an old one (KeeperTCPHandler, ClickHouse issue 116690).
+ * - clickhouse: ClickHouse Keeper as it was before the end of 2025. Closes the connection at an operation that it does
+ *   not know, gives each session a password of zeros, and opens a new session where a client asks for an old one
+ *   (KeeperTCPHandler, ClickHouse issue 116690).
  * - zookeeper34: ZooKeeper 3.4. Answers such an operation with UNIMPLEMENTED, a transaction that contains it with
- *   MARSHALLINGERROR, and closes the connection; sessions can be resumed (UnimplementedRequestProcessor, PrepRequestProcessor).
+ *   MARSHALLINGERROR, and closes the connection; sessions can be resumed (UnimplementedRequestProcessor,
+ *   PrepRequestProcessor).
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { encodeFrame } from "../../src/base/wire/length_frame.ts";

@@ -1,4 +1,7 @@
-/** A lock's world for unit tests: a tree in memory, a clock turned by hand, and what must be true of the lock at any time. */
+/**
+ * A lock's world for unit tests: a tree in memory, a clock turned by hand, and what must be true of the lock at any
+ * time.
+ */
 import { expect } from "bun:test";
 import type { Lease } from "../../src/base/process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../../src/coordination/lock/acquire_lock.ts";

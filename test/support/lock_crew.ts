@@ -1,4 +1,7 @@
-/** Many sessions of one process at one server, with a root of their own, and a record of who held when, and in which slot. */
+/**
+ * Many sessions of one process at one server, with a root of their own, and a record of who held when, and in which
+ * slot.
+ */
 import { expect } from "bun:test";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";

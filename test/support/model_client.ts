@@ -1,4 +1,7 @@
-/** A client that changes what is below a folder of its own at random, some requests ahead of the answers, and knows what has to be there. */
+/**
+ * A client that changes what is below a folder of its own at random, some requests ahead of the answers, and knows what
+ * has to be there.
+ */
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { createFlag, permission } from "../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
@@ -45,7 +48,10 @@ export class ModelClient {
     this.#steps = [];
   }
 
-  /** Works until the connection ends, or for so many steps; then the connection is gone, and perhaps the session has ended. */
+  /**
+   * Works until the connection ends, or for so many steps; then the connection is gone, and perhaps the session has
+   * ended.
+   */
   async work(stepsMax: number): Promise<void> {
     await this.#connect();
     const model = this.#modelAfter(this.#steps.length);

@@ -1,4 +1,7 @@
-/** Delivers messages behind the client's place into a folder, and kills itself before a step. argv: state folder, folder, step or "-". */
+/**
+ * Delivers messages behind the client's place into a folder, and kills itself before a step. argv: state folder,
+ * folder, step or "-".
+ */
 import process from "node:process";
 import { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { OutFolder, recoverOutFolder } from "../../src/pubsub/client/out_folder.ts";

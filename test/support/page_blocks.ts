@@ -66,8 +66,8 @@ export function commandsOf(blocks: readonly PageBlock[]): string[] {
 }
 
 /**
- * Whether `output` contains the lines that a page shows. Numbers, times, IDs, users and the width of columns may differ, and "…"
- * stands for any text in a line.
+ * Whether `output` contains the lines that a page shows. Numbers, times, IDs, users and the width of columns may
+ * differ, and "…" stands for any text in a line.
  */
 export function showsLines(output: string, shown: string): boolean {
   const lines = comparableText(shown).split("\n").map((line) => line.split("…").map(RegExp.escape).join(".*"));

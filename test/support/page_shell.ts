@@ -1,4 +1,7 @@
-/** Runs the fenced blocks of a page in a shell, as a reader does: files are written, commands run, shown output is compared. */
+/**
+ * Runs the fenced blocks of a page in a shell, as a reader does: files are written, commands run, shown output is
+ * compared.
+ */
 import { chmodSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { basename, dirname, isAbsolute } from "node:path";
@@ -42,7 +45,10 @@ export class PageShell implements AsyncDisposable {
     return { ...this.session.env, PATH: `${this.session.path("bin")}:${this.session.env["PATH"]}` };
   }
 
-  /** Runs the blocks in their order. Blocks of other languages go to `others`, which returns false for those that it does not know. */
+  /**
+   * Runs the blocks in their order. Blocks of other languages go to `others`, which returns false for those that it
+   * does not know.
+   */
   async runAll(others: (block: PageBlock) => boolean | Promise<boolean> = () => false): Promise<void> {
     let last: BlockRun | null = null;
     for (const block of this.blocks) {
@@ -132,7 +138,9 @@ export interface CrontabLine {
   readonly path: string;
 }
 
-/** The commands of a crontab; of a file in /etc/cron.d with their users. Throws for what cron would read differently. */
+/**
+ * The commands of a crontab; of a file in /etc/cron.d with their users. Throws for what cron would read differently.
+ */
 export function crontabLines({ text, title }: PageBlock): CrontabLine[] {
   let path = "/usr/bin:/bin";
   const lines: CrontabLine[] = [];

@@ -1,4 +1,7 @@
-/** The same items through ten pools and through `xargs -P 10`, one after the other: what one says is the other's measure. */
+/**
+ * The same items through ten pools and through `xargs -P 10`, one after the other: what one says is the other's
+ * measure.
+ */
 import type { BatonSession } from "./baton_session.ts";
 
 export interface PoolLoad {

@@ -1,4 +1,7 @@
-/** A real PostgreSQL with a real PgBouncer in transaction mode before it, from Debian's packages, in a folder of their own. */
+/**
+ * A real PostgreSQL with a real PgBouncer in transaction mode before it, from Debian's packages, in a folder of their
+ * own.
+ */
 import { spawnSync } from "node:child_process";
 import { chownSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

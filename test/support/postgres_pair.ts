@@ -1,6 +1,7 @@
 /**
- * A PostgreSQL database of a test that is disturbed: a primary, and a standby if it replicates. Each client reaches both through proxies of its own
- * (`way`), whose ports stay the same, so the primary may be killed and the standby promoted any number of times.
+ * A PostgreSQL database of a test that is disturbed: a primary, and a standby if it replicates. Each client reaches
+ * both through proxies of its own (`way`), whose ports stay the same, so the primary may be killed and the standby
+ * promoted any number of times.
  */
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -128,7 +129,10 @@ export class PostgresPair implements AsyncDisposable {
     return this.count(`SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM (${backends}) AS b`);
   }
 
-  /** Another client holds locks for this time. Returns how many lines of the log say that a statement has waited too long. */
+  /**
+   * Another client holds locks for this time. Returns how many lines of the log say that a statement has waited too
+   * long.
+   */
   async lockRows(query: string, forMs: number): Promise<number> {
     const sinceMs = Date.now();
     await this.sql(`${query}; SELECT pg_sleep(${forMs / 1000})`);
@@ -136,8 +140,8 @@ export class PostgresPair implements AsyncDisposable {
   }
 
   /**
-   * One statement that changes the table takes longer than `statement_timeout`: a trigger makes it sleep. Others go on, as far as they do not
-   * need its locks. Returns how many lines of the log say that a statement has timed out.
+   * One statement that changes the table takes longer than `statement_timeout`: a trigger makes it sleep. Others go on,
+   * as far as they do not need its locks. Returns how many lines of the log say that a statement has timed out.
    */
   async stallStatement(table: string): Promise<number> {
     const sinceMs = Date.now();
@@ -173,8 +177,8 @@ export class PostgresPair implements AsyncDisposable {
   }
 
   /**
-   * The primary is killed for good, its standby is promoted and gets a standby of its own. With `losesMs`, the standby has received nothing
-   * for this time. A synchronous pair commits nothing without a standby.
+   * The primary is killed for good, its standby is promoted and gets a standby of its own. With `losesMs`, the standby
+   * has received nothing for this time. A synchronous pair commits nothing without a standby.
    */
   async failOver(losesMs = 0): Promise<void> {
     const next = this.#primary === 0 ? 1 : 0;

@@ -1,4 +1,7 @@
-/** The programs of another PostgreSQL than Debian's, unpacked from the jar that scripts/install_peers has fetched. They lack psql and pg_basebackup. */
+/**
+ * The programs of another PostgreSQL than Debian's, unpacked from the jar that scripts/install_peers has fetched. They
+ * lack psql and pg_basebackup.
+ */
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

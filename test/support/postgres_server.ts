@@ -1,6 +1,7 @@
 /**
- * A real PostgreSQL server of a test, from Debian's packages or BATON_POSTGRES_BIN: on a Unix socket and on 127.0.0.1, in a folder of its own,
- * run by an unprivileged user. `standby` starts a copy that receives the log; `promote` makes it the primary.
+ * A real PostgreSQL server of a test, from Debian's packages or BATON_POSTGRES_BIN: on a Unix socket and on 127.0.0.1,
+ * in a folder of its own, run by an unprivileged user. `standby` starts a copy that receives the log; `promote` makes
+ * it the primary.
  */
 import { execFile } from "node:child_process";
 import {
@@ -212,7 +213,10 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  /** Makes this standby a primary. With `waitsForStandby` it commits nothing before it has a synchronous standby of its own. */
+  /**
+   * Makes this standby a primary. With `waitsForStandby` it commits nothing before it has a synchronous standby of its
+   * own.
+   */
   async promote({ waitsForStandby = false } = {}): Promise<void> {
     this.configure(waitsForStandby ? waitForStandby : "synchronous_standby_names = ''");
     await this.#command("pg_ctl", "promote", "-w", "-D", this.#data);

@@ -1,11 +1,16 @@
-/** A program on a pseudo terminal, by Python's pty module: keys to it, what it draws, its size, and how the terminal was left. */
+/**
+ * A program on a pseudo terminal, by Python's pty module: keys to it, what it draws, its size, and how the terminal was
+ * left.
+ */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { eventually } from "./eventually.ts";
 
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 
-/** Starts the program of argv on a terminal of its own; commands come as lines on stdin, what it prints goes to stdout. */
+/**
+ * Starts the program of argv on a terminal of its own; commands come as lines on stdin, what it prints goes to stdout.
+ */
 const program = `
 import fcntl, json, os, pty, select, signal, struct, sys, termios
 def size(fd, rows, columns): fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -1,6 +1,7 @@
 /**
- * Publish/subscribe as a whole: a keeper, servers and proxies, as objects of this process or as processes of baton (the source
- * under Bun, or the binary that BATON_BINARY names). Everything on free ports and in one folder, which goes with it.
+ * Publish/subscribe as a whole: a keeper, servers and proxies, as objects of this process or as processes of baton (the
+ * source under Bun, or the binary that BATON_BINARY names). Everything on free ports and in one folder, which goes with
+ * it.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -84,8 +85,8 @@ export class PubsubCluster implements AsyncDisposable {
   }
 
   /**
-   * One more server, which resolves when it serves. Its data outlives it; `restart` brings it back. `hasOwnStore`: it has a data
-   * directory, whatever the others have.
+   * One more server, which resolves when it serves. Its data outlives it; `restart` brings it back. `hasOwnStore`: it
+   * has a data directory, whatever the others have.
    */
   async startServer(id: string, { hasOwnStore = false } = {}): Promise<ClusterNode> {
     const around = { ...this.#surroundings(id), ...(hasOwnStore ? { database: undefined } : {}) };

@@ -1,4 +1,7 @@
-/** Talks to publish/subscribe servers as a proxy does: looks where a topic is, asks there, tries again until it is answered. */
+/**
+ * Talks to publish/subscribe servers as a proxy does: looks where a topic is, asks there, tries again until it is
+ * answered.
+ */
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -64,7 +67,9 @@ export class PubsubTalker implements AsyncDisposable {
     }, { what: `topic ${topic} to be somewhere`, withinMs: 20_000 });
   }
 
-  /** Until there is an answer that ends it: anything but NOT_OWNER, OVERLOADED, ERROR, silence, and FULL but for a put. */
+  /**
+   * Until there is an answer that ends it: anything but NOT_OWNER, OVERLOADED, ERROR, silence, and FULL but for a put.
+   */
   async ask(message: ClientMessage, withinMs = 30_000): Promise<Status> {
     return await eventually(async () => {
       const { endpoint, id, epoch } = await this.endpoint(message.topic);

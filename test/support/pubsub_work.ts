@@ -4,7 +4,9 @@ import { eventually } from "./eventually.ts";
 import type { Answered, ProxyClient } from "./proxy_client.ts";
 import type { PubsubCluster } from "./pubsub_cluster.ts";
 
-/** A client of the paper's messages with several proxies: the next one when one does not answer, the same message again. */
+/**
+ * A client of the paper's messages with several proxies: the next one when one does not answer, the same message again.
+ */
 class PatientClient {
   readonly #clients: readonly ProxyClient[];
   #at = 0;

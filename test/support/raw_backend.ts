@@ -1,7 +1,12 @@
-/** A server that answers with bytes, which need not be HTTP, and closes the connection. It remembers what it was sent. */
+/**
+ * A server that answers with bytes, which need not be HTTP, and closes the connection. It remembers what it was sent.
+ */
 import net, { type AddressInfo } from "node:net";
 
-/** What is written, in parts, and what happens then: "end" closes in order, "reset" breaks the connection, "open" leaves it. */
+/**
+ * What is written, in parts, and what happens then: "end" closes in order, "reset" breaks the connection, "open" leaves
+ * it.
+ */
 export interface RawAnswer {
   readonly parts: readonly string[];
   readonly then?: "end" | "reset" | "open";

@@ -1,6 +1,6 @@
 /**
- * The protocol by hand: sends any frame, keeps everything that arrives in the order of its arrival, and hides nothing. It
- * pings only when told to, never reconnects, and shares only the jute table with the product's client.
+ * The protocol by hand: sends any frame, keeps everything that arrives in the order of its arrival, and hides nothing.
+ * It pings only when told to, never reconnects, and shares only the jute table with the product's client.
  */
 import { connect, type Socket } from "node:net";
 import type { Address } from "../../src/base/sockets/connection.ts";

@@ -1,6 +1,6 @@
 /**
- * A program that stores messages and claims them, until it is killed: FOLDER NAME. Prints a line for what it was told is durable:
- * `stored ID`, `done SEQ`. Run by tests as a process of its own, several at one store.
+ * A program that stores messages and claims them, until it is killed: FOLDER NAME. Prints a line for what it was told
+ * is durable: `stored ID`, `done SEQ`. Run by tests as a process of its own, several at one store.
  */
 import { writeSync } from "node:fs";
 import process from "node:process";

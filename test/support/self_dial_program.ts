@@ -1,4 +1,7 @@
-/** Dials a port where nobody listens, in a network that has hardly another one for the own end. Prints what came of each dial. */
+/**
+ * Dials a port where nobody listens, in a network that has hardly another one for the own end. Prints what came of each
+ * dial.
+ */
 import process from "node:process";
 import { bunDial } from "../../src/base/sockets/bun_dial.ts";
 import { nodeDial } from "../../src/base/sockets/node_dial.ts";

@@ -1,6 +1,7 @@
 /**
- * A server as a process of a test: started, stopped, continued, killed. It never outlives the test process, however that
- * ends: a small shell waits for the end of a pipe that only the test process holds, and kills the server's group then.
+ * A server as a process of a test: started, stopped, continued, killed. It never outlives the test process, however
+ * that ends: a small shell waits for the end of a pipe that only the test process holds, and kills the server's group
+ * then.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import process from "node:process";

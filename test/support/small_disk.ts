@@ -1,4 +1,7 @@
-/** A file system of its own that is soon full: somebody else fills it to the last byte, and gives the room back. It needs root. */
+/**
+ * A file system of its own that is soon full: somebody else fills it to the last byte, and gives the room back. It
+ * needs root.
+ */
 import { spawnSync } from "node:child_process";
 import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";

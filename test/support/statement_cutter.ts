@@ -1,12 +1,13 @@
 /**
- * A TCP proxy for PostgreSQL's protocol that cuts the connection at a chosen moment of a statement: when it is sent, before the database has
- * it; when the database has executed it and its result is on the way. A cut towards the database may also leave the statement there.
+ * A TCP proxy for PostgreSQL's protocol that cuts the connection at a chosen moment of a statement: when it is sent,
+ * before the database has it; when the database has executed it and its result is on the way. A cut towards the
+ * database may also leave the statement there.
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 
 /**
- * `before`: the statement does not reach the database. `sent`: it reaches the database, and the connection is cut immediately. `after`:
- * the result of the statement is dropped, and the connection is cut.
+ * `before`: the statement does not reach the database. `sent`: it reaches the database, and the connection is cut
+ * immediately. `after`: the result of the statement is dropped, and the connection is cut.
  */
 export type StatementCut = "before" | "sent" | "after";
 
@@ -40,7 +41,10 @@ export class StatementCutter implements AsyncDisposable {
     return new StatementCutter(server, target);
   }
 
-  /** Cuts the connection of the next statement whose messages contain this text, such as the name of the prepared statement. */
+  /**
+   * Cuts the connection of the next statement whose messages contain this text, such as the name of the prepared
+   * statement.
+   */
   arm(cut: StatementCut, marker: string): void {
     this.#armed = { cut, marker };
   }

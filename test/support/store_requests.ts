@@ -1,4 +1,7 @@
-/** Requests and responses of a topic store in the words of its engine: what a server passes on, written and read for tests. */
+/**
+ * Requests and responses of a topic store in the words of its engine: what a server passes on, written and read for
+ * tests.
+ */
 import { operationOf } from "../../src/pubsub/store/client_request.ts";
 import type { ClientMessage } from "../../src/pubsub/store/client_request.ts";
 import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";

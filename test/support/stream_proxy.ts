@@ -1,4 +1,7 @@
-/** A TCP connection that can be cut, or swallow everything without an end: what is between two sockets when a cable is pulled. */
+/**
+ * A TCP connection that can be cut, or swallow everything without an end: what is between two sockets when a cable is
+ * pulled.
+ */
 import net from "node:net";
 
 export class StreamProxy {

@@ -37,7 +37,9 @@ export class SuperviseRun implements AsyncDisposable {
   readonly mark = `MARK=${crypto.randomUUID()}`;
   readonly process: Bun.Subprocess;
 
-  /** `{}` in the command, `wrap` and `files` is the run's own folder. The command may `touch {}/ready` for `ready()`. */
+  /**
+   * `{}` in the command, `wrap` and `files` is the run's own folder. The command may `touch {}/ready` for `ready()`.
+   */
   constructor(
     runtime: { readonly command: readonly string[] },
     command: string | readonly string[],

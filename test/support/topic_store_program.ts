@@ -1,7 +1,7 @@
 /**
- * A program that puts into a topic store and says what was answered OK, until it is killed. Run by tests as a process of its
- * own, under Bun, under Deno and compiled: DIR COUNT. Prints `open`, then a line for each response: `ok COUNTER ID`.
- * With COUNT it ends by itself after so many, having read them all back: `read COUNT`, `closed`.
+ * A program that puts into a topic store and says what was answered OK, until it is killed. Run by tests as a process
+ * of its own, under Bun, under Deno and compiled: DIR COUNT. Prints `open`, then a line for each response: `ok COUNTER
+ * ID`. With COUNT it ends by itself after so many, having read them all back: `read COUNT`, `closed`.
  */
 import { writeSync } from "node:fs";
 import process from "node:process";

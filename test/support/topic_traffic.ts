@@ -1,6 +1,7 @@
 /**
- * Clients of one topic, whose requests are asked again until they are answered: publishers, two readers, and subscribers who
- * come and read only in the end. What was answered OK is remembered, and `problems` says what of it does not hold.
+ * Clients of one topic, whose requests are asked again until they are answered: publishers, two readers, and
+ * subscribers who come and read only in the end. What was answered OK is remembered, and `problems` says what of it
+ * does not hold.
  */
 import { bytesOf, type PubsubTalker, textOf } from "./pubsub_talker.ts";
 

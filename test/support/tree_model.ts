@@ -1,6 +1,6 @@
 /**
- * What a server's nodes below one folder have to be, from what one client did there, in its order. Pure. A server that died has
- * done some beginning of that: all that it has acknowledged, and perhaps more.
+ * What a server's nodes below one folder have to be, from what one client did there, in its order. Pure. A server that
+ * died has done some beginning of that: all that it has acknowledged, and perhaps more.
  */
 import type { Acl, Stat } from "../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 

@@ -1,4 +1,7 @@
-/** Real Apache ZooKeeper, one node or an ensemble, of Debian's or a current release, on free ports of 127.0.0.1 and a folder of its own. */
+/**
+ * Real Apache ZooKeeper, one node or an ensemble, of Debian's or a current release, on free ports of 127.0.0.1 and a
+ * folder of its own.
+ */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";

@@ -1,4 +1,7 @@
-/** Chance of a simulated world: generators by name, so that a further draw in one place changes no other. No logarithms: they differ between runtimes. */
+/**
+ * Chance of a simulated world: generators by name, so that a further draw in one place changes no other. No logarithms:
+ * they differ between runtimes.
+ */
 import { seededRandom } from "../support/random.ts";
 
 export class Chance {

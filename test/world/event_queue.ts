@@ -1,4 +1,7 @@
-/** The events of a simulated world in the order of their times; events of the same time in the order in which they were added. */
+/**
+ * The events of a simulated world in the order of their times; events of the same time in the order in which they were
+ * added.
+ */
 
 export interface QueuedEvent {
   readonly atMs: number;

@@ -1,9 +1,11 @@
-/** The faults of a run: a list that is drawn from the seed before it begins, can be kept as a file, and made shorter. */
+/**
+ * The faults of a run: a list that is drawn from the seed before it begins, can be kept as a file, and made shorter.
+ */
 import type { Chance } from "./chance.ts";
 
 /**
- * One fault. `at` is its time, `forMs` how long it lasts, in milliseconds of true time. `target` is the name of a process, or
- * "holder" for a process that holds something at that time.
+ * One fault. `at` is its time, `forMs` how long it lasts, in milliseconds of true time. `target` is the name of a
+ * process, or "holder" for a process that holds something at that time.
  */
 export type Fault =
   & { readonly at: number; readonly target: string }
@@ -22,7 +24,9 @@ export type Fault =
     | { readonly kind: "busy"; readonly turnMs: number; readonly forMs: number }
     | { readonly kind: "disk slow"; readonly flushMs: number; readonly forMs: number }
     | { readonly kind: "disk full" | "disk failing"; readonly forMs: number }
-    /** A bit of what is stored is another one, from a start of the process on; worlds that have it draw it themselves. */
+    /**
+     * A bit of what is stored is another one, from a start of the process on; worlds that have it draw it themselves.
+     */
     | { readonly kind: "flipped bit"; readonly forMs: number }
     /** For a process that has signals; drawn by its world. */
     | { readonly kind: "signal"; readonly signal: NodeJS.Signals }
@@ -118,7 +122,10 @@ function roundTimes(fault: Fault): Fault {
   return Object.fromEntries(rounded) as Fault;
 }
 
-/** The time at which what was sent until `untilMs`, when all faults have ended, has arrived at the latest, in milliseconds. */
+/**
+ * The time at which what was sent until `untilMs`, when all faults have ended, has arrived at the latest, in
+ * milliseconds.
+ */
 export function arrivalMs(faults: readonly Fault[], untilMs: number): number {
   let latestMs = untilMs;
   for (const fault of faults) {

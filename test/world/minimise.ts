@@ -1,4 +1,7 @@
-/** Makes the list of faults of a failing run shorter, as long as the same kind of failure remains. A. Zeller, R. Hildebrandt, "Simplifying and isolating failure-inducing input", 2002. */
+/**
+ * Makes the list of faults of a failing run shorter, as long as the same kind of failure remains. A. Zeller, R.
+ * Hildebrandt, "Simplifying and isolating failure-inducing input", 2002.
+ */
 import type { Fault } from "./fault_plan.ts";
 import type { RunPlan, Simulation } from "./simulation.ts";
 

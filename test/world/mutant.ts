@@ -1,7 +1,10 @@
 /** A known defect, and how the simulation must show it. */
 
 export interface MutantChange {
-  /** The module and the function, method or inner function: `lock_contender:Contender.#request`; a module alone for what is in none. */
+  /**
+   * The module and the function, method or inner function: `lock_contender:Contender.#request`; a module alone for what
+   * is in none.
+   */
   readonly in: string;
   /** A text that is there once; white space does not count. */
   readonly from: string;

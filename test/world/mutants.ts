@@ -1,6 +1,6 @@
 /**
- * Known defects, put back into a copy of the source one at a time: the simulation must find each. A replacement whose text is not
- * in its function exactly once is a failure, so that no mutant is lost when the source changes.
+ * Known defects, put back into a copy of the source one at a time: the simulation must find each. A replacement whose
+ * text is not in its function exactly once is a failure, so that no mutant is lost when the source changes.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -19,7 +19,10 @@ const copied = [
   ...["cron", "znode"].map((name) => `test/coordination/fault/${name}`),
   ...["test/pubsub/fault/pubsub", "test/retry/fault/retry", "test/support/random.ts", "test/support/short_schedule.ts"],
 ];
-/** Environment of runs of some seconds: the last tier of Bun's compiler would take a fifth of their processor time, and pays off later. */
+/**
+ * Environment of runs of some seconds: the last tier of Bun's compiler would take a fifth of their processor time, and
+ * pays off later.
+ */
 export const shortRun = { BUN_JSC_useFTLJIT: "0" };
 /** The time for one mutant, in milliseconds. */
 const mutantMsMax = 600_000;
@@ -97,7 +100,10 @@ export function runMutant(mutant: Mutant): MutantResult {
   }
 }
 
-/** The module and the function that a change names. `file`: its path in the project; undefined if there is no such module. */
+/**
+ * The module and the function that a change names. `file`: its path in the project; undefined if there is no such
+ * module.
+ */
 function placeOf(change: MutantChange): { readonly file: string | undefined; readonly name: string | undefined } {
   const [module = "", name] = change.in.split(":");
   modules ??= new Map(

@@ -1,4 +1,7 @@
-/** A client of a recipe as a simulated process: it opens sessions, and works in each of them, until it has been served at the quiet end. */
+/**
+ * A client of a recipe as a simulated process: it opens sessions, and works in each of them, until it has been served
+ * at the quiet end.
+ */
 import { BatonError, type ErrorCode } from "../../src/base/errors.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";

@@ -1,4 +1,7 @@
-/** What the worlds of all recipes share: a keeper, clients on machines of their own, faults, and a quiet end with progress. */
+/**
+ * What the worlds of all recipes share: a keeper, clients on machines of their own, faults, and a quiet end with
+ * progress.
+ */
 import type { ZooKeeperServerList } from "../../src/protocols/zookeeper/hosts.ts";
 import { applyFaults, faultInTime, type FaultTargets } from "./apply_faults.ts";
 import { drawFaults, type Fault } from "./fault_plan.ts";
@@ -25,7 +28,9 @@ export interface RecipeWorldOptions {
   readonly quietMs: number;
   /** The keeper has its real database. */
   readonly isSqlite?: boolean;
-  /** Each commit of the whole run takes half of this time to all of it, in milliseconds; left out for an ordinary disk. */
+  /**
+   * Each commit of the whole run takes half of this time to all of it, in milliseconds; left out for an ordinary disk.
+   */
   readonly slowCommitMs?: number;
 }
 
@@ -117,11 +122,17 @@ export function withFlippedBits(plan: RunPlan, counts: readonly number[]): RunPl
 
 interface RecipeRun extends RunOptions {
   readonly program: SimProgram;
-  /** The programs of further processes by their names, each on a machine of its own. They end by themselves when it is quiet. */
+  /**
+   * The programs of further processes by their names, each on a machine of its own. They end by themselves when it is
+   * quiet.
+   */
   readonly others?: Readonly<Record<string, SimProgram>>;
   /** A process that holds something now: faults aim at it. */
   readonly holder: () => SimProcess | undefined;
-  /** Targets of faults that wait for something: calls back once when it happens, with the process that the fault concerns. */
+  /**
+   * Targets of faults that wait for something: calls back once when it happens, with the process that the fault
+   * concerns.
+   */
   readonly moments?: Readonly<Record<string, (call: (process: SimProcess, withinMs?: number) => void) => void>>;
   /** The longest time until each client has been served, when there are no faults. */
   readonly servedWithinMs: number;

@@ -4,7 +4,10 @@ import type { StoredTree, TreeObserver } from "./stored_tree.ts";
 import type { SimProcess } from "./sim_process.ts";
 import type { SimWorld } from "./sim_world.ts";
 
-/** The time beyond which a session is late: a part of its timeout, and milliseconds for delays of the network and of the disk. */
+/**
+ * The time beyond which a session is late: a part of its timeout, and milliseconds for delays of the network and of the
+ * disk.
+ */
 const lateAfter = { timeouts: 1.4, moreMs: 1000 };
 
 export interface SessionOracleOptions {
@@ -58,8 +61,8 @@ export class SessionOracle implements TreeObserver {
   }
 
   /**
-   * Since when the keeper and the network have been without a fault, in true time. What a disk has begun to write takes as long as
-   * a slow disk does; what a client has sent may arrive after a partition.
+   * Since when the keeper and the network have been without a fault, in true time. What a disk has begun to write takes
+   * as long as a slow disk does; what a client has sent may arrive after a partition.
    */
   #calmSinceMs(): number {
     const { nowMs } = this.#world;

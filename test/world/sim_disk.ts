@@ -1,6 +1,7 @@
 /**
- * The simulated disk of a keeper: rows that are flushed, and commits on their way. A killed process leaves what was written; a power
- * cut leaves any of the sectors that were not flushed, and a commit whose sectors are not all there never happened.
+ * The simulated disk of a keeper: rows that are flushed, and commits on their way. A killed process leaves what was
+ * written; a power cut leaves any of the sectors that were not flushed, and a commit whose sectors are not all there
+ * never happened.
  */
 import { BatonError } from "../../src/base/errors.ts";
 import { decodeRows, encodeRows, type StoredRow } from "../../src/coordination/keeper/storage/stored_records.ts";

@@ -1,6 +1,7 @@
 /**
- * A model of the processes of one machine as Linux has them: numbers that are used again, parents and adopters of orphans, groups and
- * sessions, signals, zombies. Programs are steps at points of time, which may come while another process reads: a system call takes time.
+ * A model of the processes of one machine as Linux has them: numbers that are used again, parents and adopters of
+ * orphans, groups and sessions, signals, zombies. Programs are steps at points of time, which may come while another
+ * process reads: a system call takes time.
  */
 import type { Chance } from "./chance.ts";
 import { EventQueue, type QueuedEvent } from "./event_queue.ts";

@@ -1,4 +1,7 @@
-/** The model of a machine's processes behaves as Linux does: adopters of orphans, groups, signals to stopped processes, numbers, pipes. */
+/**
+ * The model of a machine's processes behaves as Linux does: adopters of orphans, groups, signals to stopped processes,
+ * numbers, pipes.
+ */
 import { expect, test } from "bun:test";
 import { type OsProcess, type Program, SimOs } from "./sim_os.ts";
 import { SimPipe, SimSystem } from "./sim_proc.ts";

@@ -1,4 +1,7 @@
-/** The system calls of a simulated process: /proc, signals, and the calls of libc, on the model of its machine's processes. */
+/**
+ * The system calls of a simulated process: /proc, signals, and the calls of libc, on the model of its machine's
+ * processes.
+ */
 import type { Libc } from "../../src/base/process/libc.ts";
 import { OwnProcess, type ProcessSystem } from "../../src/base/support/own_process.ts";
 import type { OsProcess, PipeWriters, SimOs } from "./sim_os.ts";

@@ -1,4 +1,7 @@
-/** A simulated storage thread: messages are cloned and queued, work takes the time that the disk needs, replies come in order. */
+/**
+ * A simulated storage thread: messages are cloned and queued, work takes the time that the disk needs, replies come in
+ * order.
+ */
 import type { StorageParentPort, StorageWorker } from "../../src/base/storage/storage_thread.ts";
 import type { SimProcess } from "./sim_process.ts";
 

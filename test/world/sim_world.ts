@@ -1,6 +1,6 @@
 /**
- * A simulated world: one queue of events, each of which is one turn of the event loop of one process. After each turn all microtasks
- * run before the next one. Everything that can vary comes from the seed.
+ * A simulated world: one queue of events, each of which is one turn of the event loop of one process. After each turn
+ * all microtasks run before the next one. Everything that can vary comes from the seed.
  */
 import process from "node:process";
 import { Chance } from "./chance.ts";
@@ -117,7 +117,10 @@ export class SimWorld {
     postpone(next);
   }
 
-  /** Looks at a process in a turn of its own, before anything else happens: what it finds may make the process do something. */
+  /**
+   * Looks at a process in a turn of its own, before anything else happens: what it finds may make the process do
+   * something.
+   */
   visit(one: SimProcess, look: () => void): void {
     this.#visits.push({ process: one, life: one.life, look });
   }

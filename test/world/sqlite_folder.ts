@@ -1,7 +1,7 @@
 /**
- * The real database of a keeper, in a folder in memory, as a simulated disk has it. A killed process leaves what it has written, in a
- * copy of the folder. A power cut leaves any of the 512-byte sectors that a commit, or a checkpoint, had not flushed. Not shown: the order
- * of writes within a commit, and a flush that SQLite forgets.
+ * The real database of a keeper, in a folder in memory, as a simulated disk has it. A killed process leaves what it has
+ * written, in a copy of the folder. A power cut leaves any of the 512-byte sectors that a commit, or a checkpoint, had
+ * not flushed. Not shown: the order of writes within a commit, and a flush that SQLite forgets.
  */
 import {
   copyFileSync,
@@ -36,7 +36,10 @@ interface UnflushedRows {
   readonly untilMs: number;
 }
 
-/** A flipped bit is recognized by the bytes of its block. Blocks divide the pages of the rows, which SQLite writes as a whole. */
+/**
+ * A flipped bit is recognized by the bytes of its block. Blocks divide the pages of the rows, which SQLite writes as a
+ * whole.
+ */
 const blockBytes = 64;
 
 export class SqliteFolder implements Disposable {
@@ -94,7 +97,10 @@ export class SqliteFolder implements Disposable {
     return durationMs;
   }
 
-  /** Flips a bit of a file, and returns the function that flips it back if it is still there. No process has the database open. */
+  /**
+   * Flips a bit of a file, and returns the function that flips it back if it is still there. No process has the
+   * database open.
+   */
   flipBit(chance: Chance): () => void {
     const names = [databaseName, logName, markName].filter((name) => this.#read(name).byteLength > 0);
     if (names.length === 0) return () => {};
@@ -120,7 +126,9 @@ export class SqliteFolder implements Disposable {
     database?.close();
   }
 
-  /** Leaves the files as the next process finds them. `isWritten`: the process has handed over all of its last commit. */
+  /**
+   * Leaves the files as the next process finds them. `isWritten`: the process has handed over all of its last commit.
+   */
   crash(how: "killed" | "lost", isWritten: boolean): void {
     const { nowMs } = this.#world;
     const from = this.#folder;

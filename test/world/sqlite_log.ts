@@ -1,4 +1,7 @@
-/** The files of SQLite on a disk that loses its power in the middle of a commit or checkpoint: https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
+/**
+ * The files of SQLite on a disk that loses its power in the middle of a commit or checkpoint:
+ * https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+ */
 import { readFileSync } from "node:fs";
 import type { Chance } from "./chance.ts";
 
@@ -19,8 +22,8 @@ export interface LogEnd {
 export const emptyLog: LogEnd = { salt: "", bytes: logHeaderBytes };
 
 /**
- * Finds the end of the log of an open database by its index: what a commit that was torn has left behind it does not count.
- * https://www.sqlite.org/walformat.html#the_wal_index_header
+ * Finds the end of the log of an open database by its index: what a commit that was torn has left behind it does not
+ * count. https://www.sqlite.org/walformat.html#the_wal_index_header
  */
 export function findLogEnd(databasePath: string): LogEnd {
   const index = readIfThere(`${databasePath}-shm`)?.subarray(0, indexHeader.bytes);
@@ -32,14 +35,17 @@ export function findLogEnd(databasePath: string): LogEnd {
   };
 }
 
-/** The first byte that a commit has written. SQLite flushes the header of a log that begins again before it writes frames. */
+/**
+ * The first byte that a commit has written. SQLite flushes the header of a log that begins again before it writes
+ * frames.
+ */
 export function startOfCommit(before: LogEnd, after: LogEnd): number {
   return after.salt === before.salt ? before.bytes : logHeaderBytes;
 }
 
 /**
- * Whether the disk has kept all sectors of a commit; otherwise takes some from the log. What is drawn does not depend on the number of
- * pages: versions of SQLite differ in it.
+ * Whether the disk has kept all sectors of a commit; otherwise takes some from the log. What is drawn does not depend
+ * on the number of pages: versions of SQLite differ in it.
  */
 export function keepsCommit(
   log: Uint8Array,

@@ -61,7 +61,8 @@ export class StoredTree {
       else if (before !== undefined) this.#remove(row.id, before);
       changed.push(after);
     }
-    // A session that has ended leaves no node; without one, only changed nodes can belong to a session that is not there.
+    // A session that has ended leaves no node; without one, only changed nodes can belong to a session that is not
+    // there.
     this.#checkOwners(sessions.some(({ body }) => body === null) ? this.#nodes.values() : changed);
     for (const observer of this.observers) observer.committed();
   }

@@ -1,6 +1,6 @@
 /**
- * The globals of the runtime that a simulated process would read: time, timers, chance. While a world runs they answer for the
- * process whose turn it is, and throw outside of a turn: real time and real chance cannot reach the run.
+ * The globals of the runtime that a simulated process would read: time, timers, chance. While a world runs they answer
+ * for the process whose turn it is, and throw outside of a turn: real time and real chance cannot reach the run.
  */
 import net from "node:net";
 import process from "node:process";
@@ -33,7 +33,9 @@ const noProcesses: ProcessSystem = {
 };
 
 let current: Surroundings | null = null;
-/** Called with what was used outside of a turn. The error alone could be caught, or be lost in a listener of an event. */
+/**
+ * Called with what was used outside of a turn. The error alone could be caught, or be lost in a listener of an event.
+ */
 let reportLeak: (message: string) => void = () => {};
 
 export function setCurrent(next: Surroundings | null): void {
@@ -146,7 +148,10 @@ function replacements(): readonly Place[] {
   ];
 }
 
-/** Replaces the globals. Returns a function that puts the real ones back. `onLeak` is called when one is used outside of a turn. */
+/**
+ * Replaces the globals. Returns a function that puts the real ones back. `onLeak` is called when one is used outside of
+ * a turn.
+ */
 export function replaceGlobals(onLeak: (message: string) => void): () => void {
   reportLeak = onLeak;
   const realSystem = useSystem(noProcesses);

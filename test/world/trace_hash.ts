@@ -1,4 +1,7 @@
-/** A hash of everything that happens in a run: two runs with the same hash took the same way. Integer arithmetic alone (FNV-1a, twice). */
+/**
+ * A hash of everything that happens in a run: two runs with the same hash took the same way. Integer arithmetic alone
+ * (FNV-1a, twice).
+ */
 
 const prime = 0x01000193;
 const otherPrime = 0x85ebca6b;

@@ -45,7 +45,10 @@ interface BarrierRun {
   readonly facts: ReportFacts;
 }
 
-/** `guard` is the guard process, which is already started. Throws BatonError for a failure before the command, StoppedBySignal after a signal. */
+/**
+ * `guard` is the guard process, which is already started. Throws BatonError for a failure before the command,
+ * StoppedBySignal after a signal.
+ */
 export async function runBarrier(options: BarrierCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
   const facts = new ReportFacts();
   const about = { verb: "barrier", names: [options.name], conflicts: ["BARRIER_TIMEOUT"] } as const;
@@ -118,8 +121,8 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
 }
 
 /**
- * A rendezvous ends when all have arrived. It waits for no other member to leave: the others have nothing to do but to exit, and a dead
- * one would only delay this call. The caller closes the session, by which this member leaves.
+ * A rendezvous ends when all have arrived. It waits for no other member to leave: the others have nothing to do but to
+ * exit, and a dead one would only delay this call. The caller closes the session, by which this member leaves.
  */
 async function meet(
   entering: Promise<BarrierMembership>,
@@ -137,7 +140,9 @@ async function meet(
   return { exitCode: exitCodes.SUCCESS, reason: "all_arrived", message: null };
 }
 
-/** Waits for the others, and returns the end of the command. If the state of the others is unknown, that is the result. */
+/**
+ * Waits for the others, and returns the end of the command. If the state of the others is unknown, that is the result.
+ */
 async function leaveTogether(
   member: BarrierMembership,
   ending: LockEnding,
@@ -171,8 +176,8 @@ function asksForEnd(reason: unknown): boolean {
 }
 
 /**
- * Enters the barrier. If a lost member can be replaced, an expired session is replaced by a new one. `opened` is called with each session;
- * the caller closes the last one.
+ * Enters the barrier. If a lost member can be replaced, an expired session is replaced by a new one. `opened` is called
+ * with each session; the caller closes the last one.
  */
 async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {
   readonly place: Coordination;
@@ -212,7 +217,10 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
   }
 }
 
-/** Refuses a call inside a member of the same barrier, which would wait for itself. The environment has the IDs of the member. */
+/**
+ * Refuses a call inside a member of the same barrier, which would wait for itself. The environment has the IDs of the
+ * member.
+ */
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
@@ -224,7 +232,10 @@ async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptio
   );
 }
 
-/** Shows the number of participants: with --verbose a line for each change, otherwise one line that is updated, on a terminal. */
+/**
+ * Shows the number of participants: with --verbose a line for each change, otherwise one line that is updated, on a
+ * terminal.
+ */
 function showGathered(
   { name, parties, verbose, quiet }: BarrierCommandOptions,
   io: Io,

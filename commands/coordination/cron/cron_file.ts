@@ -15,8 +15,8 @@ const fileBytesMax = 1024 * 1024;
 export const cronPath = "/usr/local/bin:/usr/bin:/bin";
 
 /**
- * Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an invalid zone.
- * `waits`: the file may be a pipe, which is read until its writers have closed it.
+ * Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an
+ * invalid zone. `waits`: the file may be a pipe, which is read until its writers have closed it.
  */
 export function readCrontab(
   file: string,

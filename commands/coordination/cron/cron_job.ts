@@ -50,10 +50,16 @@ export interface CronJobContext {
   readonly stopJobs: AbortSignal;
 }
 
-/** The rest of the output of a command whose processes are dead is given up when its reader takes nothing for this time, in milliseconds. */
+/**
+ * The rest of the output of a command whose processes are dead is given up when its reader takes nothing for this time,
+ * in milliseconds.
+ */
 const outputMsMax = 2000;
 
-/** Returns true if a process of the job could not be killed: then the session must not be closed. Rejects only for a bug. */
+/**
+ * Returns true if a process of the job could not be killed: then the session must not be closed. Rejects only for a
+ * bug.
+ */
 export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
   const { io, stderr, clock, log, guard, beside, values, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;

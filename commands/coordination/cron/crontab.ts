@@ -1,6 +1,6 @@
 /**
- * A crontab file in the form of crontab(5): jobs, variables for the lines below them, and the options of a job in a comment before it,
- * which begins with #baton. Pure.
+ * A crontab file in the form of crontab(5): jobs, variables for the lines below them, and the options of a job in a
+ * comment before it, which begins with #baton. Pure.
  */
 import { createHash } from "node:crypto";
 import { BatonError, messageOf } from "../../../src/base/errors.ts";
@@ -70,7 +70,9 @@ export interface CrontabContext {
 
 /** Maximum numbers of jobs of a file, and of the variables of a job. */
 const [jobsMax, variablesMax] = [1000, 1000];
-/** Maximum length of a line in bytes: the command is one argument of a shell, and Linux passes at most 128 KiB in one. */
+/**
+ * Maximum length of a line in bytes: the command is one argument of a shell, and Linux passes at most 128 KiB in one.
+ */
 const lineBytesMax = 64 * 1024;
 
 export function parseCrontab(text: string, context: CrontabContext): Crontab {
@@ -232,8 +234,9 @@ class CrontabReader {
   }
 
   /**
-   * The jobs with their names. One without a name has that of its schedule, and also that of its command where several have the same
-   * schedule: cron runs each of them. Of two jobs with the same name and schedule the second one is a mistake.
+   * The jobs with their names. One without a name has that of its schedule, and also that of its command where several
+   * have the same schedule: cron runs each of them. Of two jobs with the same name and schedule the second one is a
+   * mistake.
    */
   #named(): CronJob[] {
     const unnamed = Map.groupBy(
@@ -323,7 +326,10 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   };
 }
 
-/** Identifies the command of a job among those with its schedule. A time zone of the file is a part of it, but not that of a host. */
+/**
+ * Identifies the command of a job among those with its schedule. A time zone of the file is a part of it, but not that
+ * of a host.
+ */
 function commandId({ command, input, variables }: Pick<CronJob, "command" | "input" | "variables">): string {
   const written = JSON.stringify([command, input, variables.get("CRON_TZ") ?? ""]);
   return createHash("sha256").update(written).digest("hex").slice(0, 12);

@@ -1,4 +1,7 @@
-/** Follows the schedule of one job on this host, in one session: wakes up for each tick, takes it or leaves it to others, runs it. */
+/**
+ * Follows the schedule of one job on this host, in one session: wakes up for each tick, takes it or leaves it to
+ * others, runs it.
+ */
 import { createHash } from "node:crypto";
 import { acquireTick, type TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
 import type { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
@@ -28,8 +31,8 @@ export interface FollowContext extends CronJobContext {
 }
 
 /**
- * Longest sleep, in milliseconds. A machine that was suspended, and a clock that was set, are noticed after it, and so is a try of
- * another host that failed and may be repeated.
+ * Longest sleep, in milliseconds. A machine that was suspended, and a clock that was set, are noticed after it, and so
+ * is a try of another host that failed and may be repeated.
  */
 const sleepMsMax = 30_000;
 /** Pause after a call that failed because no server responded. */
@@ -57,7 +60,10 @@ export async function followSchedule(job: CronJob, context: FollowContext, signa
   }
 }
 
-/** Returns how long after a tick it is the turn of a session to look at it, in milliseconds. Containers may have one host name. */
+/**
+ * Returns how long after a tick it is the turn of a session to look at it, in milliseconds. Containers may have one
+ * host name.
+ */
 export function turnOf(
   sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
@@ -106,7 +112,8 @@ class ScheduleFollower {
         isOpen ||= state?.retry?.attempt === 1; // it was given back
       }
       let pauseMs = sleepMsMax;
-      // A tick that comes while the job runs here is skipped, as by any other host; with overlap=wait it waits for the end.
+      // A tick that comes while the job runs here is skipped, as by any other host; with overlap=wait it waits for the
+      // end.
       if (isBusy ? isDue && overlap === "skip" : isOpen || isDue) {
         const due = this.#due;
         const step = await this.#try(isDue);
@@ -158,7 +165,10 @@ class ScheduleFollower {
     return await readTickState(zk, this.#job.name, { id: this.#job.schedule.id, root });
   }
 
-  /** Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others only read. */
+  /**
+   * Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others
+   * only read.
+   */
   #startOf(tickMs: number): number {
     return tickMs + this.#turnOf(tickMs);
   }
@@ -208,13 +218,19 @@ class ScheduleFollower {
     }
   }
 
-  /** A job that runs here has the slot, and its ticks are skipped. A tick that comes before its schedule is registered has no record. */
+  /**
+   * A job that runs here has the slot, and its ticks are skipped. A tick that comes before its schedule is registered
+   * has no record.
+   */
   async #takeSlot({ registers }: { readonly registers: boolean }): Promise<JobSlot> {
     const { slots } = this.#context;
     return this.#running !== null || registers ? slots.untaken() : await slots.take(this.#signal);
   }
 
-  /** Starts the job of a tick, which goes on after this. A tick whose job may not start is given back. Rejects with the signal's reason. */
+  /**
+   * Starts the job of a tick, which goes on after this. A tick whose job may not start is given back. Rejects with the
+   * signal's reason.
+   */
   async #start(tick: TickLease, slot: JobSlot): Promise<void> {
     try {
       this.#signal.throwIfAborted();
@@ -254,7 +270,10 @@ class ScheduleFollower {
     await lease.release().catch(onFailure);
   }
 
-  /** A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing else. */
+  /**
+   * A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing
+   * else.
+   */
   async #acquire(isDue: boolean, slot: JobSlot) {
     const { zk, clock, values, place, serversClock } = this.#context;
     const { name, schedule, command, options } = this.#job;

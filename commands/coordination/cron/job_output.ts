@@ -12,7 +12,10 @@ import { pieceBytesMax } from "../../../src/base/terminal/output_writer.ts";
 import type { LogSink } from "../../../src/base/terminal/log_sink.ts";
 import { escapeControls } from "../../../src/base/terminal/process_log.ts";
 
-/** A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16 units. */
+/**
+ * A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16
+ * units.
+ */
 export const lineLengthMax = 16 * 1024 * 1024;
 /** Shorter lines are written together; a short one fits into a piece with its name. UTF-16 units. */
 const shortLengthMax = 1000;
@@ -33,8 +36,8 @@ export interface PrintedRun extends OutputRun {
 }
 
 /**
- * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Other work of the process goes first: the
- * session of the locks must not wait for a command that prints without end, or for a reader of the log.
+ * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Other work of the process
+ * goes first: the session of the locks must not wait for a command that prints without end, or for a reader of the log.
  */
 export async function printOutput(
   sink: Pick<LogSink, "write">,
@@ -111,7 +114,10 @@ function escaped(text: string): string {
   return escapeControls(JSON.stringify(text).slice(1, -1));
 }
 
-/** Resolves when the output of a dead command has been read, or the reader of the log has taken nothing for `waitMs`: other jobs print, too. */
+/**
+ * Resolves when the output of a dead command has been read, or the reader of the log has taken nothing for `waitMs`:
+ * other jobs print, too.
+ */
 export async function readRest(
   sink: Pick<LogSink, "taken">,
   reading: Promise<unknown>,
@@ -124,7 +130,10 @@ export async function readRest(
   }
 }
 
-/** A folder with a folder for each name, which has the files of each run: `2026-11-24T0300Z-1.log`, `2026-11-24T0300Z-1.2.log`. */
+/**
+ * A folder with a folder for each name, which has the files of each run: `2026-11-24T0300Z-1.log`,
+ * `2026-11-24T0300Z-1.2.log`.
+ */
 export class OutputFolder {
   readonly #folder: string;
   readonly #filesMax: number;
@@ -142,7 +151,10 @@ export class OutputFolder {
     }
   }
 
-  /** Copies the output to the run's files. Reads it to its end in any case: a command must not wait for a full disk. Rejects with the first failure. */
+  /**
+   * Copies the output to the run's files. Reads it to its end in any case: a command must not wait for a full disk.
+   * Rejects with the first failure.
+   */
   async write({ name, tickMs, attempt }: OutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
     const folder = join(this.#folder, encodeLockName(name));
     const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;

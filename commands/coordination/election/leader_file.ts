@@ -1,4 +1,7 @@
-/** File with the value of the current leader. Each update is written to a new file and renamed, so that readers see all of it. */
+/**
+ * File with the value of the current leader. Each update is written to a new file and renamed, so that readers see all
+ * of it.
+ */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, messageOf, reasonOf } from "../../../src/base/errors.ts";

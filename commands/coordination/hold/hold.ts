@@ -1,4 +1,7 @@
-/** `baton hold`: a lock over several steps of a script. Starts the holder process (holder.ts) and prints the variables it sends. */
+/**
+ * `baton hold`: a lock over several steps of a script. Starts the holder process (holder.ts) and prints the variables
+ * it sends.
+ */
 import { constants, fstatSync, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import process from "node:process";
@@ -84,7 +87,10 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
-/** The message for `baton hold NAME` at a prompt: the shell would not get the variables, and hold the lock until it ends. */
+/**
+ * The message for `baton hold NAME` at a prompt: the shell would not get the variables, and hold the lock until it
+ * ends.
+ */
 function promptMessage(names: readonly string[]): string {
   const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
   const all = names.map(shellQuoteIfNeeded).join(" ");
@@ -152,7 +158,9 @@ function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLock
   };
 }
 
-/** The script may read the variables before the holder process receives the confirmation: that supervises since before. */
+/**
+ * The script may read the variables before the holder process receives the confirmation: that supervises since before.
+ */
 async function printVariables(
   variables: Readonly<Record<string, string | null>>,
   io: Io,
@@ -173,9 +181,9 @@ async function stopHolder(helper: HelperProcess): Promise<void> {
 }
 
 /**
- * The descriptor to which the holder process reports the loss of the lock when `baton hold` has ended; undefined for none. It is
- * stderr, unless that is a pipe other than the script's own: `$(baton hold … 2>&1)` reads a pipe up to its end, and would wait
- * as long as the lock is held. Then it is the script's stderr.
+ * The descriptor to which the holder process reports the loss of the lock when `baton hold` has ended; undefined for
+ * none. It is stderr, unless that is a pipe other than the script's own: `$(baton hold … 2>&1)` reads a pipe up to its
+ * end, and would wait as long as the lock is held. Then it is the script's stderr.
  */
 function holderStderr(scriptPid: number): number | undefined {
   try {

@@ -1,6 +1,6 @@
 /**
- * The command line of `baton hold` as data: the options of `baton lock`, for a process that already runs. And the same as JSON,
- * which has neither maps nor functions, for the holder process.
+ * The command line of `baton hold` as data: the options of `baton lock`, for a process that already runs. And the same
+ * as JSON, which has neither maps nor functions, for the holder process.
  */
 import process from "node:process";
 import {

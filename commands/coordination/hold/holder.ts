@@ -1,6 +1,7 @@
 /**
- * The holder process, which `baton hold` starts and leaves behind. It does what `baton lock` does, for a script that already
- * runs. It reports to `baton hold` until the script has received the variables, and after that to the script's stderr.
+ * The holder process, which `baton hold` starts and leaves behind. It does what `baton lock` does, for a script that
+ * already runs. It reports to `baton hold` until the script has received the variables, and after that to the script's
+ * stderr.
  */
 import process from "node:process";
 import { closeInherited } from "../../../src/base/process/spawn/inherited_descriptors.ts";

@@ -26,8 +26,8 @@ export function keeperStatus(
 }
 
 /**
- * Why the keeper is unhealthy; null when it is healthy. Reads and pings continue meanwhile. The files and the free space are looked at because a
- * keeper without writes does not notice a full or read-only disk.
+ * Why the keeper is unhealthy; null when it is healthy. Reads and pings continue meanwhile. The files and the free
+ * space are looked at because a keeper without writes does not notice a full or read-only disk.
  */
 function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
   if (!writable) return "the disk cannot store data: writes are refused";

@@ -1,6 +1,6 @@
 /**
- * The use of a keeper for its own /metrics: the numbers of `baton metrics`, read from the nodes in memory, without a session. They are
- * those that a client without credentials can read.
+ * The use of a keeper for its own /metrics: the numbers of `baton metrics`, read from the nodes in memory, without a
+ * session. They are those that a client without credentials can read.
  */
 import { setImmediate } from "node:timers/promises";
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
@@ -14,7 +14,10 @@ import { readUse } from "../../operator/read_use.ts";
 import { metricsOfUse, type UseReading } from "../../operator/use_metrics.ts";
 
 const namesMax = 200;
-/** A reading is used again for this time: a page that is asked often must not keep the keeper from its clients. Milliseconds. */
+/**
+ * A reading is used again for this time: a page that is asked often must not keep the keeper from its clients.
+ * Milliseconds.
+ */
 const readingMs = 5000;
 /** Number of reads after which the requests of clients have a turn. */
 const readsAtOnce = 100;

@@ -1,4 +1,7 @@
-/** `baton lock --on-busy-for`: runs a line of shell when the lock has been held for a long time. Loaded only with that option. */
+/**
+ * `baton lock --on-busy-for`: runs a line of shell when the lock has been held for a long time. Loaded only with that
+ * option.
+ */
 import type { Io } from "../../../src/base/terminal/io.ts";
 import {
   claimNotice,
@@ -119,7 +122,10 @@ export class BusyNoticeWatch {
     }
   }
 
-  /** Runs the line if a hold is too long, and this call is the first to see it. Returns the time until another may be, in milliseconds. */
+  /**
+   * Runs the line if a hold is too long, and this call is the first to see it. Returns the time until another may be,
+   * in milliseconds.
+   */
   async #check(): Promise<number> {
     const { root } = this.#options;
     const hold = await oldestHold(this.#zk, lockPath(this.#name, root));

@@ -118,8 +118,8 @@ export async function lockAndRun(
 }
 
 /**
- * Takes the locks. If the session expires during the wait, because no server responded for T, another session waits at the
- * end of the queue. Calls `opened` for each session; the caller closes the last one.
+ * Takes the locks. If the session expires during the wait, because no server responded for T, another session waits at
+ * the end of the queue. Calls `opened` for each session; the caller closes the last one.
  */
 async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
   readonly deps: LockDependencies;
@@ -148,7 +148,10 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
-/** The words of a command that has a -- of its own are taken for names if there is no -- before it: `refuseProgramNames`. */
+/**
+ * The words of a command that has a -- of its own are taken for names if there is no -- before it:
+ * `refuseProgramNames`.
+ */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
 }

@@ -1,13 +1,17 @@
 /**
- * `baton lock deploy kubectl exec pod -- rm -rf cache` has two readings: the command of the lock "deploy", or `rm -rf cache` under four
- * locks. The second one would run a part of the command here. So a program among several names is refused.
+ * `baton lock deploy kubectl exec pod -- rm -rf cache` has two readings: the command of the lock "deploy", or `rm -rf
+ * cache` under four locks. The second one would run a part of the command here. So a program among several names is
+ * refused.
  */
 import { BatonError } from "../../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
 import type { ParsedArgs } from "../../../src/base/terminal/parse_args.ts";
 
-/** PATH and the usual folders: the PATH of cron is shorter than that of a terminal, and the same line must not run something else. */
+/**
+ * PATH and the usual folders: the PATH of cron is shorter than that of a terminal, and the same line must not run
+ * something else.
+ */
 function standardPath(path: string | undefined): string {
   const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
   return [...path === undefined ? [] : [path], ...usual].join(":");

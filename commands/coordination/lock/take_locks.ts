@@ -42,8 +42,8 @@ export interface TakenLocks {
 }
 
 /**
- * Rejects as acquireLock does, and with USAGE for a lock that the command around this call holds already. The caller closes
- * the session, which releases the locks that were acquired before the failure.
+ * Rejects as acquireLock does, and with USAGE for a lock that the command around this call holds already. The caller
+ * closes the session, which releases the locks that were acquired before the failure.
  */
 export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: TakeLocksContext) => Promise<TakenLocks>;
 
@@ -59,7 +59,8 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const recorded = [taken.recorded];
   const notices = [taken.notice];
   for (const name of others) {
-    // The locks acquired so far can be lost or revoked during the wait for the next one. No command runs under them yet.
+    // The locks acquired so far can be lost or revoked during the wait for the next one. No command runs under them
+    // yet.
     for (const lease of leases) lease.setUsed(false);
     const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
     const next = await takeLock(zk, name, { options, context: { ...context, signal } });

@@ -30,7 +30,10 @@ export function scheduleOf(
   return new Schedule(tick ?? "", scheduleZone(timezone, env));
 }
 
-/** Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for the environment's. */
+/**
+ * Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for
+ * the environment's.
+ */
 export function scheduleZone(given: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
   return given ?? zoneOfSetVariable("CRON_TZ", env) ?? zoneOfSetVariable("TZ", env) ?? localZone();
 }

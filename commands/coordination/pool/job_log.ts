@@ -1,6 +1,6 @@
 /**
- * The job log of `baton pool --joblog`: a tab-separated line for each item that was run, in the format of GNU parallel, whose
- * --retry-failed reads it. A line is written when the last try of an item has ended.
+ * The job log of `baton pool --joblog`: a tab-separated line for each item that was run, in the format of GNU parallel,
+ * whose --retry-failed reads it. A line is written when the last try of an item has ended.
  */
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
@@ -45,7 +45,10 @@ export class JobLog implements Disposable {
     }
   }
 
-  /** Resolves when no line waits for the reader of a pipe, with the reason why a line could not be written; null if all were. */
+  /**
+   * Resolves when no line waits for the reader of a pipe, with the reason why a line could not be written; null if all
+   * were.
+   */
   async end(): Promise<string | null> {
     await this.#output.written();
     if (this.#output.failure === null) return null;

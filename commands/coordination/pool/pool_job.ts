@@ -141,7 +141,10 @@ export class PoolJobs {
     };
   }
 
-  /** Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, LOCK_LOST and REVOKED for the component's lock. */
+  /**
+   * Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, LOCK_LOST and REVOKED
+   * for the component's lock.
+   */
   async runQuery(line: string, component: Lease): Promise<string> {
     const { values, component: componentName } = this.#options;
     const name = "the output of --query";

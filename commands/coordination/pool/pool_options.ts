@@ -20,7 +20,10 @@ import { insertItem } from "./shell_line.ts";
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
-/** Flags of the command line, including those that the section of a component can set; the short help has the first ones. */
+/**
+ * Flags of the command line, including those that the section of a component can set; the short help has the first
+ * ones.
+ */
 const flags = {
   items: flag("--items", textType("-|@FILE|a,b,c"), {
     once: true,
@@ -276,8 +279,9 @@ function itemSourceOf(
 }
 
 /**
- * The command for one item. Without a place for the item, it is the last argument, unless the command uses the variable. In a shell
- * command (`isLine`), the item is inserted as one literal text, and is also $1: text after a command could become another command.
+ * The command for one item. Without a place for the item, it is the last argument, unless the command uses the
+ * variable. In a shell command (`isLine`), the item is inserted as one literal text, and is also $1: text after a
+ * command could become another command.
  */
 export function commandFor(
   command: readonly [string, ...string[]],

@@ -1,6 +1,6 @@
 /**
- * The signals of `baton pool`. The first stop signal also ends the claiming of items; with --drain it is not forwarded to running
- * commands. Handlers stay installed until the end of the pool.
+ * The signals of `baton pool`. The first stop signal also ends the claiming of items; with --drain it is not forwarded
+ * to running commands. Handlers stay installed until the end of the pool.
  */
 import {
   type SignalSource,

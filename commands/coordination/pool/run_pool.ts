@@ -46,8 +46,8 @@ interface PoolEnding extends LockEnding {
 }
 
 /**
- * `guard` is the guard process, which is already started. Throws BatonError for a failure before an item was started, and
- * StoppedBySignal after a signal.
+ * `guard` is the guard process, which is already started. Throws BatonError for a failure before an item was started,
+ * and StoppedBySignal after a signal.
  */
 export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
   const facts = new ReportFacts();

@@ -1,7 +1,7 @@
 /**
- * Inserts the item into a command for /bin/sh, as one literal text wherever `{}` stands. In quotation marks, the quotes of the item would
- * end those of the line, and `"{}"` would run `$(…)` of an item: there, the line's quotes are closed before the item and opened after it.
- * Pure.
+ * Inserts the item into a command for /bin/sh, as one literal text wherever `{}` stands. In quotation marks, the quotes
+ * of the item would end those of the line, and `"{}"` would run `$(…)` of an item: there, the line's quotes are closed
+ * before the item and opened after it. Pure.
  */
 import { BatonError } from "../../../src/base/errors.ts";
 import { shellQuote } from "../../../src/base/terminal/shell_quote.ts";

@@ -96,8 +96,8 @@ export async function printBriefOverview(
 }
 
 /**
- * Prints the commands of a group: exit code 0 with `--help`, 64 for the name of the group alone. Throws USAGE for a command that the
- * group does not have.
+ * Prints the commands of a group: exit code 0 with `--help`, 64 for the name of the group alone. Throws USAGE for a
+ * command that the group does not have.
  */
 export async function printGroupHelp(
   [group = "", word, ...more]: readonly string[],

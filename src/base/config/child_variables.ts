@@ -1,4 +1,6 @@
-/** Environment variables that baton sets for commands. No setting reads them, except those that say where the lock is. */
+/**
+ * Environment variables that baton sets for commands. No setting reads them, except those that say where the lock is.
+ */
 
 export const childVariables = {
   BATON_LOCK_NAME: "name of the lock; with several locks, one per line, sorted",
@@ -36,10 +38,15 @@ export const childVariables = {
 } as const;
 
 export type ChildVariable = keyof typeof childVariables;
-/** A value for each variable; undefined if it does not apply. The type ensures that all variables of the table are set. */
+/**
+ * A value for each variable; undefined if it does not apply. The type ensures that all variables of the table are set.
+ */
 export type ChildEnvironment = Readonly<Record<ChildVariable, string | undefined>>;
 
-/** Variables of a command that runs without a lock, for a message or for a lock that is busy: `baton subscribe --exec`, `baton pubsub client … get --exec`, `baton retry-processor run`. */
+/**
+ * Variables of a command that runs without a lock, for a message or for a lock that is busy: `baton subscribe --exec`,
+ * `baton pubsub client … get --exec`, `baton retry-processor run`.
+ */
 export const messageVariables = {
   BATON_MESSAGE_ID: "ID of the message; the same for each delivery",
   BATON_TOPIC: "only under subscribe --exec and get --exec: topic of the message",

@@ -22,9 +22,9 @@ export interface ConfigFileOptions {
 }
 
 /**
- * Reads the files that exist, sorted by precedence: the named file or else the user's, then the machine's. Each file is checked as a
- * whole. Throws CONFIG with the file, the line, the key, the value and the expected form. `loadTable` returns all settings that a file may
- * contain; it is called only if there is a file.
+ * Reads the files that exist, sorted by precedence: the named file or else the user's, then the machine's. Each file is
+ * checked as a whole. Throws CONFIG with the file, the line, the key, the value and the expected form. `loadTable`
+ * returns all settings that a file may contain; it is called only if there is a file.
  */
 export async function readConfigFiles(
   loadTable: () => SettingTable | Promise<SettingTable>,
@@ -49,8 +49,8 @@ export async function readConfigFiles(
 }
 
 /**
- * The user's file, in XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the home folder of the user database is
- * used, so that a command reads the same file from cron and from a shell.
+ * The user's file, in XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the home folder of the
+ * user database is used, so that a command reads the same file from cron and from a shell.
  */
 async function readUserFile(
   { env, accountHome }: ConfigFileOptions,

@@ -18,8 +18,8 @@ interface ConfigSource {
 }
 
 /**
- * Checks the whole file, including settings of other commands. Each mistake is a CONFIG error; they are sorted by line. `file` holds
- * the settings without a mistake; it is null if the file is not TOML.
+ * Checks the whole file, including settings of other commands. Each mistake is a CONFIG error; they are sorted by line.
+ * `file` holds the settings without a mistake; it is null if the file is not TOML.
  */
 export function checkConfigFile(
   settings: SettingTable,
@@ -53,9 +53,9 @@ function syntaxError(path: string, cause: unknown): BatonError {
 }
 
 /**
- * The line that sets a dotted key, counted from 1. The parser reports no positions. Therefore longer and longer parts of the text are
- * parsed: the statement of the key starts after the last line up to which the text is valid without the key. This takes quadratic
- * time, so it is done for messages only.
+ * The line that sets a dotted key, counted from 1. The parser reports no positions. Therefore longer and longer parts
+ * of the text are parsed: the statement of the key starts after the last line up to which the text is valid without the
+ * key. This takes quadratic time, so it is done for messages only.
  */
 function lineOfKey(source: string, key: string): number | null {
   const lines = source.split("\n");
@@ -83,8 +83,8 @@ function hasKey(document: unknown, key: string): boolean {
 }
 
 /**
- * The schema of a file. Unknown keys are refused at every level. A value is accepted by the type of its setting and comes out in the
- * form that its flag takes.
+ * The schema of a file. Unknown keys are refused at every level. A value is accepted by the type of its setting and
+ * comes out in the form that its flag takes.
  */
 function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
   interface Section {

@@ -1,4 +1,7 @@
-/** The variables that outgoing HTTP is configured by. Other programs have defined them; no other variable of this kind has an effect. */
+/**
+ * The variables that outgoing HTTP is configured by. Other programs have defined them; no other variable of this kind
+ * has an effect.
+ */
 
 export const proxyVariables = {
   HTTP_PROXY:
@@ -10,7 +13,10 @@ export const proxyVariables = {
     "10.0.0.0/8 and fd00::/8, each also with :PORT, or * for all; also no_proxy, which comes first",
 } as const;
 
-/** Variables of runtimes and TLS libraries that other programs obey. They are named so that a user does not look for their effect. */
+/**
+ * Variables of runtimes and TLS libraries that other programs obey. They are named so that a user does not look for
+ * their effect.
+ */
 export const unusedTlsVariables = [
   "NODE_TLS_REJECT_UNAUTHORIZED",
   "NODE_EXTRA_CA_CERTS",

@@ -1,4 +1,6 @@
-/** Resolves the value of a setting: flag, else variable, else file, else default. This order is implemented only here. */
+/**
+ * Resolves the value of a setting: flag, else variable, else file, else default. This order is implemented only here.
+ */
 import { BatonError, messageOf } from "../errors.ts";
 import {
   isPerName,
@@ -43,8 +45,9 @@ interface FoundValue {
 }
 
 /**
- * The values of all settings of the table. An empty variable counts as not set. Throws USAGE for an invalid flag and CONFIG for an
- * invalid variable; files were checked when they were read. With `onMistake`, CONFIG errors are passed to it and the default is used.
+ * The values of all settings of the table. An empty variable counts as not set. Throws USAGE for an invalid flag and
+ * CONFIG for an invalid variable; files were checked when they were read. With `onMistake`, CONFIG errors are passed to
+ * it and the default is used.
  */
 export function resolveSettings<S extends SettingTable>(
   settings: S,
@@ -87,7 +90,9 @@ export function sectionNames(settings: SettingTable, files: readonly ConfigFile[
   return [...new Set(written.flatMap((one) => keys.flatMap((key) => nameInKey(key, one) ?? [])))].sort();
 }
 
-/** Runs `act`. Its errors are caused by the value of the setting, so their message begins with the place of that value. */
+/**
+ * Runs `act`. Its errors are caused by the value of the setting, so their message begins with the place of that value.
+ */
 export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
   try {
     return act();

@@ -1,10 +1,12 @@
 /**
- * The declaration of a setting: flag, file key, environment variable, help, type and default. resolve_settings.ts decides which of
- * several given values is used.
+ * The declaration of a setting: flag, file key, environment variable, help, type and default. resolve_settings.ts
+ * decides which of several given values is used.
  */
 import { toggleType, type ValueType } from "./value_types.ts";
 
-/** The parts of an option list in the help. commands/program/help/command_page.ts has their headings and their order. */
+/**
+ * The parts of an option list in the help. commands/program/help/command_page.ts has their headings and their order.
+ */
 export type OptionGroup =
   | "main"
   | "waiting"
@@ -26,7 +28,10 @@ export interface Setting<T> {
   readonly flag?: string;
   /** Other forms of the flag, such as those of flock: `--timeout`. Completions do not offer them. */
   readonly aliases?: string;
-  /** The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. Left out: the setting is a flag only. */
+  /**
+   * The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. Left out: the setting is a
+   * flag only.
+   */
   readonly key?: string;
   readonly default?: NonNullable<T>;
   /** The behaviour without a value, for the help of a setting that has no default value. */
@@ -35,7 +40,9 @@ export interface Setting<T> {
   readonly once?: boolean;
   /** The part of the option list in which the help shows the flag; `main` if it is left out. */
   readonly group?: OptionGroup;
-  /** The short help (`-h`) shows the flag. It shows ten flags: the basic ones, then the first ones of the group `main`. */
+  /**
+   * The short help (`-h`) shows the flag. It shows ten flags: the basic ones, then the first ones of the group `main`.
+   */
   readonly basic?: boolean;
   /** The value is never printed, and the variable is removed from the environment of commands. */
   readonly secret?: boolean;
@@ -88,8 +95,8 @@ export function toggle(flag: string, declaration: Omit<SettingDeclaration<boolea
 }
 
 /**
- * Returns a function that declares settings of a section (`retry.`, or empty). The key is the section and `name`; the flag is `name`
- * with dashes, unless `flag` adds a short form.
+ * Returns a function that declares settings of a section (`retry.`, or empty). The key is the section and `name`; the
+ * flag is `name` with dashes, unless `flag` adds a short form.
  */
 export function inSection(section: string) {
   function declare<T extends NonNullable<unknown>>(
@@ -110,15 +117,18 @@ export function inSection(section: string) {
 }
 
 /**
- * Puts those settings of a new table into `group` that name no group themselves. The settings are changed in place: copies of all of
- * them would cost time at each start.
+ * Puts those settings of a new table into `group` that name no group themselves. The settings are changed in place:
+ * copies of all of them would cost time at each start.
  */
 export function inGroup<S extends SettingTable>(group: OptionGroup, table: S): S {
   for (const name in table) (table[name] as { group?: OptionGroup }).group ??= group;
   return table;
 }
 
-/** The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no variable. */
+/**
+ * The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no
+ * variable.
+ */
 const namePlace = ".NAME.";
 
 export function isPerName(key: string): boolean {

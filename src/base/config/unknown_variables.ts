@@ -1,4 +1,6 @@
-/** Variables `BATON_…` that baton does not have: usually a typing error, and then a setting that has no effect. Pure. */
+/**
+ * Variables `BATON_…` that baton does not have: usually a typing error, and then a setting that has no effect. Pure.
+ */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { childVariables, messageVariables } from "./child_variables.ts";
 import { isPerName, type SettingTable, variableOf } from "./setting.ts";
@@ -20,8 +22,8 @@ const otherVariables = [
 ];
 
 /**
- * A sentence for each variable in `env` that none of `settings` has, sorted by name. The values are not in it: they may be secrets. `onlySimilar`: only
- * names that are like that of a setting, so that another program cannot mean them.
+ * A sentence for each variable in `env` that none of `settings` has, sorted by name. The values are not in it: they may
+ * be secrets. `onlySimilar`: only names that are like that of a setting, so that another program cannot mean them.
  */
 export function unknownVariables(
   env: Readonly<Record<string, string | undefined>>,

@@ -1,4 +1,6 @@
-/** The types of settings: how a value is written in a flag, a variable or a file, and the message for an invalid value. */
+/**
+ * The types of settings: how a value is written in a flag, a variable or a file, and the message for an invalid value.
+ */
 import { BatonError } from "../errors.ts";
 import { parseDuration } from "../support/duration.ts";
 import { isPriorityName, namedPriorities } from "../support/priority.ts";
@@ -119,8 +121,8 @@ export function toggleType(): ValueType<boolean> {
 }
 
 /**
- * A list of at least one text, separated by commas; in a file also an array. `eachCounts`: positions have a meaning, so an empty text
- * is an error.
+ * A list of at least one text, separated by commas; in a file also an array. `eachCounts`: positions have a meaning, so
+ * an empty text is an error.
  */
 export function listType(
   placeholder: string,
@@ -140,7 +142,10 @@ export function listType(
   };
 }
 
-/** A command in a file: an array is a program with its arguments, a string is a shell command. It has no flag; it is passed on as JSON. */
+/**
+ * A command in a file: an array is a program with its arguments, a string is a shell command. It has no flag; it is
+ * passed on as JSON.
+ */
 export function commandLineType(): ValueType<string | readonly string[]> {
   return {
     placeholder: "command",

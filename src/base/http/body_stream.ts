@@ -1,6 +1,6 @@
 /**
- * The body of a response, as it arrives. What has arrived is given before the error that cut it off. A sender that is faster than the
- * reader has to wait.
+ * The body of a response, as it arrives. What has arrived is given before the error that cut it off. A sender that is
+ * faster than the reader has to wait.
  */
 import type { IncomingMessage } from "node:http";
 

@@ -1,6 +1,6 @@
 /**
- * The client for all outgoing HTTP: one request with a time limit, the redirections that may be followed, and the words for failures.
- * Status and headers come first; the body follows, and may fail without changing what they say.
+ * The client for all outgoing HTTP: one request with a time limit, the redirections that may be followed, and the words
+ * for failures. Status and headers come first; the body follows, and may fail without changing what they say.
  */
 import { messageOf } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";

@@ -51,7 +51,10 @@ export class HttpConnections {
     socket.once("close", () => this.#forget(socket));
   }
 
-  /** Counts a request whose head has arrived. False: it is not counted; the connection had too many requests, or is closed. */
+  /**
+   * Counts a request whose head has arrived. False: it is not counted; the connection had too many requests, or is
+   * closed.
+   */
   countRequestStart(socket: Socket): boolean {
     const connection = this.#open.get(socket);
     if (connection === undefined) return false;

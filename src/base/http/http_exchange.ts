@@ -25,7 +25,10 @@ export interface HttpReply {
 export interface HttpExchangeOptions {
   /** Ends the exchange: the promise, or the body, ends with its reason. */
   readonly signal: AbortSignal;
-  /** Allows an earlier connection, which is cheaper. Such a connection may break; then the request fails as on a new one. */
+  /**
+   * Allows an earlier connection, which is cheaper. Such a connection may break; then the request fails as on a new
+   * one.
+   */
   readonly mayReuse: boolean;
   /** A client certificate is shown only to the host that it is meant for. */
   readonly isSameHost: boolean;

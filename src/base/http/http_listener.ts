@@ -1,7 +1,7 @@
 /**
- * Listens for HTTP/1.1 on TCP or a unix socket, also with TLS. Owns the listening socket, its connections and their limits. Knows
- * requests as node:http gives them; serve_http.ts has the interface for pages. The time limits run on a `Clock` and are the same under
- * Bun, Deno and Node.js, whose own limits differ.
+ * Listens for HTTP/1.1 on TCP or a unix socket, also with TLS. Owns the listening socket, its connections and their
+ * limits. Knows requests as node:http gives them; serve_http.ts has the interface for pages. The time limits run on a
+ * `Clock` and are the same under Bun, Deno and Node.js, whose own limits differ.
  */
 import { rmSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -27,8 +27,8 @@ export const httpListenerLimits: HttpListenerLimits = {
 
 export interface HttpListenerOptions {
   /**
-   * Sends the response, or destroys it, within a time that it limits itself. Never rejects. The request is in progress until this resolves
-   * and the response is closed.
+   * Sends the response, or destroys it, within a time that it limits itself. Never rejects. The request is in progress
+   * until this resolves and the response is closed.
    */
   readonly onRequest: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Uses TLS with this certificate and key. With `ca`, clients must have a certificate signed by it. */
@@ -37,7 +37,9 @@ export interface HttpListenerOptions {
   readonly clock?: Clock | undefined;
   /** Called when all connections have a request: abandons one that has stopped arriving; false: there is none. */
   readonly makeRoom?: (() => boolean) | undefined;
-  /** Responds to a client that has closed its direction after its request. Such a client is not noticed when it leaves. */
+  /**
+   * Responds to a client that has closed its direction after its request. Such a client is not noticed when it leaves.
+   */
   readonly halfOpen?: boolean | undefined;
   /** Action for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;

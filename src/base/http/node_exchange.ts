@@ -1,6 +1,6 @@
 /**
- * Sends requests with node:http and node:https, which behave alike under Bun, Deno and Node.js. A name is looked up for each new
- * connection. Loaded when a request is sent.
+ * Sends requests with node:http and node:https, which behave alike under Bun, Deno and Node.js. A name is looked up for
+ * each new connection. Loaded when a request is sent.
  */
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -16,7 +16,10 @@ import { ExchangeError, type HttpExchangeOptions, type HttpReply, type OutgoingR
 import { headerPairs, headerValue, type HttpHeaders } from "./http_headers.ts";
 import { type ProxyChoice, type ProxyEnvironment, proxyFor } from "./proxy_choice.ts";
 
-/** The time that a connection without a request is kept: shorter than servers keep it, so that they do not close it first. Milliseconds. */
+/**
+ * The time that a connection without a request is kept: shorter than servers keep it, so that they do not close it
+ * first. Milliseconds.
+ */
 const idleMsMax = 1000;
 /** Maximum size of the status and the headers of a response. Bytes. */
 const headBytesMax = 256 << 10;
@@ -260,7 +263,9 @@ function emptyReply(status: number, headers: HttpHeaders, error: unknown): Omit<
   return { status, headers, body: { [Symbol.asyncIterator]: () => ({ next }) }, abandon: () => {} };
 }
 
-/** The status of a response whose head cannot be read: a number, a text that is no status, or null if nothing is known. */
+/**
+ * The status of a response whose head cannot be read: a number, a text that is no status, or null if nothing is known.
+ */
 function statusIn(head: Buffer): number | string | null {
   const [, status = null] = /^HTTP\/\d(?:\.\d)? +(?!1\d\d[ \r\n])([^ \r\n]*)[ \r\n]/m.exec(head.toString("latin1")) ??
     [];

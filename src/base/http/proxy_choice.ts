@@ -14,7 +14,10 @@ export interface ProxyChoice {
   readonly name: string;
 }
 
-/** Null: the request is sent directly. Throws CONFIG for a variable that names no HTTP proxy. Requests to this machine use none. */
+/**
+ * Null: the request is sent directly. Throws CONFIG for a variable that names no HTTP proxy. Requests to this machine
+ * use none.
+ */
 export function proxyFor(origin: string, env: ProxyEnvironment): ProxyChoice | null {
   const { protocol, hostname, port } = new URL(origin);
   const host = plainHost(hostname);
@@ -69,7 +72,10 @@ function isListed(list: string, host: string, port: string): boolean {
   });
 }
 
-/** The host as a URL has it, without brackets and a dot at its end: in lower case, a name in ASCII, an address in its shortest form. */
+/**
+ * The host as a URL has it, without brackets and a dot at its end: in lower case, a name in ASCII, an address in its
+ * shortest form.
+ */
 function plainHost(written: string): string {
   const bare = written.replace(/^\[|\]$/g, "");
   const host = bare.includes(":") ? `[${bare}]` : bare;

@@ -9,18 +9,27 @@ export const redirectionsMax = 5;
 
 /** Statuses that ask for the same method and body at another place. */
 export const sameMethodStatuses: ReadonlySet<number> = new Set([307, 308]);
-/** Statuses that are followed only on request. After 303 the result is read there by GET; 301 and 302 keep method and body, too. */
+/**
+ * Statuses that are followed only on request. After 303 the result is read there by GET; 301 and 302 keep method and
+ * body, too.
+ */
 export const otherRedirections: ReadonlySet<number> = new Set([301, 302, 303]);
 
 /** Headers that another host does not get: all whose names say that they are credentials. */
 const credentials = /auth|cookie|token|secret|passw|credential|api-?key|signature/i;
 
 export type Redirection =
-  /** The response stays as it is. `why`: what forbids to follow it, as the end of a sentence; null: it is not to be followed. */
+  /**
+   * The response stays as it is. `why`: what forbids to follow it, as the end of a sentence; null: it is not to be
+   * followed.
+   */
   | { readonly kind: "stays"; readonly why: string | null }
   | { readonly kind: "followed"; readonly request: OutgoingRequest; readonly isSameHost: boolean };
 
-/** `count`: the number of redirections before. `mayFollow`: whether this status is followed; null: the user says what becomes of it. */
+/**
+ * `count`: the number of redirections before. `mayFollow`: whether this status is followed; null: the user says what
+ * becomes of it.
+ */
 export function redirectionOf(
   { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
   request: OutgoingRequest,

@@ -13,8 +13,8 @@ export function withoutLogin(url: string): string {
 }
 
 /**
- * Divides a URL, of which `parsed` is the parsed form. The path stays as it was written, except that characters which no request may
- * contain are escaped: a parser of URLs would change `\` to `/`.
+ * Divides a URL, of which `parsed` is the parsed form. The path stays as it was written, except that characters which
+ * no request may contain are escaped: a parser of URLs would change `\` to `/`.
  */
 export function placeOf(written: string, parsed: URL): HttpPlace {
   const [, rest = ""] = /^\s*[a-z]+:[/\\]{2}[^/\\?#]*([^#]*)/i.exec(written) ?? [];
@@ -22,7 +22,10 @@ export function placeOf(written: string, parsed: URL): HttpPlace {
   return { origin: parsed.origin, path: path.startsWith("/") ? path : `/${path}` };
 }
 
-/** The path of a request line: that of the absolute form as well, which RFC 9112, section 3.2.2 requires. Null: it has none. */
+/**
+ * The path of a request line: that of the absolute form as well, which RFC 9112, section 3.2.2 requires. Null: it has
+ * none.
+ */
 export function pathOfTarget(target: string): string | null {
   if (target.startsWith("/")) return target;
   const [isAbsolute, rest = ""] = /^https?:\/\/[^/?#]+(.*)$/is.exec(target) ?? [];
@@ -31,8 +34,9 @@ export function pathOfTarget(target: string): string | null {
 }
 
 /**
- * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Null: the path leads out of the base for a server that removes dots, decodes `%2e` or
- * takes `\` for `/`, begins with the name of another server, or has characters that no request may contain.
+ * Joins `/stock` and `/a?b=c` to `/stock/a?b=c`. Null: the path leads out of the base for a server that removes dots,
+ * decodes `%2e` or takes `\` for `/`, begins with the name of another server, or has characters that no request may
+ * contain.
  */
 export function joinPaths(base: string, path: string): string | null {
   if (!path.startsWith("/") || /^\/[/\\]/.test(path) || /[^\x21-\xff]/.test(path)) return null;

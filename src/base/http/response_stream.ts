@@ -1,4 +1,7 @@
-/** Sends the body of a response, and waits for a client that reads slowly. Ends with the connection, or when the client is too slow. */
+/**
+ * Sends the body of a response, and waits for a client that reads slowly. Ends with the connection, or when the client
+ * is too slow.
+ */
 import type { ServerResponse } from "node:http";
 import { abortable, anySignal, throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
@@ -42,8 +45,8 @@ export class ResponseStream {
   }
 
   /**
-   * Sends a text in UTF-8 or bytes, which must not be changed afterwards. Resolves when more may be written. A caller that does not
-   * wait loses the connection at `unsentBytesMax`. Rejects with the signal's reason.
+   * Sends a text in UTF-8 or bytes, which must not be changed afterwards. Resolves when more may be written. A caller
+   * that does not wait loses the connection at `unsentBytesMax`. Rejects with the signal's reason.
    */
   async write(chunk: string | Uint8Array): Promise<void> {
     throwIfAborted(this.signal);
@@ -54,7 +57,10 @@ export class ResponseStream {
     throwIfAborted(this.signal);
   }
 
-  /** Sends a body of any size in pieces, so that the time limit is one of each piece. The listener's close does not stop it. */
+  /**
+   * Sends a body of any size in pieces, so that the time limit is one of each piece. The listener's close does not stop
+   * it.
+   */
   async writeAll(bytes: Uint8Array): Promise<void> {
     for (let at = 0; at < bytes.byteLength; at += pieceBytes) {
       throwIfAborted(this.#options.connection.signal);

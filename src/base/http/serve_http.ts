@@ -1,6 +1,6 @@
 /**
- * Serves pages over HTTP: one function from a request to a response, which may be a stream such as server-sent events. All requests
- * and responses have limits. Owns the listener; http_listener.ts has the connections.
+ * Serves pages over HTTP: one function from a request to a response, which may be a stream such as server-sent events.
+ * All requests and responses have limits. Owns the listener; http_listener.ts has the connections.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { messageOf } from "../errors.ts";
@@ -29,7 +29,9 @@ export interface HttpRequest {
 
 export interface HttpResponse {
   readonly status: number;
-  /** Names in lower case. A response without cache-control gets `no-store`; one with a text, `content-type: text/plain`. */
+  /**
+   * Names in lower case. A response without cache-control gets `no-store`; one with a text, `content-type: text/plain`.
+   */
   readonly headers?: Readonly<Record<string, string>>;
   /** A function writes a stream; the response ends when it resolves. It is not called for HEAD. */
   readonly body?: string | Uint8Array | ((stream: ResponseStream) => Promise<void>);
@@ -52,7 +54,9 @@ export interface HttpServiceOptions {
   readonly clock?: Clock | undefined;
   /** Action for an error message: "serve /metrics on :80". */
   readonly action?: string | undefined;
-  /** Called for a failure after the head of a response was sent. A client that has closed its connection is no failure. */
+  /**
+   * Called for a failure after the head of a response was sent. A client that has closed its connection is no failure.
+   */
   readonly onFailure?: ((error: unknown) => void) | undefined;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The address of a PostgreSQL database, as a URL: postgres://USER@HOST1:PORT,HOST2/DATABASE?schema=baton. Several hosts are the servers of one
- * cluster; the one that accepts writes is used. Reads the files that the address names; opens no connection.
+ * The address of a PostgreSQL database, as a URL: postgres://USER@HOST1:PORT,HOST2/DATABASE?schema=baton. Several hosts
+ * are the servers of one cluster; the one that accepts writes is used. Reads the files that the address names; opens no
+ * connection.
  */
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
@@ -70,8 +71,9 @@ function bracketed(host: string): string {
 }
 
 /**
- * Parses a URL and reads the files that it names. A password may stand in a URL of a file or the environment; `mayHavePassword` false: the
- * URL comes from the command line, which every user of the machine can read. Throws CONFIG.
+ * Parses a URL and reads the files that it names. A password may stand in a URL of a file or the environment;
+ * `mayHavePassword` false: the URL comes from the command line, which every user of the machine can read. Throws
+ * CONFIG.
  */
 export function parseDatabaseUrl(
   url: string,
@@ -114,7 +116,10 @@ export function parseDatabaseUrl(
   };
 }
 
-/** Verification of a host's certificate; null: no TLS. The default is everything, except on this machine, where no network is used. */
+/**
+ * Verification of a host's certificate; null: no TLS. The default is everything, except on this machine, where no
+ * network is used.
+ */
 export function verificationOf({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
   if (host.startsWith("/") || sslMode === "disable") return null;
   if (sslMode === null && isLoopback(host)) return null;

@@ -1,6 +1,6 @@
 /**
- * Checks what a database promises about committed data: reads its settings and its standbys, and judges them. The judgement is pure. A managed service
- * may hide settings: only what is readable is judged.
+ * Checks what a database promises about committed data: reads its settings and its standbys, and judges them. The
+ * judgement is pure. A managed service may hide settings: only what is readable is judged.
  */
 import type { DatabaseAddress } from "./database_address.ts";
 import { describeDatabase } from "./database_address.ts";
@@ -39,8 +39,8 @@ const settingNames = [
 const oldestVersion = 13;
 
 /**
- * The identifier of the cluster. Every role may read it, unless an operator has changed that; then, and in a database that only resembles
- * PostgreSQL, it is null.
+ * The identifier of the cluster. Every role may read it, unless an operator has changed that; then, and in a database
+ * that only resembles PostgreSQL, it is null.
  */
 export async function readSystemId(connection: PrimaryConnection): Promise<string | null> {
   try {

@@ -1,18 +1,21 @@
 /**
- * A queue of statements for one connection to the primary: one statement at a time, in order. Opens the connection when a statement needs one,
- * and again after it was lost. A lane never repeats a statement: its caller knows what an unknown outcome means.
+ * A queue of statements for one connection to the primary: one statement at a time, in order. Opens the connection when
+ * a statement needs one, and again after it was lost. A lane never repeats a statement: its caller knows what an
+ * unknown outcome means.
  *
  * Interface for stores:
  *
  *   const address = parseDatabaseUrl("postgres://pg1,pg2/baton", { mayHavePassword: false });
  *   await using lane = new DatabaseLane({ address, clock, name: "s1", onConnect: requireStoreFormat… });
- *   const rows = await lane.run({ name: "topic_put", text: "UPDATE …" }, [1, [2, 3], Buffer.from("…")], { deadlineMs: 10_000 });
+ *   const rows = await lane.run({ name: "topic_put", text: "UPDATE …" }, [1, [2, 3], Buffer.from("…")], { deadlineMs:
+ *   10_000 });
  *
  * - `run` resolves only when the statement is committed, and durable on the synchronous standby if there is one.
- * - It rejects with a StatementError. `outcome` is "not_sent" (nothing happened), "rolled_back" (nothing happened, definitely) or "unknown" (it
- *   may have been executed, or may be executed later, even after the next connection was opened: statements must be fenced).
- *   `isTemporary`: the same statement may succeed later.
- * - `onConnect` runs after each connect, before the first statement, with the connection: format of the store, its id, the timeline.
+ * - It rejects with a StatementError. `outcome` is "not_sent" (nothing happened), "rolled_back" (nothing happened,
+ *   definitely) or "unknown" (it may have been executed, or may be executed later, even after the next connection was
+ *   opened: statements must be fenced). `isTemporary`: the same statement may succeed later.
+ * - `onConnect` runs after each connect, before the first statement, with the connection: format of the store, its id,
+ *   the timeline.
  * - `retryWhileTemporary` repeats a statement that was certainly not executed.
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
@@ -35,7 +38,10 @@ export interface LaneOptions {
   readonly clock: Clock;
   /** Names the program in pg_stat_activity. */
   readonly name: string;
-  /** Runs statements on a new connection before it is used. A rejection closes the connection and is the error of the caller's statement. */
+  /**
+   * Runs statements on a new connection before it is used. A rejection closes the connection and is the error of the
+   * caller's statement.
+   */
   readonly onConnect?: (connection: PrimaryConnection) => Promise<void>;
   /** Told of renewed TLS files that cannot be used. */
   readonly warn?: ((text: string) => void) | undefined;
@@ -133,7 +139,10 @@ export class DatabaseLane implements AsyncDisposable {
     return await this.#open(limit.signal);
   }
 
-  /** The connection, which is opened if there is none. Attempts end with the signal, or with an error that a later attempt would have, too. */
+  /**
+   * The connection, which is opened if there is none. Attempts end with the signal, or with an error that a later
+   * attempt would have, too.
+   */
   async #open(signal: AbortSignal): Promise<PrimaryConnection> {
     this.#connection = null;
     const { address, clock, name, onConnect, warn } = this.#options;
@@ -167,8 +176,8 @@ export class DatabaseLane implements AsyncDisposable {
 }
 
 /**
- * Repeats `work` with pauses while it fails with an error after which nothing has happened and that may not last. Rejects with the last
- * error when the signal aborts, and immediately for every other error.
+ * Repeats `work` with pauses while it fails with an error after which nothing has happened and that may not last.
+ * Rejects with the last error when the signal aborts, and immediately for every other error.
  */
 export async function retryWhileTemporary<T>(
   work: () => Promise<T>,

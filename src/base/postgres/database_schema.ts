@@ -1,6 +1,6 @@
 /**
- * The schema of a shared store: creates its tables (`--migrate`), and checks at each connect that this program may use them. One format number
- * for all tables of the schema; the products give the tables.
+ * The schema of a shared store: creates its tables (`--migrate`), and checks at each connect that this program may use
+ * them. One format number for all tables of the schema; the products give the tables.
  */
 import { randomUUID } from "node:crypto";
 import { type DatabaseAddress, describeDatabase } from "./database_address.ts";
@@ -23,9 +23,10 @@ export interface SharedStoreFormat {
 const migrationLock = 0x626174_6f6en;
 
 /**
- * Creates the schema and its tables, or brings them to the format of this program, in one transaction. Two programs may do it at the same time.
- * `tables`: single statements that do nothing if their table exists; names are written with `SCHEMA.`. Rejects with CONFIG if a newer baton
- * made the tables, with StatementError if the role may not create them; OUTCOME_UNKNOWN: it can be repeated.
+ * Creates the schema and its tables, or brings them to the format of this program, in one transaction. Two programs may
+ * do it at the same time. `tables`: single statements that do nothing if their table exists; names are written with
+ * `SCHEMA.`. Rejects with CONFIG if a newer baton made the tables, with StatementError if the role may not create them;
+ * OUTCOME_UNKNOWN: it can be repeated.
  */
 export async function migrateDatabase(
   address: DatabaseAddress,
@@ -69,8 +70,8 @@ export async function migrateDatabase(
 }
 
 /**
- * Accepts, for an operator, that the tables are in another cluster than the one in which they were made: they were copied, or the cluster
- * was upgraded. Rejects with StatementError.
+ * Accepts, for an operator, that the tables are in another cluster than the one in which they were made: they were
+ * copied, or the cluster was upgraded. Rejects with StatementError.
  */
 export async function acceptMovedDatabase(address: DatabaseAddress, connecting: PrimaryConnectOptions): Promise<void> {
   const connection = await connectToPrimary(address, connecting);
@@ -85,8 +86,8 @@ export async function acceptMovedDatabase(address: DatabaseAddress, connecting: 
 }
 
 /**
- * Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write to them: one of `tables` is
- * missing, they have another format, or are not in the cluster in which they were made.
+ * Reads the format of the tables on a new connection. Rejects with StatementError CONFIG if this program must not write
+ * to them: one of `tables` is missing, they have another format, or are not in the cluster in which they were made.
  */
 export async function requireSharedStore(
   connection: PrimaryConnection,
@@ -119,7 +120,10 @@ export async function requireSharedStore(
   return { storeId: String(row["id"]), format, writesFrom };
 }
 
-/** `tables`: as for `migrateDatabase`. A product whose tables were never made may share the schema with one that has its own. */
+/**
+ * `tables`: as for `migrateDatabase`. A product whose tables were never made may share the schema with one that has its
+ * own.
+ */
 async function requireTables(
   connection: PrimaryConnection,
   address: DatabaseAddress,

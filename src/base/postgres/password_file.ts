@@ -1,10 +1,16 @@
-/** Finds the password for a database in a file with the format of libpq's .pgpass: host:port:database:user:password in each line. */
+/**
+ * Finds the password for a database in a file with the format of libpq's .pgpass: host:port:database:user:password in
+ * each line.
+ */
 import { readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { checkPrivateFile } from "../support/private_file.ts";
 import type { DatabaseAddress, DatabaseHost } from "./database_address.ts";
 
-/** Returns undefined if the file does not exist or has no line for the database. Throws CONFIG for a file that other users can read. */
+/**
+ * Returns undefined if the file does not exist or has no line for the database. Throws CONFIG for a file that other
+ * users can read.
+ */
 export function passwordFromFile(
   { database, user, passwordFile }: Pick<DatabaseAddress, "database" | "user" | "passwordFile">,
   { host, port }: DatabaseHost,
@@ -31,7 +37,9 @@ export function passwordFromFile(
   return undefined;
 }
 
-/** The five fields of a line; a backslash escapes a colon or a backslash. Null: a comment, or not a line of five fields. */
+/**
+ * The five fields of a line; a backslash escapes a colon or a backslash. Null: a comment, or not a line of five fields.
+ */
 function fieldsOf(line: string): string[] | null {
   if (line.startsWith("#")) return null;
   const fields = line.replace(/\r$/, "").match(/(?:\\.|[^:\\])*(?::|$)/g)?.slice(0, 5) ?? [];

@@ -1,6 +1,7 @@
 /**
- * One connection to the server of a cluster that accepts writes. It runs one statement at a time, each by itself in autocommit, and says what
- * is known about one that fails. Owns the socket; `close` ends it. It never reconnects: DatabaseLane does.
+ * One connection to the server of a cluster that accepts writes. It runs one statement at a time, each by itself in
+ * autocommit, and says what is known about one that fails. Owns the socket; `close` ends it. It never reconnects:
+ * DatabaseLane does.
  *
  * Results are text: with binary results, pg decodes bytes as UTF-8 and destroys them (ADR 34).
  */
@@ -40,7 +41,10 @@ export type SqlParameter = string | number | bigint | boolean | null | Buffer | 
 export type PostgresValue = string | number | bigint | boolean | null | Buffer;
 export type PostgresRow = Readonly<Record<string, PostgresValue>>;
 
-/** Settings of the session. Every access is by a key, so plans that read whole tables are turned off: none can be chosen by mistake. */
+/**
+ * Settings of the session. Every access is by a key, so plans that read whole tables are turned off: none can be chosen
+ * by mistake.
+ */
 const sessionSettings: Readonly<Record<string, string>> = {
   plan_cache_mode: "force_generic_plan",
   enable_seqscan: "off",
@@ -72,8 +76,8 @@ export interface PrimaryConnectOptions {
 }
 
 /**
- * Connects to the first host that accepts writes. Rejects with StatementError: UNREACHABLE if a later attempt may succeed, CONFIG and REFUSED if
- * not; and with the signal's reason.
+ * Connects to the first host that accepts writes. Rejects with StatementError: UNREACHABLE if a later attempt may
+ * succeed, CONFIG and REFUSED if not; and with the signal's reason.
  */
 export async function connectToPrimary(
   address: DatabaseAddress,
@@ -191,9 +195,9 @@ export class PrimaryConnection {
   }
 
   /**
-   * Runs a statement; one at a time. Rejects with StatementError, which says whether it was executed. When the signal aborts, the connection is
-   * closed, and the outcome is unknown: the database is not asked to cancel, because it would answer a cancelled wait for the standby
-   * with success.
+   * Runs a statement; one at a time. Rejects with StatementError, which says whether it was executed. When the signal
+   * aborts, the connection is closed, and the outcome is unknown: the database is not asked to cancel, because it would
+   * answer a cancelled wait for the standby with success.
    */
   async run(
     { name, text, rowsMin = 0 }: SqlStatement,
@@ -236,7 +240,10 @@ export class PrimaryConnection {
     this.#destroy();
   }
 
-  /** The statement was refused if the server is ready for the next one afterwards; otherwise the connection is lost with it. */
+  /**
+   * The statement was refused if the server is ready for the next one afterwards; otherwise the connection is lost with
+   * it.
+   */
   async #failure(error: unknown, name: string): Promise<StatementError> {
     const sqlState = error instanceof pg.DatabaseError ? error.code ?? null : null;
     if (sqlState === null) {
@@ -287,8 +294,9 @@ export class PrimaryConnection {
   }
 
   /**
-   * Throws CONFIG if the process of the database that a pooler has chosen is not for this connection alone. The process gets a limit for its idle time,
-   * and ends this connection with it, if it serves no other one. Otherwise it ends alone, or not at all, and the next statement has a result.
+   * Throws CONFIG if the process of the database that a pooler has chosen is not for this connection alone. The process
+   * gets a limit for its idle time, and ends this connection with it, if it serves no other one. Otherwise it ends
+   * alone, or not at all, and the next statement has a result.
    */
   async #requireOwnSession(clock: Clock): Promise<void> {
     const refusal = await this.run({ name: "", text: `SET idle_session_timeout = ${idleMs}` }, []).then(
@@ -316,8 +324,8 @@ export class PrimaryConnection {
   }
 
   /**
-   * The result of pg's promise, or a rejection when the connection is lost or closed: then that promise may stay pending. A promise that lives as
-   * long as the connection would keep all results that were raced with it.
+   * The result of pg's promise, or a rejection when the connection is lost or closed: then that promise may stay
+   * pending. A promise that lives as long as the connection would keep all results that were raced with it.
    */
   #orGone<T>(work: Promise<T>): Promise<T> {
     const { promise: gone, reject } = Promise.withResolvers<never>();
@@ -330,21 +338,26 @@ export class PrimaryConnection {
     this.#isOpen = false;
     this.#onGone();
     this.#onSettled();
-    // `end` waits for the server to read what was sent before, which may never happen; pg has no public method that does not.
+    // `end` waits for the server to read what was sent before, which may never happen; pg has no public method that
+    // does not.
     const { stream } = (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection;
     this.#client.end().catch(() => {});
     stream.destroy();
   }
 }
 
-/** Functions of PostgreSQL whose warning is that numbers of transactions run out: each statement that writes may have one, long before they do. */
+/**
+ * Functions of PostgreSQL whose warning is that numbers of transactions run out: each statement that writes may have
+ * one, long before they do.
+ */
 const wraparoundRoutines = new Set([
   ...["GetNewTransactionId", "SetTransactionIdLimit", "GetNewMultiXactId", "SetMultiXactIdLimit"],
 ]);
 
 /**
- * Whether a statement has committed without its synchronous standby, because the wait was cancelled: that is the generic warning, as others are, and
- * its text depends on the language of the server. A warning that is not known counts as this one.
+ * Whether a statement has committed without its synchronous standby, because the wait was cancelled: that is the
+ * generic warning, as others are, and its text depends on the language of the server. A warning that is not known
+ * counts as this one.
  */
 export function mayBeUnconfirmed(
   { code, routine }: { readonly code?: string | undefined; readonly routine?: string | undefined },
@@ -360,9 +373,10 @@ const sharesSessions = (has: string) =>
   `a transaction ${has} another session than the one before it (PgBouncer: pool_mode)`;
 
 /**
- * `direct`: the number of the process, which the connection got at its start, is that of the process that runs this. A pooler gives a number of its
- * own. Also turns off the `transaction_timeout` of the role, which would end the connection, with an unknown outcome, where `statement_timeout` ends
- * a statement. Not one of the session's settings: PostgreSQL has it since version 17, and older ones refuse a connection with it.
+ * `direct`: the number of the process, which the connection got at its start, is that of the process that runs this. A
+ * pooler gives a number of its own. Also turns off the `transaction_timeout` of the role, which would end the
+ * connection, with an unknown outcome, where `statement_timeout` ends a statement. Not one of the session's settings:
+ * PostgreSQL has it since version 17, and older ones refuse a connection with it.
  */
 const primaryCheck: SqlStatement = {
   name: "", // a pooler may have others' prepared statements

@@ -1,9 +1,13 @@
 /**
- * The number of rows that a write has to change. A trigger that returns no row makes a database change fewer, without an error. A statement with
- * several parts has its numbers as conditions: one that is not true fails with a sentence of its own, which undoes the statement.
+ * The number of rows that a write has to change. A trigger that returns no row makes a database change fewer, without
+ * an error. A statement with several parts has its numbers as conditions: one that is not true fails with a sentence of
+ * its own, which undoes the statement.
  */
 
-/** An SQL condition that is true, or fails: a part has changed as many rows of the table as `wanted`. Both are SQL expressions of numbers. */
+/**
+ * An SQL condition that is true, or fails: a part has changed as many rows of the table as `wanted`. Both are SQL
+ * expressions of numbers.
+ */
 export function mustChange(table: string, changed: string, wanted: string): string {
   return `CASE WHEN ${changed} = ${wanted} THEN true ELSE (${sentence(table, changed, wanted)})::bool END`;
 }
@@ -30,7 +34,10 @@ function sentence(table: string, changed: string, wanted: string): string {
 
 const sentencePattern = /only (\d+) of (\d+) rows of the table (\w+) were changed/;
 
-/** The sentence of a condition that was not true, in the message of its error; null: there is none. Its language is not that of the database. */
+/**
+ * The sentence of a condition that was not true, in the message of its error; null: there is none. Its language is not
+ * that of the database.
+ */
 export function missingRowsIn(message: string): string | null {
   return sentencePattern.exec(message)?.[0] ?? null;
 }

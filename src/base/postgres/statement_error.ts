@@ -2,8 +2,9 @@
 import { BatonError, type ErrorCode } from "../errors.ts";
 
 /**
- * `not_sent`: the statement did not reach the database. `rolled_back`: the database refused it and changed nothing. `unknown`: the connection
- * was lost, or the database committed it without the standby that it should wait for: it may have been executed, or may be executed later.
+ * `not_sent`: the statement did not reach the database. `rolled_back`: the database refused it and changed nothing.
+ * `unknown`: the connection was lost, or the database committed it without the standby that it should wait for: it may
+ * have been executed, or may be executed later.
  */
 export type StatementOutcome = "not_sent" | "rolled_back" | "unknown";
 
@@ -36,8 +37,8 @@ export class StatementError extends BatonError {
 }
 
 /**
- * Serialization failure, deadlock, lock timeout, cancelled by a time limit, lack of resources, and a primary that became a standby. A full disk stays
- * full until an operator makes room.
+ * Serialization failure, deadlock, lock timeout, cancelled by a time limit, lack of resources, and a primary that
+ * became a standby. A full disk stays full until an operator makes room.
  */
 function isTemporary(sqlState: string | null): boolean {
   return sqlState !== null && /^(40001|40P01|55P03|57014|25006|53(?!100)...)$/.test(sqlState);
@@ -53,7 +54,10 @@ function codeOf(outcome: StatementOutcome, sqlState: string | null): ErrorCode {
   return "IO";
 }
 
-/** Whether a connection that was refused with this SQLSTATE may be accepted later: the server starts, stops, or has no free slot. */
+/**
+ * Whether a connection that was refused with this SQLSTATE may be accepted later: the server starts, stops, or has no
+ * free slot.
+ */
 export function mayConnectLater(sqlState: string): boolean {
   return /^(57P0[123]|08|53)/.test(sqlState);
 }

@@ -1,13 +1,16 @@
 /**
- * Finds out whether a database stores rows: a statement inserts one and takes it back. A server that has nothing to write notices a full or
- * read-only database, and rights that were taken away, before its clients do.
+ * Finds out whether a database stores rows: a statement inserts one and takes it back. A server that has nothing to
+ * write notices a full or read-only database, and rights that were taken away, before its clients do.
  */
 import { messageOf } from "../errors.ts";
 import { tableNamesIn } from "./database_schema.ts";
 import type { SqlStatement } from "./primary_connection.ts";
 import { mustHaveChanged } from "./required_rows.ts";
 
-/** Bytes of a trial; the large one is for a disk that was full, because free places in the files do not show that there is room. */
+/**
+ * Bytes of a trial; the large one is for a disk that was full, because free places in the files do not show that there
+ * is room.
+ */
 const trialBytes = { small: 1, large: 1 << 20 } as const;
 /** How long a result is used again. Milliseconds. */
 const cachedMs = 1000;
@@ -23,8 +26,8 @@ export class StoreTrial {
   #wasFull = false;
 
   /**
-   * `row`: the columns and values of a row that no other one is like; its content is `BYTES`. `tables`: the statements that create all
-   * tables to which the role needs its rights.
+   * `row`: the columns and values of a row that no other one is like; its content is `BYTES`. `tables`: the statements
+   * that create all tables to which the role needs its rights.
    */
   constructor(
     { table, tables, row, now, run }: {

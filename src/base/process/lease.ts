@@ -18,7 +18,10 @@ export interface Lease extends AsyncDisposable {
   readonly slot: number | null;
   /** The number of permits at the grant. Null for the other modes. */
   readonly limit: number | null;
-  /** Grows with every grant of this lock, in every mode: a store that remembers the highest token can refuse an older holder. */
+  /**
+   * Grows with every grant of this lock, in every mode: a store that remembers the highest token can refuse an older
+   * holder.
+   */
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
   /** The session timeout T as negotiated, in milliseconds. */
@@ -26,7 +29,10 @@ export interface Lease extends AsyncDisposable {
   /** Time from the call of acquire to the grant, in milliseconds. */
   readonly waitedMs: number;
   readonly lost: AbortSignal;
-  /** Compares the clock with the end of the lease: true means that no server can have granted the lock to another holder yet. */
+  /**
+   * Compares the clock with the end of the lease: true means that no server can have granted the lock to another holder
+   * yet.
+   */
   isHeld(): boolean;
   /** The end of the lease as known now, in monotonic milliseconds on the client's clock. */
   endMs(): number;
@@ -34,7 +40,10 @@ export interface Lease extends AsyncDisposable {
   inDoubt(): boolean;
   /** Why no server responds, as " (…)"; empty when one does. */
   describeOutage?(): string;
-  /** Reports changes of the end of the lease, delayed by T/50 at most, and every change of `inDoubt()`. Returns the function that unsubscribes. */
+  /**
+   * Reports changes of the end of the lease, delayed by T/50 at most, and every change of `inDoubt()`. Returns the
+   * function that unsubscribes.
+   */
   subscribe(listener: () => void): () => void;
   /** No other process waits for it. */
   readonly isLocal?: boolean;
@@ -42,7 +51,10 @@ export interface Lease extends AsyncDisposable {
   readonly nodes?: readonly string[];
   /** Shows `what` about the guard or the processes in the holder's record; empty: nothing more about that. */
   warn?(about: "guard" | "processes", what: string): void;
-  /** Releases the lock. A second call has no effect. Bounded in time; rejects OUTCOME_UNKNOWN if the server never responded. */
+  /**
+   * Releases the lock. A second call has no effect. Bounded in time; rejects OUTCOME_UNKNOWN if the server never
+   * responded.
+   */
   release(): Promise<void>;
 }
 

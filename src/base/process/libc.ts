@@ -1,6 +1,7 @@
 /**
- * The libc calls that no runtime offers, by FFI: under Bun and Deno, on Linux and macOS. Variadic functions are avoided, because their
- * arguments may be passed differently; prctl is one, and is called on Linux only, where the registers are the same. No policy.
+ * The libc calls that no runtime offers, by FFI: under Bun and Deno, on Linux and macOS. Variadic functions are
+ * avoided, because their arguments may be passed differently; prctl is one, and is called on Linux only, where the
+ * registers are the same. No policy.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -108,7 +109,7 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
   let isSubreaper = false;
   let isRestored = false;
   return {
-    /** Makes orphaned descendants this process's children (PR_SET_CHILD_SUBREAPER). False where that is not supported. */
+    /** Makes orphaned descendants this process's children (PR_SET_CHILD_SUBREAPER). False where it cannot. */
     becomeSubreaper: (): boolean =>
       isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
     /** Sets the process name for ps and pkill, at most 15 bytes. Linux only; does nothing elsewhere. */
@@ -119,7 +120,10 @@ function describe({ call, addressOf }: Library<typeof signatures>) {
     /** Reaps this child if it has ended; true if it was reaped. Never waits. */
     reap: (pid: number): boolean => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number: number): void => void call.signal(number, SIG_IGN),
-    /** Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status of children. */
+    /**
+     * Restores the default of SIGCHLD if this process was started with it ignored: the kernel then keeps no exit status
+     * of children.
+     */
     restoreChildSignal(): void {
       if (isRestored) return;
       isRestored = true;

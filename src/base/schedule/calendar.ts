@@ -1,7 +1,7 @@
 /**
- * The days and minutes that a schedule names, by the rules of crontab(5), in civil time: written as the number of milliseconds that
- * it would be in UTC. Pure; knows no time zone. A question about years is answered day by day or month by month,
- * and never tick by tick.
+ * The days and minutes that a schedule names, by the rules of crontab(5), in civil time: written as the number of
+ * milliseconds that it would be in UTC. Pure; knows no time zone. A question about years is answered day by day or
+ * month by month, and never tick by tick.
  */
 const minuteMs = 60_000;
 const dayMs = 1440 * minuteMs;

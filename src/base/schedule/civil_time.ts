@@ -1,6 +1,6 @@
 /**
- * Civil times of a time zone and their instants. A civil time is written as the number of milliseconds that it would be in UTC.
- * `Intl` is the only source of the rules: Node.js 22, which the library supports, has no `Temporal`.
+ * Civil times of a time zone and their instants. A civil time is written as the number of milliseconds that it would be
+ * in UTC. `Intl` is the only source of the rules: Node.js 22, which the library supports, has no `Temporal`.
  */
 import { BatonError } from "../errors.ts";
 
@@ -40,7 +40,10 @@ export function isSameZone(one: string, other: string): boolean {
 
 const known = new Map<string, CivilTimes>();
 
-/** Returns the times of a zone, an IANA name: one object for all schedules, because a format takes 200 KB. Throws USAGE for an unknown zone. */
+/**
+ * Returns the times of a zone, an IANA name: one object for all schedules, because a format takes 200 KB. Throws USAGE
+ * for an unknown zone.
+ */
 export function civilTimesOf(zone: string): CivilTimes {
   const times = known.get(zone) ?? new CivilTimes(zone);
   known.set(zone, times);
@@ -93,7 +96,10 @@ export class CivilTimes {
     return Date.UTC(year, month - 1, day, hour, minute, second);
   }
 
-  /** The parts of a time that have one offset, in order; the first one begins with `fromMs`, the last one ends after `toMs`. */
+  /**
+   * The parts of a time that have one offset, in order; the first one begins with `fromMs`, the last one ends after
+   * `toMs`.
+   */
   *eras(fromMs: number, toMs: number): Generator<Era, void, void> {
     let begin: Pick<Era, "fromMs" | "before"> = { fromMs, before: null };
     for (let index = Math.floor(fromMs / spanMs);; index++) {

@@ -1,6 +1,6 @@
 /**
- * The time zone of this process. The runtime ignores a TZ that it does not understand, and takes UTC; the C library reads more: `:NAME`,
- * the path of a file, and POSIX rules such as `<+03>-3`.
+ * The time zone of this process. The runtime ignores a TZ that it does not understand, and takes UTC; the C library
+ * reads more: `:NAME`, the path of a file, and POSIX rules such as `<+03>-3`.
  */
 import { readFileSync, realpathSync } from "node:fs";
 import { normalize } from "node:path";
@@ -8,7 +8,10 @@ import process from "node:process";
 import { BatonError } from "../errors.ts";
 import { isKnownZone, localZone } from "./civil_time.ts";
 
-/** Returns the IANA name of the zone that a value of TZ means; null if there is none. An empty value means UTC, as for the C library. */
+/**
+ * Returns the IANA name of the zone that a value of TZ means; null if there is none. An empty value means UTC, as for
+ * the C library.
+ */
 export function zoneOfVariable(value: string): string | null {
   const written = value.replace(/^:/, "");
   if (written === "") return "UTC";

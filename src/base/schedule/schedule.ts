@@ -1,6 +1,6 @@
 /**
- * Times of a schedule, called ticks, by the rules of crontab(5) for daylight saving. A calendar has the civil times, and CivilTimes the
- * offsets of the zone: between two shifts one is the other, moved.
+ * Times of a schedule, called ticks, by the rules of crontab(5) for daylight saving. A calendar has the civil times,
+ * and CivilTimes the offsets of the zone: between two shifts one is the other, moved.
  */
 import { BatonError } from "../errors.ts";
 import { Calendar } from "./calendar.ts";
@@ -9,7 +9,10 @@ import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
-/** crontab(5) has rules for shifts below this; a larger one is a correction of the zone, and the new time counts immediately. */
+/**
+ * crontab(5) has rules for shifts below this; a larger one is a correction of the zone, and the new time counts
+ * immediately.
+ */
 const shiftMsMax = 3 * hourMs;
 /** More than any difference between a civil time and its instant. */
 const marginMs = 2 * dayMs;
@@ -79,8 +82,8 @@ export class Schedule {
   }
 
   /**
-   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Shifts of the zone more than ten years before `toMs` are not
-   * looked at: they change it by an hour at most.
+   * Returns the number of ticks after `fromMs`, up to and including `toMs`. Shifts of the zone more than ten years
+   * before `toMs` are not looked at: they change it by an hour at most.
    */
   count(fromMs: number, toMs: number): number {
     const exactMs = Math.max(fromMs, toMs - searchMsMax);
@@ -96,7 +99,8 @@ export class Schedule {
       const begin = era.fromMs + era.offset;
       const shiftMs = this.#shiftOf(era);
       const low = Math.max(fromMs + era.offset, shiftMs > 0 ? begin : begin - shiftMs - 1);
-      // Fixed times that were skipped are one tick, at the end of the gap; its minute may be a time of the schedule, too.
+      // Fixed times that were skipped are one tick, at the end of the gap; its minute may be a time of the schedule,
+      // too.
       if (era.fromMs > fromMs && shiftMs > 0 && this.#calendar.first(begin - shiftMs - 1, begin) !== null) {
         yield { first: () => era.fromMs, last: () => era.fromMs, count: () => 1 };
       }
@@ -113,7 +117,10 @@ export class Schedule {
     };
   }
 
-  /** Returns by how much the clock was set at the begin of the era, if fixed times are moved or left out because of that; else 0. */
+  /**
+   * Returns by how much the clock was set at the begin of the era, if fixed times are moved or left out because of
+   * that; else 0.
+   */
   #shiftOf({ before, offset }: Era): number {
     const shiftMs = before === null || this.#follows ? 0 : offset - before;
     return Math.abs(shiftMs) < shiftMsMax ? shiftMs : 0;

@@ -41,7 +41,10 @@ const refusedMacros: Readonly<Record<string, string>> = {
 export const noSeconds = "seconds and years have no field";
 
 const timeValue = `(\\d{1,4}|${[...months, ...weekdays].join("|")})`;
-/** L, W and # are those of other programs: for the last day, the nearest workday, and the number of a weekday in its month. */
+/**
+ * L, W and # are those of other programs: for the last day, the nearest workday, and the number of a weekday in its
+ * month.
+ */
 const timeItem = `(([*?]|${timeValue}(-${timeValue})?)(/\\d{1,4}|[LW]|#\\d)?|LW?)`;
 const timeField = new RegExp(`^${timeItem}(,${timeItem})*$`, "i");
 
@@ -51,8 +54,8 @@ export function isTimeField(word: string): boolean {
 }
 
 /**
- * Returns the one text of all spellings of a schedule: macros are expanded, names are numbers, Sunday is 0, and one space is between
- * two fields. Throws USAGE.
+ * Returns the one text of all spellings of a schedule: macros are expanded, names are numbers, Sunday is 0, and one
+ * space is between two fields. Throws USAGE.
  */
 export function canonicalSchedule(written: string): string {
   const refuse = (why: string) => {

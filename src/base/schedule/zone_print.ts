@@ -1,6 +1,6 @@
 /**
- * A fingerprint of the rules of a time zone. Hosts with different versions of the tz database have different ticks, and the runtime
- * does not tell its version.
+ * A fingerprint of the rules of a time zone. Hosts with different versions of the tz database have different ticks, and
+ * the runtime does not tell its version.
  */
 import { createHash } from "node:crypto";
 import { civilTimesOf } from "./civil_time.ts";
@@ -11,12 +11,18 @@ const years = 2;
 
 const known = new Map<string, string>();
 
-/** Returns the first year and 12 hexadecimal digits for the offsets of each day of two years, from the year of `atMs`. Throws USAGE. */
+/**
+ * Returns the first year and 12 hexadecimal digits for the offsets of each day of two years, from the year of `atMs`.
+ * Throws USAGE.
+ */
 export function zonePrint(zone: string, atMs: number): string {
   return printOfYear(zone, new Date(atMs).getUTCFullYear());
 }
 
-/** Returns false if this machine has other rules for the zone than the host that made the fingerprint. An unreadable one is no proof. */
+/**
+ * Returns false if this machine has other rules for the zone than the host that made the fingerprint. An unreadable one
+ * is no proof.
+ */
 export function matchesZonePrint(zone: string, print: string): boolean {
   const year = /^(\d{4}):/.exec(print)?.[1];
   return year === undefined || printOfYear(zone, Number(year)) === print;

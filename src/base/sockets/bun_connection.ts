@@ -94,7 +94,9 @@ export class BunConnection implements Connection {
     this.#handlers?.onClosed(error);
   }
 
-  /** Writes bytes and returns how many the kernel took. Bun returns -1 for a socket that is closing; `close` follows. */
+  /**
+   * Writes bytes and returns how many the kernel took. Bun returns -1 for a socket that is closing; `close` follows.
+   */
   #writeSome(socket: Socket<BunConnection>, bytes: Uint8Array): number {
     return Math.max(0, socket.write(bytes));
   }

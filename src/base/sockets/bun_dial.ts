@@ -9,8 +9,8 @@ import { selfConnectionError } from "./self_connection.ts";
 const abandoned = new Set<string>();
 
 /**
- * True while an abandoned attempt at this address is in progress. The next attempt must be cancellable; otherwise attempts at a
- * host that drops packets would accumulate for the kernel's time limit of two minutes.
+ * True while an abandoned attempt at this address is in progress. The next attempt must be cancellable; otherwise
+ * attempts at a host that drops packets would accumulate for the kernel's time limit of two minutes.
  */
 export function isCancellationNeeded(address: Address): boolean {
   return abandoned.has(formatAddress(address));

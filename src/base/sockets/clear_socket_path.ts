@@ -50,8 +50,8 @@ export function socketFile(path: string): BigIntStats | null {
 }
 
 /**
- * Whether two are the same file. The inode of a removed file is reused immediately, but with another time; a change of mode
- * keeps the time.
+ * Whether two are the same file. The inode of a removed file is reused immediately, but with another time; a change of
+ * mode keeps the time.
  */
 export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean {
   return one.ino === other?.ino && one.dev === other.dev && one.mtimeNs === other.mtimeNs;

@@ -1,12 +1,15 @@
 /**
- * TLS settings of outgoing connections. The environment has no part in them: the authorities are those of a file, or those of the system
- * and of the runtime. Loaded only where TLS is used.
+ * TLS settings of outgoing connections. The environment has no part in them: the authorities are those of a file, or
+ * those of the system and of the runtime. Loaded only where TLS is used.
  */
 import { readFileSync } from "node:fs";
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
 import type { TlsOptions } from "./connection.ts";
 
-/** Where systems have their authorities: Debian and Alpine, Red Hat, SUSE, macOS and the BSDs. The first one that exists is used. */
+/**
+ * Where systems have their authorities: Debian and Alpine, Red Hat, SUSE, macOS and the BSDs. The first one that exists
+ * is used.
+ */
 const systemFiles = [
   "/etc/ssl/certs/ca-certificates.crt",
   "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",

@@ -1,5 +1,6 @@
 /**
- * The interface of byte streams. dial.ts and listen.ts create connections; only src/base/sockets imports node:net and node:tls.
+ * The interface of byte streams. dial.ts and listen.ts create connections; only src/base/sockets imports node:net and
+ * node:tls.
  */
 /** An address to connect to or listen on. */
 export type Address =
@@ -47,8 +48,8 @@ export interface ConnectionHandlers {
   /** The connection has ended; `error` tells why if it failed. Called exactly once. */
   onClosed(error: Error | null): void;
   /**
-   * Only with `halfOpen`: the peer has ended its direction. This side can still send; when it ends, `onClosed` follows. If this
-   * side ended first, `onClosed` may come alone.
+   * Only with `halfOpen`: the peer has ended its direction. This side can still send; when it ends, `onClosed` follows.
+   * If this side ended first, `onClosed` may come alone.
    */
   onEnded?(): void;
   /** All written bytes have left this process. */

@@ -3,9 +3,9 @@ import type { Connection, ConnectionHandlers } from "./connection.ts";
 import { JuteFrameDecoder } from "../wire/length_frame.ts";
 
 /**
- * The longest frame accepted from a server. Servers limit requests, not responses: the names of 100,000 children take several
- * times jute.maxbuffer. Servers of other protocols are still recognized by their first bytes: text and TLS records, read as a
- * length, exceed this.
+ * The longest frame accepted from a server. Servers limit requests, not responses: the names of 100,000 children take
+ * several times jute.maxbuffer. Servers of other protocols are still recognized by their first bytes: text and TLS
+ * records, read as a length, exceed this.
  */
 const replyBytesMax = 64 << 20;
 

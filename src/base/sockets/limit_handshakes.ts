@@ -1,4 +1,7 @@
-/** Limits the connections in their TLS handshake, which no other code counts: silent ones must not use up the descriptors. */
+/**
+ * Limits the connections in their TLS handshake, which no other code counts: silent ones must not use up the
+ * descriptors.
+ */
 import type { Server, Socket } from "node:net";
 
 export function limitHandshakes(server: Server, handshakesMax: number): void {

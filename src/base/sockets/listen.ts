@@ -2,8 +2,8 @@
 import type { Listen } from "./connection.ts";
 
 /**
- * Listens on `address`. Rejects with the system's error (`code` EADDRINUSE, EACCES …). The umask determines the mode of a unix
- * socket; the caller removes an existing file. Under Bun it uses Bun's sockets.
+ * Listens on `address`. Rejects with the system's error (`code` EADDRINUSE, EACCES …). The umask determines the mode of
+ * a unix socket; the caller removes an existing file. Under Bun it uses Bun's sockets.
  */
 export const listen: Listen = async (address, accept, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {

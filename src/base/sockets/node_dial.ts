@@ -23,8 +23,8 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
       offAbort();
       reject(error);
     };
-    // Keep this handler until the connection has its own: an aborted attempt may still emit an error, which would end the
-    // process.
+    // Keep this handler until the connection has its own: an aborted attempt may still emit an error, which would end
+    // the process.
     socket.once("error", failed);
     socket.once(tls === undefined ? "connect" : "secureConnect", () => {
       offAbort();

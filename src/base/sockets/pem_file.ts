@@ -10,7 +10,8 @@ const certificateBlock =
 const privateKeyBlock = /-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----[^]*?-----END \1-----/;
 
 /**
- * The content of a PEM file with certificates. Throws CONFIG if it cannot be read or its first certificate is not valid.
+ * The content of a PEM file with certificates. Throws CONFIG if it cannot be read or its first certificate is not
+ * valid.
  */
 export function readCertificates(file: string): string {
   const pem = readPem(file);
@@ -19,8 +20,8 @@ export function readCertificates(file: string): string {
 }
 
 /**
- * The content of a PEM file with a private key. Throws CONFIG if it cannot be read, other users can read it, or `passphrase`
- * does not open it.
+ * The content of a PEM file with a private key. Throws CONFIG if it cannot be read, other users can read it, or
+ * `passphrase` does not open it.
  */
 export function readPrivateKey(file: string, passphrase: string | undefined): string {
   const pem = readPem(file);

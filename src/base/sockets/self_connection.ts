@@ -9,9 +9,9 @@ export interface SocketEnds {
 }
 
 /**
- * The error for a connection to itself; null for other connections. Linux allows this (RFC 9293, 3.5, simultaneous open) for
- * ports of its ephemeral range. A client that retries often meets it; it would read its own bytes and keep the port from its
- * owner.
+ * The error for a connection to itself; null for other connections. Linux allows this (RFC 9293, 3.5, simultaneous
+ * open) for ports of its ephemeral range. A client that retries often meets it; it would read its own bytes and keep
+ * the port from its owner.
  */
 export function selfConnectionError(ends: SocketEnds, address: Address): Error | null {
   const { localAddress, localPort, remoteAddress, remotePort } = ends;

@@ -1,4 +1,7 @@
-/** Names those who can connect to a socket, by its address and the modes of its path. Keys and tokens may keep some of them out. */
+/**
+ * Names those who can connect to a socket, by its address and the modes of its path. Keys and tokens may keep some of
+ * them out.
+ */
 import { statSync } from "node:fs";
 import { dirname } from "node:path";
 import process from "node:process";

@@ -1,5 +1,6 @@
 /**
- * Joins two connections: bytes from one side go to the other, as fast as that side reads. Each direction ends separately.
+ * Joins two connections: bytes from one side go to the other, as fast as that side reads. Each direction ends
+ * separately.
  */
 import type { Connection, ConnectionHandlers } from "./connection.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Forwards connections to the current leader. Owns the accepted connections: when the leader changes it closes all of them, and
- * new connections reach the new leader.
+ * Forwards connections to the current leader. Owns the accepted connections: when the leader changes it closes all of
+ * them, and new connections reach the new leader.
  */
 import { messageOf } from "../errors.ts";
 import { aborted, onAbort } from "../support/abort.ts";

@@ -31,7 +31,8 @@ export class TlsFiles implements TlsFileSource {
   current(): TlsOptions {
     const version = versionOf(this.names);
     if (version === this.#version) return this.#current;
-    // Remember the version from before the reading: a file that changes meanwhile is read again for the next connection.
+    // Remember the version from before the reading: a file that changes meanwhile is read again for the next
+    // connection.
     this.#version = version;
     try {
       this.#current = readTlsFiles(this.names, (_, act) => act());

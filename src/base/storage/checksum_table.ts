@@ -1,6 +1,6 @@
 /**
- * Tables whose rows have a checksum over all columns, so that a row changed by a disk error is detected. SQLite itself checks
- * only the structure of its pages, and its log. Pure; owns no database.
+ * Tables whose rows have a checksum over all columns, so that a row changed by a disk error is detected. SQLite itself
+ * checks only the structure of its pages, and its log. Pure; owns no database.
  */
 import { crc32 } from "node:zlib";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
@@ -88,8 +88,8 @@ export function checksumOf(values: readonly SqlValue[]): number {
 }
 
 /**
- * Whether the error means damaged data: SQLite found damaged pages, or a number that was never stored. Other errors, of the disk
- * or of a lock, tell nothing about a row.
+ * Whether the error means damaged data: SQLite found damaged pages, or a number that was never stored. Other errors, of
+ * the disk or of a lock, tell nothing about a row.
  */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;

@@ -1,7 +1,7 @@
 /**
- * A small file beside a database with the number of a commit: at least this one was stored. If a write-ahead log was truncated
- * or removed, SQLite reads an older state without any notice; the mark is then above the number in the database. The mark is
- * written after a commit was flushed, so that a crash never leaves it too high.
+ * A small file beside a database with the number of a commit: at least this one was stored. If a write-ahead log was
+ * truncated or removed, SQLite reads an older state without any notice; the mark is then above the number in the
+ * database. The mark is written after a commit was flushed, so that a crash never leaves it too high.
  */
 import { closeSync, constants, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
@@ -12,8 +12,8 @@ const numberBytes = 8;
 const markBytes = numberBytes + 4;
 
 /**
- * The number in the file; 0 when there is none, or when a crash has interrupted a write (wrong checksum). Throws the system's
- * error.
+ * The number in the file; 0 when there is none, or when a crash has interrupted a write (wrong checksum). Throws the
+ * system's error.
  */
 export function readMark(path: string): bigint {
   let bytes: Buffer;
@@ -36,8 +36,8 @@ export class CommittedMark {
   }
 
   /**
-   * Writes the number. `flush`: only with the first commit of a write-ahead log; a power failure can then lose later numbers,
-   * but not the first. Throws the system's error.
+   * Writes the number. `flush`: only with the first commit of a write-ahead log; a power failure can then lose later
+   * numbers, but not the first. Throws the system's error.
    */
   write(number: bigint, { flush }: { readonly flush: boolean }): void {
     if (flush) this.close(); // the file may have been removed

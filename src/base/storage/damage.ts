@@ -1,6 +1,6 @@
 /**
- * The damaged and missing rows that were found in a store. The request that meets such a row fails; each row is reported and
- * counted once.
+ * The damaged and missing rows that were found in a store. The request that meets such a row fails; each row is
+ * reported and counted once.
  */
 import type { SqlRow } from "./sql_row.ts";
 import { type ChecksumTable, isDamage } from "./checksum_table.ts";

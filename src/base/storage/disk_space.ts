@@ -3,14 +3,19 @@
 export interface DiskSpace {
   /** Size of the file system, in bytes. */
   readonly bytes: number;
-  /** Free bytes of it for this user when everything that is in the log, or in the open transaction, is in the database, too. */
+  /**
+   * Free bytes of it for this user when everything that is in the log, or in the open transaction, is in the database,
+   * too.
+   */
   readonly freeBytes: number;
   /** Bytes of used and of unused pages in the database. */
   readonly usedBytes: number;
   readonly unusedBytes: number;
 }
 
-/** The free bytes that are left when `bytes` more are in the log, and then in the database: each is on the disk twice. */
+/**
+ * The free bytes that are left when `bytes` more are in the log, and then in the database: each is on the disk twice.
+ */
 export function freeBytesAfter(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,
   bytes: number,
@@ -19,8 +24,8 @@ export function freeBytesAfter(
 }
 
 /**
- * The most bytes that may be added so that `kept` bytes stay free. `logBytes`: space that the log has already. Negative space
- * has no room.
+ * The most bytes that may be added so that `kept` bytes stay free. `logBytes`: space that the log has already. Negative
+ * space has no room.
  */
 export function roomIn(
   { freeBytes, unusedBytes }: Pick<DiskSpace, "freeBytes" | "unusedBytes">,

@@ -23,8 +23,8 @@ export function flushIfThere(path: string): void {
 }
 
 /**
- * Writes a file and flushes its content; the folder's entry needs `flushPath`. `flags` are those of `open`. The mode 600
- * does not depend on the umask.
+ * Writes a file and flushes its content; the folder's entry needs `flushPath`. `flags` are those of `open`. The mode
+ * 600 does not depend on the umask.
  */
 export function writeFlushed(
   path: string,
@@ -45,8 +45,8 @@ export function writeFlushed(
 const ignoredErrors = ["EACCES", "EPERM", "EINVAL", "EBADF", "ENOTSUP"];
 
 /**
- * Flushes the entries of a folder and of all its parents, up to the root. A caller that created several folders, or found folders
- * of a process that was killed, does not know which of them are on the disk.
+ * Flushes the entries of a folder and of all its parents, up to the root. A caller that created several folders, or
+ * found folders of a process that was killed, does not know which of them are on the disk.
  */
 export function flushParentFolders(path: string): void {
   for (let folder = resolve(path);; folder = dirname(folder)) {
@@ -59,7 +59,9 @@ export function flushParentFolders(path: string): void {
   }
 }
 
-/** Extends an existing file to `bytes` with zeros and flushes it. Does nothing for a longer file, or when there is none. */
+/**
+ * Extends an existing file to `bytes` with zeros and flushes it. Does nothing for a longer file, or when there is none.
+ */
 export function reserveFile(path: string, bytes: number): void {
   const length = statSync(path, { throwIfNoEntry: false })?.size;
   if (length === undefined || length >= bytes) return;

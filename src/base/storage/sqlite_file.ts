@@ -1,6 +1,6 @@
 /**
- * One SQLite file of a store, open: its owner, format, statements, transactions, log and size. Tables, and what their rows mean, belong
- * to the product. Synchronous: services use it in a storage thread (storage_thread.ts).
+ * One SQLite file of a store, open: its owner, format, statements, transactions, log and size. Tables, and what their
+ * rows mean, belong to the product. Synchronous: services use it in a storage thread (storage_thread.ts).
  */
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statfsSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -75,7 +75,8 @@ export class SqliteFile implements Disposable {
   commits = 0;
 
   /**
-   * Throws the errors of `busy` and `prepare`, CONFIG for another format or program, and the errors of SQLite and of the system.
+   * Throws the errors of `busy` and `prepare`, CONFIG for another format or program, and the errors of SQLite and of
+   * the system.
    */
   constructor(options: SqliteFileOptions) {
     const { format: { folder, path }, owner, openError = (error) => error, checksFiles = false } = options;
@@ -143,7 +144,10 @@ export class SqliteFile implements Disposable {
     this.requireOwnership(); // inside the transaction, so that a new owner sees what it stored
   }
 
-  /** Everything since `begin` is durable when it returns. When it throws, the outcome is unknown, unless the disk is full. */
+  /**
+   * Everything since `begin` is durable when it returns. When it throws, the outcome is unknown, unless the disk is
+   * full.
+   */
   commit(): void {
     if (!this.#inTransaction) return;
     this.statement("COMMIT").run();
@@ -203,8 +207,8 @@ export class SqliteFile implements Disposable {
   }
 
   /**
-   * Extends the log to its reserved size, because a flush that extends a file takes twice as long. SQLite ignores frames without
-   * the right salt and checksum. Does nothing on a disk that has not twice this space.
+   * Extends the log to its reserved size, because a flush that extends a file takes twice as long. SQLite ignores
+   * frames without the right salt and checksum. Does nothing on a disk that has not twice this space.
    */
   reserveLog(bytes: number): void {
     if (this.space().freeBytes >= 2 * bytes) reserveFile(this.#logPath, bytes);
@@ -287,7 +291,8 @@ export class SqliteFile implements Disposable {
 /** Locks the folder until the file is closed or the process ends. */
 function lockFolder(folder: string, { busy }: SqliteOwner): DatabaseSync {
   const path = join(folder, ownerName);
-  // A user that can read it could lock it. Closing a file that is open here would release SQLite's locks on it (fcntl(2)).
+  // A user that can read it could lock it. Closing a file that is open here would release SQLite's locks on it
+  // (fcntl(2)).
   if (!existsSync(path)) createPrivateFile(path);
   const database = new DatabaseSync(path);
   try {
@@ -321,7 +326,8 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     inspect?.(database);
     const isNew = pragmaOf(database, "user_version") === 0;
-    // The folders are on the disk before the file has content, so that a process that finds content need not flush them.
+    // The folders are on the disk before the file has content, so that a process that finds content need not flush
+    // them.
     if (isNew) flushParentFolders(format.folder);
     if (!isNew && owner === undefined) return database;
     const write = () => {
@@ -359,9 +365,10 @@ function retryWithEmptyLog(database: DatabaseSync, write: () => void): void {
 }
 
 /**
- * Copies a snapshot of a database into a new file, which is on the disk when this returns. After an error there is none. The copy has
- * another name (`path`.part) until it is complete, so that an interrupted copy is never taken for one. Throws EEXIST if a file has
- * that name: another copy is being made or was interrupted. `read`: calls its argument with the database.
+ * Copies a snapshot of a database into a new file, which is on the disk when this returns. After an error there is
+ * none. The copy has another name (`path`.part) until it is complete, so that an interrupted copy is never taken for
+ * one. Throws EEXIST if a file has that name: another copy is being made or was interrupted. `read`: calls its argument
+ * with the database.
  */
 export function copyDatabase(read: (copy: (database: DatabaseSync) => void) => void, path: string, options: {
   /** Changes the copy before it is flushed. */

@@ -13,7 +13,10 @@ export interface SqliteFormat {
   readonly schema: string;
 }
 
-/** Throws CONFIG for another program's database and for an unknown format; Error for a damaged schema. A new file passes. */
+/**
+ * Throws CONFIG for another program's database and for an unknown format; Error for a damaged schema. A new file
+ * passes.
+ */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
   const before = pragmaOf(database, "user_version");
   const application = pragmaOf(database, "application_id");
@@ -33,8 +36,8 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
 }
 
 /**
- * Throws if a table or an index is not as `schema` creates it. SQLite would use a damaged definition, or would create a table
- * with a damaged name again, without rows.
+ * Throws if a table or an index is not as `schema` creates it. SQLite would use a damaged definition, or would create a
+ * table with a damaged name again, without rows.
  */
 export function checkSchema(database: DatabaseSync, schema: string): void {
   using fresh = new DatabaseSync(":memory:");

@@ -10,8 +10,9 @@ export function isLocked(error: unknown): boolean {
 }
 
 /**
- * SQLITE_FULL or ENOSPC: a write found no space. SQLite reports it before the last frame of a commit is in the log, so nothing was
- * stored. The shared memory of a log that is opened finds none as an error of its own. A failed flush is another error.
+ * SQLITE_FULL or ENOSPC: a write found no space. SQLite reports it before the last frame of a commit is in the log, so
+ * nothing was stored. The shared memory of a log that is opened finds none as an error of its own. A failed flush is
+ * another error.
  */
 export function isDiskFull(error: unknown): boolean {
   const { code, errcode } = error as NodeJS.ErrnoException & { readonly errcode?: number };
@@ -24,7 +25,10 @@ function saysSqlite(error: unknown, words: RegExp): boolean {
   return words.test(messageOf(error));
 }
 
-/** An error of a store as a BatonError; IO unless it is one. `what`: the subject of the sentence: "The topic store in /data". */
+/**
+ * An error of a store as a BatonError; IO unless it is one. `what`: the subject of the sentence: "The topic store in
+ * /data".
+ */
 export function storageError(what: string, error: unknown): BatonError {
   if (error instanceof BatonError) return error;
   return new BatonError("IO", `${what} cannot be read or written: ${messageOf(error)}`, { cause: error });

@@ -1,7 +1,7 @@
 /**
- * A store in a thread of its own, which waits for the disk so that the process does not. `StorageThread` is the side of the process:
- * typed calls, events, failure, end. `StoragePort` is the side of the thread: it runs the calls in their order. Neither knows what
- * the store is made of: the calls are the store's interface.
+ * A store in a thread of its own, which waits for the disk so that the process does not. `StorageThread` is the side of
+ * the process: typed calls, events, failure, end. `StoragePort` is the side of the thread: it runs the calls in their
+ * order. Neither knows what the store is made of: the calls are the store's interface.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../errors.ts";
@@ -157,8 +157,8 @@ export class StorageThread<Calls extends StoreCalls, Event = never> {
   }
 
   /**
-   * Calls that are made while the thread is busy are sent when it is not, in one message, which costs as much as storing one of
-   * them; and they run together.
+   * Calls that are made while the thread is busy are sent when it is not, in one message, which costs as much as
+   * storing one of them; and they run together.
    */
   callTogether<Name extends keyof Calls>(
     method: Name,
@@ -242,7 +242,10 @@ export interface StoragePortOptions<Calls extends StoreCalls> {
   readonly errorOf: (error: unknown) => BatonError;
   /** Whether the store can still be used after this error of a call. Default: every error but IO. */
   readonly isRefusal?: (error: unknown) => boolean;
-  /** Runs calls that were made together, in one transaction. If it throws, none of them has changed anything, or the store fails. */
+  /**
+   * Runs calls that were made together, in one transaction. If it throws, none of them has changed anything, or the
+   * store fails.
+   */
   readonly together?: <Result>(work: () => Result) => Result;
   /** Called when the result of a call was sent. */
   readonly after?: (method: keyof Calls) => void;
@@ -281,7 +284,10 @@ export class StoragePort<Calls extends StoreCalls, Event = never> {
     this.#send({ event }, transfer);
   }
 
-  /** Runs work that no call waits for. If it throws, the store has failed, and nothing runs until another thread opens it. */
+  /**
+   * Runs work that no call waits for. If it throws, the store has failed, and nothing runs until another thread opens
+   * it.
+   */
   run(work: () => void): void {
     if (this.#isBroken) return;
     try {
@@ -292,7 +298,10 @@ export class StoragePort<Calls extends StoreCalls, Event = never> {
     }
   }
 
-  /** Returns the next batch that has arrived, keeping the order of requests. Null in a store without a port for requests. */
+  /**
+   * Returns the next batch that has arrived, keeping the order of requests. Null in a store without a port for
+   * requests.
+   */
   nextBatch(): Uint8Array | null {
     const { requests } = this.#options;
     if (this.#heldBack !== null || requests === undefined) return null;

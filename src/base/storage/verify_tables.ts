@@ -64,7 +64,10 @@ export function verifyTables(database: DatabaseSync, options: {
   }
 }
 
-/** Estimates the number of rows by their ids, without reading them. Tables without ids, and damaged ones, are not counted. */
+/**
+ * Estimates the number of rows by their ids, without reading them. Tables without ids, and damaged ones, are not
+ * counted.
+ */
 function estimateRows(database: DatabaseSync, tables: readonly ChecksumTable<string>[]): number {
   let total = 0;
   for (const { name } of tables) {

@@ -1,11 +1,11 @@
 /**
- * Checks SQLite's write-ahead log. SQLite reads the log up to the first frame that does not fit and takes that for its end, as
- * after a crash. If a bit has flipped there, SQLite silently omits everything acknowledged since. Two facts reveal that: a frame
- * after a commit is only written when that commit has been flushed, and the index beside the log, which survives a killed
- * process, tells how many frames there were. Reads only. Source: SQLite's "WAL-mode File Format".
- * Another process may write meanwhile, so that the result of one read may mix several states. A frame is damaged only if it was
- * known to be stored before it was read, and if the log's header is still the same afterwards. SQLite changes no frame of a
- * commit before it restarts the log, which changes the header.
+ * Checks SQLite's write-ahead log. SQLite reads the log up to the first frame that does not fit and takes that for its
+ * end, as after a crash. If a bit has flipped there, SQLite silently omits everything acknowledged since. Two facts
+ * reveal that: a frame after a commit is only written when that commit has been flushed, and the index beside the log,
+ * which survives a killed process, tells how many frames there were. Reads only. Source: SQLite's "WAL-mode File
+ * Format". Another process may write meanwhile, so that the result of one read may mix several states. A frame is
+ * damaged only if it was known to be stored before it was read, and if the log's header is still the same afterwards.
+ * SQLite changes no frame of a commit before it restarts the log, which changes the header.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { blockFor } from "../support/write_whole.ts";
@@ -21,8 +21,8 @@ const indexHeaderBytes = 48;
  */
 const readsMax = 20;
 /**
- * A header is written with one write of 32 bytes, which no signal interrupts: a header that stays the same during these reads is
- * not being written.
+ * A header is written with one write of 32 bytes, which no signal interrupts: a header that stays the same during these
+ * reads is not being written.
  */
 const headerReads = 10;
 const pauseMs = 3;
@@ -38,8 +38,8 @@ interface WalHeader {
 }
 
 /**
- * The number of frames that a log with these salts has certainly stored, up to the last frame of a commit; `why` is for the
- * message.
+ * The number of frames that a log with these salts has certainly stored, up to the last frame of a commit; `why` is for
+ * the message.
  */
 interface StoredFrames {
   readonly salts: NumberPair;
@@ -51,8 +51,9 @@ interface StoredFrames {
 export type ReadFile = (path: string, bytesMax: number) => Uint8Array | null;
 
 /**
- * A sentence about damage in the log beside the database; null when the log is intact or missing. Call it only while this
- * process does not have the database open: closing a file releases all locks of the process on it (fcntl(2)), SQLite's too.
+ * A sentence about damage in the log beside the database; null when the log is intact or missing. Call it only while
+ * this process does not have the database open: closing a file releases all locks of the process on it (fcntl(2)),
+ * SQLite's too.
  */
 export function damageInLog(databasePath: string, read: ReadFile = bytesOf): string | null {
   const logPath = `${databasePath}-wal`;
@@ -92,8 +93,8 @@ const otherFilesLog =
   "the log beside it belongs to a file that was here before: remove the files that end in -wal and -shm";
 
 /**
- * Whether the log belongs to another database file: this one has never had a log (its header's write version), but SQLite would
- * use the log beside it. Call it after reading the log. "Database File Format" 1.3.3.
+ * Whether the log belongs to another database file: this one has never had a log (its header's write version), but
+ * SQLite would use the log beside it. Call it after reading the log. "Database File Format" 1.3.3.
  */
 function isOfAnotherFile(databasePath: string, read: ReadFile): boolean {
   const writeVersionAt = 18;
@@ -123,8 +124,9 @@ class WalFrames {
   }
 
   /**
-   * The first commit from `damaged` on that another frame continues; null when there is none. A frame with a wrong checksum
-   * counts as a commit only if a later commit exists: it may be a frame of a rolled-back transaction that is being overwritten.
+   * The first commit from `damaged` on that another frame continues; null when there is none. A frame with a wrong
+   * checksum counts as a commit only if a later commit exists: it may be a frame of a rolled-back transaction that is
+   * being overwritten.
    */
   findLaterCommit(damaged: number): number | null {
     let unsure: number | null = null;

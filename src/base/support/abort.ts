@@ -4,7 +4,9 @@ export function throwIfAborted(signal: AbortSignal | undefined): void {
   if (signal?.aborted) throw signal.reason;
 }
 
-/** Calls `listener` when the signal aborts, immediately if it has aborted. Returns a function that removes the listener. */
+/**
+ * Calls `listener` when the signal aborts, immediately if it has aborted. Returns a function that removes the listener.
+ */
 export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
   if (signal === undefined) return () => {};
   if (signal.aborted) {
@@ -26,7 +28,10 @@ export function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => onAbort(signal, () => resolve()));
 }
 
-/** The promise's result, or a rejection with the signal's reason, whichever comes first. The promise itself is not cancelled. */
+/**
+ * The promise's result, or a rejection with the signal's reason, whichever comes first. The promise itself is not
+ * cancelled.
+ */
 export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return promise;
   return new Promise<T>((resolve, reject) => {
@@ -35,7 +40,10 @@ export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefine
   });
 }
 
-/** A set of things that end together, such as the listeners and timers of one wait: declared by `using`, they end with the block. */
+/**
+ * A set of things that end together, such as the listeners and timers of one wait: declared by `using`, they end with
+ * the block.
+ */
 export class TaskScope implements Disposable {
   readonly #ends: (() => void)[];
   #isOver = false;

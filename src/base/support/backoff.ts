@@ -1,4 +1,7 @@
-/** The pauses between attempts: exponential and random, so that many clients do not return at the same time; and the loop that has them. */
+/**
+ * The pauses between attempts: exponential and random, so that many clients do not return at the same time; and the
+ * loop that has them.
+ */
 import { throwIfAborted } from "./abort.ts";
 import type { Clock } from "./clock.ts";
 import { sleep } from "./deadline.ts";
@@ -8,18 +11,27 @@ export interface Backoff {
   readonly firstMs: number;
   /** The upper limit of all pauses, in milliseconds. */
   readonly maxMs: number;
-  /** The random part of a pause: with 1 it is between 0 and its upper limit, with 0.5 between half of the limit and the limit. */
+  /**
+   * The random part of a pause: with 1 it is between 0 and its upper limit, with 0.5 between half of the limit and the
+   * limit.
+   */
   readonly jitter: number;
 }
 
-/** Pauses for a request whose connection was lost, and for what another process holds for milliseconds: the next attempt probably succeeds. */
+/**
+ * Pauses for a request whose connection was lost, and for what another process holds for milliseconds: the next attempt
+ * probably succeeds.
+ */
 export const requestBackoff: Backoff = { firstMs: 20, maxMs: 500, jitter: 1 };
 /** Pauses for a server that cannot be reached: it restarts within seconds, and all its clients are waiting. */
 export const serverBackoff: Backoff = { firstMs: 50, maxMs: 1000, jitter: 1 };
 /** Pauses for what does not end by itself, such as a full disk or data that another server must correct. */
 export const outageBackoff: Backoff = { firstMs: 1000, maxMs: 30_000, jitter: 0.5 };
 
-/** The pause before attempt number `attempt` (0 for the first repetition), in milliseconds. `random` returns a number in [0, 1). */
+/**
+ * The pause before attempt number `attempt` (0 for the first repetition), in milliseconds. `random` returns a number in
+ * [0, 1).
+ */
 export function backoffMs(
   attempt: number,
   { firstMs, maxMs, jitter }: Backoff,
@@ -39,8 +51,8 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats `work`, which calls `succeeded` when a part of it is done, so that the next pause is short again. Rejects with the last
- * failure, and with the signal's reason.
+ * Repeats `work`, which calls `succeeded` when a part of it is done, so that the next pause is short again. Rejects
+ * with the last failure, and with the signal's reason.
  */
 export async function retry<T>(
   work: (succeeded: () => void) => Promise<T>,

@@ -13,26 +13,32 @@ export interface Clock {
 /** setTimeout takes 32 bits; a longer delay would fire immediately. */
 const delayMsMax = 0x7fffffff;
 
-/** The difference between two readings of the clocks that counts as a suspend: /proc/uptime has a resolution of 10 ms. */
+/**
+ * The difference between two readings of the clocks that counts as a suspend: /proc/uptime has a resolution of 10 ms.
+ */
 const suspendMsMin = 100;
 
 /**
- * The wall clock also continues during a suspend, and is cheap to read: while it agrees with `performance.now`, /proc/uptime is
- * not read. If the wall clock was set back by the length of a suspend, the suspend is noticed this much later. Milliseconds.
+ * The wall clock also continues during a suspend, and is cheap to read: while it agrees with `performance.now`,
+ * /proc/uptime is not read. If the wall clock was set back by the length of a suspend, the suspend is noticed this much
+ * later. Milliseconds.
  */
 const quiet = { driftMs: 20, readEveryMs: 1000 };
 
 let shared: Clock | undefined;
 
-/** The clock of this process. There is only one, because leases are compared, and two clocks may have noticed different suspends. */
+/**
+ * The clock of this process. There is only one, because leases are compared, and two clocks may have noticed different
+ * suspends.
+ */
 export function systemClock(): Clock {
   shared ??= startClock();
   return shared;
 }
 
 /**
- * Starts the clock. `performance.now` stops while a machine is suspended; a server's clock does not. The difference is added
- * where /proc/uptime exists, which continues.
+ * Starts the clock. `performance.now` stops while a machine is suspended; a server's clock does not. The difference is
+ * added where /proc/uptime exists, which continues.
  */
 function startClock(): Clock {
   const readBootTimeMs = openBootTime();

@@ -49,8 +49,8 @@ export function checkWait(wait: unknown): void {
 }
 
 /**
- * The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit. Throws as
- * `checkWait` does.
+ * The time limit of a whole call, used by all its waits. Aborts with a WaitTimeout; without `waitMs` there is no limit.
+ * Throws as `checkWait` does.
  */
 export function waitLimit(
   clock: Clock,

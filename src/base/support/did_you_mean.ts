@@ -41,7 +41,10 @@ export function didYouMean(word: string, known: readonly string[]): string {
   return nearest === null ? "" : `, did you mean "${nearest}"?`;
 }
 
-/** The number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal string alignment). */
+/**
+ * The number of insertions, deletions, substitutions and swaps of neighbours between two words (optimal string
+ * alignment).
+ */
 function editDistance(from: string, to: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: to.length + 1 }, (_, column) => column);

@@ -1,4 +1,7 @@
-/** Durations as users write them: `250ms`, `10s`, `5m`, `2h`, `1d`; a plain number is seconds. In code a duration is a number of milliseconds. */
+/**
+ * Durations as users write them: `250ms`, `10s`, `5m`, `2h`, `1d`; a plain number is seconds. In code a duration is a
+ * number of milliseconds.
+ */
 import { BatonError } from "../errors.ts";
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };

@@ -1,6 +1,8 @@
 /** Events inside a process: one that happens once, and one that happens again and again. */
 
-/** A one-time event: the first `set` releases all tasks that wait, those that wait already and those that wait later. */
+/**
+ * A one-time event: the first `set` releases all tasks that wait, those that wait already and those that wait later.
+ */
 export class Event {
   readonly #isSet = Promise.withResolvers<void>();
 

@@ -1,4 +1,7 @@
-/** Calls that are made while an earlier group is worked on become the next group: one round trip or one flush serves many of them. */
+/**
+ * Calls that are made while an earlier group is worked on become the next group: one round trip or one flush serves
+ * many of them.
+ */
 
 interface Waiting<Item, Result> {
   readonly item: Item;
@@ -7,7 +10,10 @@ interface Waiting<Item, Result> {
 }
 
 export interface GatherOptions<Item, Result> {
-  /** Works on a group, one group at a time. Returns a result for each item, in their order; a rejection is that of all of them. */
+  /**
+   * Works on a group, one group at a time. Returns a result for each item, in their order; a rejection is that of all
+   * of them.
+   */
   readonly work: (items: readonly Item[]) => Promise<readonly Result[]>;
   readonly itemsMax: number;
   /** The size of an item, and the maximum of a group that has more than one item. */

@@ -1,6 +1,9 @@
 /** Unique names. */
 
-/** 128 random bits as 32 hexadecimal digits. Uses the global `crypto`: loading node:crypto takes 3 ms of a start. Node 22 has no `toHex`. */
+/**
+ * 128 random bits as 32 hexadecimal digits. Uses the global `crypto`: loading node:crypto takes 3 ms of a start. Node
+ * 22 has no `toHex`.
+ */
 export function newGuid(): string {
   let text = "";
   for (const byte of crypto.getRandomValues(new Uint8Array(16))) text += byte.toString(16).padStart(2, "0");

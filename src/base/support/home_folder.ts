@@ -20,7 +20,10 @@ export function homeInDatabase(uid: number, userDatabase: string): string | null
   }
 }
 
-/** Returns the user's folder for this kind of state. Throws CONFIG for a user without a home; `advice` says what to do then. */
+/**
+ * Returns the user's folder for this kind of state. Throws CONFIG for a user without a home; `advice` says what to do
+ * then.
+ */
 export function userStateFolder(kind: string, advice: string): string {
   const uid = process.geteuid?.();
   const home = uid === undefined ? null : homeInDatabase(uid, "/etc/passwd");

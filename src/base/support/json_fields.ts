@@ -13,8 +13,8 @@ export function jsonFields(data: Uint8Array): JsonFields {
 }
 
 /**
- * The fields of data that must be JSON, and in this layout if there is one. Throws what `refuse` returns for data that is not JSON or
- * has another layout.
+ * The fields of data that must be JSON, and in this layout if there is one. Throws what `refuse` returns for data that
+ * is not JSON or has another layout.
  */
 export function demandFields(
   data: Uint8Array,

@@ -1,7 +1,8 @@
 /**
- * Opens files for output whose path a user has named. In a folder where other users may write, such as /tmp, one of them can make a link,
- * a FIFO or a file under that name before, and so choose what is overwritten, or read what is written. The rules are those of the
- * kernel's protected_symlinks, protected_hardlinks, protected_fifos and protected_regular (proc(5)), which a system may have off.
+ * Opens files for output whose path a user has named. In a folder where other users may write, such as /tmp, one of
+ * them can make a link, a FIFO or a file under that name before, and so choose what is overwritten, or read what is
+ * written. The rules are those of the kernel's protected_symlinks, protected_hardlinks, protected_fifos and
+ * protected_regular (proc(5)), which a system may have off.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
@@ -20,8 +21,8 @@ const accesses = {
 } as const;
 
 /**
- * Opens a file, or creates it, without waiting for a reader. Throws errors of the system, and CANNOT_CREATE for what another user has put
- * there and for a FIFO without a reader.
+ * Opens a file, or creates it, without waiting for a reader. Throws errors of the system, and CANNOT_CREATE for what
+ * another user has put there and for a FIFO without a reader.
  */
 export function openOutput(path: string, access: keyof typeof accesses, mode = 0o666): number {
   try {
@@ -65,9 +66,9 @@ const changed = ["EEXIST", "ENOENT", "ELOOP"];
 const linksMax = 40;
 
 /**
- * Checks every part of a path. Throws CANNOT_CREATE for a link of another user, and at the end for another user's file or FIFO, in a folder where
- * others may write. Returns the place to which the path leads if others could replace what is there, or make it: null for its entry when it
- * does not exist.
+ * Checks every part of a path. Throws CANNOT_CREATE for a link of another user, and at the end for another user's file
+ * or FIFO, in a folder where others may write. Returns the place to which the path leads if others could replace what
+ * is there, or make it: null for its entry when it does not exist.
  */
 export function refuseLinksOfOthers(path: string): { readonly at: string; readonly entry: Stats | null } | null {
   let folder = isAbsolute(path) ? "/" : process.cwd();

@@ -1,6 +1,6 @@
 /**
- * The operating system as the supervision of commands sees it, as one object: files of /proc, signals, and the children of this
- * process. A simulation has many processes in one, each with an object of its own.
+ * The operating system as the supervision of commands sees it, as one object: files of /proc, signals, and the children
+ * of this process. A simulation has many processes in one, each with an object of its own.
  */
 import { openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
@@ -11,7 +11,10 @@ export interface ProcessSystem {
   readText(path: string, encoding?: "latin1" | "utf8"): string;
   list(path: string): string[];
   readLink(path: string): string;
-  /** Opens a file that is read again and again, also when no further file can be opened. Returns the function that reads it. */
+  /**
+   * Opens a file that is read again and again, also when no further file can be opened. Returns the function that reads
+   * it.
+   */
   keepOpen(path: string): () => string;
   kill(pid: number, signal: NodeJS.Signals | 0): void;
   readonly own: OwnProcess;
@@ -22,17 +25,21 @@ interface OwnChild {
 }
 
 /**
- * The children of this process. A process that adopts orphans has to distinguish three kinds of them: baton's helpers, such
- * as the guard; commands, which the runtime reaps; and adopted orphans, which it reaps itself.
+ * The children of this process. A process that adopts orphans has to distinguish three kinds of them: baton's helpers,
+ * such as the guard; commands, which the runtime reaps; and adopted orphans, which it reaps itself.
  */
 export class OwnProcess {
   readonly children = new Map<number, OwnChild>();
   /**
-   * Whether all children of this process belong to its first thread, which adopts orphans (find_new_reaper of the kernel's exit.c); null
-   * until a child was started. Reading one thread instead of all is cheaper: the runtimes have many, and commands end often.
+   * Whether all children of this process belong to its first thread, which adopts orphans (find_new_reaper of the
+   * kernel's exit.c); null until a child was started. Reading one thread instead of all is cheaper: the runtimes have
+   * many, and commands end often.
    */
   firstThreadHasAll: boolean | null = null;
-  /** Reads the list of children, which stays open: a command's survivors have to be found even when no further file can be opened. */
+  /**
+   * Reads the list of children, which stays open: a command's survivors have to be found even when no further file can
+   * be opened.
+   */
   readChildren: (() => string) | null = null;
 }
 
@@ -70,8 +77,8 @@ export function isOwnHelper(pid: number): boolean {
 }
 
 /**
- * The environment variable of a keeper that was started on demand. It serves other clients too, and must survive a supervisor that
- * kills all descendants of a command. It starts no processes that could inherit the variable.
+ * The environment variable of a keeper that was started on demand. It serves other clients too, and must survive a
+ * supervisor that kills all descendants of a command. It starts no processes that could inherit the variable.
  */
 export const keeperVariable = "BATON_KEEPER_PROCESS";
 

@@ -4,8 +4,8 @@ import process from "node:process";
 import { BatonError } from "../errors.ts";
 
 /**
- * Throws CONFIG unless the mode is private, with PostgreSQL's rule: a user's own file is for that user only; a file owned by
- * root may also be readable for a group. `what` begins the message.
+ * Throws CONFIG unless the mode is private, with PostgreSQL's rule: a user's own file is for that user only; a file
+ * owned by root may also be readable for a group. `what` begins the message.
  */
 export function checkPrivateMode(file: string, what: string, { mode, uid }: Stats): void {
   const user = process.geteuid?.();

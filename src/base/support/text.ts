@@ -2,7 +2,9 @@
 import { isUtf8 } from "node:buffer";
 import { BatonError } from "../errors.ts";
 
-/** Replaces control and format characters of a text from outside, which could move the cursor or forge a line of output. */
+/**
+ * Replaces control and format characters of a text from outside, which could move the cursor or forge a line of output.
+ */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 
 /**
- * The effective user's name in the user database; without an entry, the name in the environment, or the number. node:os has
- * userInfo() for this, but Bun's reads the environment, which cron, sudo and `env -i` change.
+ * The effective user's name in the user database; without an entry, the name in the environment, or the number. node:os
+ * has userInfo() for this, but Bun's reads the environment, which cron, sudo and `env -i` change.
  */
 export function userName(userDatabase: string = "/etc/passwd"): string {
   const uid = String(process.geteuid?.());
@@ -17,7 +17,9 @@ export function nameInDatabase(uid: string, userDatabase: string = "/etc/passwd"
   return readUserEntry(uid, userDatabase)?.[0];
 }
 
-/** The fields of the user's line, as passwd(5) has them. Undefined when there is none, or the database cannot be read. */
+/**
+ * The fields of the user's line, as passwd(5) has them. Undefined when there is none, or the database cannot be read.
+ */
 export function readUserEntry(uid: string, userDatabase: string): readonly string[] | undefined {
   try {
     const lines = readFileSync(userDatabase, "utf8").split("\n");

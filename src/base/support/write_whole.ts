@@ -5,7 +5,10 @@ import { errnoOf } from "../errors.ts";
 /** How long a full pipe is waited for, in milliseconds. */
 const fullPipeMsMax = 10_000;
 
-/** Writes all of it before it returns. Waits for a full non-blocking pipe, which blocks this process. Throws the system's error. */
+/**
+ * Writes all of it before it returns. Waits for a full non-blocking pipe, which blocks this process. Throws the
+ * system's error.
+ */
 export function writeWhole(fd: number, content: string | Uint8Array): void {
   let bytes: Uint8Array = typeof content === "string" ? new TextEncoder().encode(content) : content;
   const startMs = performance.now();

@@ -1,4 +1,7 @@
-/** X25519, the Diffie-Hellman function of RFC 7748, by node:crypto: ten times as fast as TypeScript, in the same time for every key. */
+/**
+ * X25519, the Diffie-Hellman function of RFC 7748, by node:crypto: ten times as fast as TypeScript, in the same time
+ * for every key.
+ */
 import { createPrivateKey, createPublicKey, diffieHellman, type KeyObject, timingSafeEqual } from "node:crypto";
 import { Buffer } from "node:buffer";
 
@@ -28,8 +31,9 @@ export function x25519Secret(bytes: Uint8Array): X25519Secret {
 }
 
 /**
- * Whether these bytes are the standard form of a public key. X25519 accepts other forms of the same key: with the highest bit
- * set, or with a number of at least 2^255 - 19. Two forms of one key would be two clients in a list of keys.
+ * Whether these bytes are the standard form of a public key. X25519 accepts other forms of the same key: with the
+ * highest bit set, or with a number of at least 2^255 - 19. Two forms of one key would be two clients in a list of
+ * keys.
  */
 export function isCanonicalPublicKey(bytes: Uint8Array): boolean {
   const last = bytes[x25519KeyBytes - 1] ?? 0xff;

@@ -1,10 +1,14 @@
 /**
- * Colors and type styles for people. They are on if the output is a terminal that can show them; NO_COLOR turns them off
- * (no-color.org), CLICOLOR_FORCE turns them on for pipes and files, too, and CLICOLOR=0 turns them off on terminals.
+ * Colors and type styles for people. They are on if the output is a terminal that can show them; NO_COLOR turns them
+ * off (no-color.org), CLICOLOR_FORCE turns them on for pipes and files, too, and CLICOLOR=0 turns them off on
+ * terminals.
  */
 import type { Io } from "./io.ts";
 
-/** The escape codes that start and end a style. The 16 colors of the terminal's own palette suit light and dark backgrounds. */
+/**
+ * The escape codes that start and end a style. The 16 colors of the terminal's own palette suit light and dark
+ * backgrounds.
+ */
 const codes = {
   bold: [1, 22],
   dim: [2, 22],

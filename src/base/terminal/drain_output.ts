@@ -1,6 +1,6 @@
 /**
- * Writes what waits for the reader of an output, while the process goes on. Loaded when a pipe or a terminal is full, and for outputs that
- * cannot be opened a second time.
+ * Writes what waits for the reader of an output, while the process goes on. Loaded when a pipe or a terminal is full,
+ * and for outputs that cannot be opened a second time.
  */
 import { fstatSync, readFileSync, write, writeSync } from "node:fs";
 import { errnoOf } from "../errors.ts";

@@ -1,6 +1,6 @@
 /**
- * The whole terminal for one program: an alternate screen, keys without echo. Each way out restores the terminal: disposal, a signal
- * that ends the process, ^Z, and the exit after an internal error.
+ * The whole terminal for one program: an alternate screen, keys without echo. Each way out restores the terminal:
+ * disposal, a signal that ends the process, ^Z, and the exit after an internal error.
  */
 import process from "node:process";
 import { cutLine, type TerminalSize, terminalSize, wrapping } from "./terminal_lines.ts";
@@ -56,8 +56,9 @@ export class FullScreen implements Disposable {
   }
 
   /**
-   * Restores the terminal, and stops `target` until SIGCONT: this process, or the negative number of its process group. Without a shell
-   * that could continue them, as in a container, the kernel ignores the default action of SIGTSTP, and the screen stays.
+   * Restores the terminal, and stops `target` until SIGCONT: this process, or the negative number of its process group.
+   * Without a shell that could continue them, as in a container, the kernel ignores the default action of SIGTSTP, and
+   * the screen stays.
    */
   suspend(target: number): void {
     this.#leave();

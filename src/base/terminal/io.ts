@@ -16,17 +16,21 @@ export interface Io {
   /** Columns of the terminal; 80 without a terminal. */
   readonly columns: number;
   /**
-   * Writes results to stdout, and never blocks: what the reader does not take now waits in memory. A command that prints without end
-   * awaits `written`. Throws IO if a write has failed, and `ReaderGone` if the reader has closed the pipe.
+   * Writes results to stdout, and never blocks: what the reader does not take now waits in memory. A command that
+   * prints without end awaits `written`. Throws IO if a write has failed, and `ReaderGone` if the reader has closed the
+   * pipe.
    */
   out(content: string | Uint8Array): void;
   /**
-   * Writes messages to stderr in the same way, without control characters: they may have texts of servers, backends and other users. A
-   * `display` is a text of this program that moves the cursor or has colors. Beyond a limit messages are lost and counted. A closed stderr
-   * must not stop a command.
+   * Writes messages to stderr in the same way, without control characters: they may have texts of servers, backends and
+   * other users. A `display` is a text of this program that moves the cursor or has colors. Beyond a limit messages are
+   * lost and counted. A closed stderr must not stop a command.
    */
   err(text: string, form?: "message" | "display"): void;
-  /** Shows text that the next frame replaces, such as progress. False: it is left out, because other text waits for the reader. */
+  /**
+   * Shows text that the next frame replaces, such as progress. False: it is left out, because other text waits for the
+   * reader.
+   */
   frame(stream: Stream, text: string): boolean;
   /** Resolves when nothing waits for the reader. Rejects with the signal's reason, and for stdout as `out` throws. */
   written(stream: Stream, signal?: AbortSignal): Promise<void>;
@@ -46,8 +50,8 @@ export class ReaderGone extends Error {
 }
 
 /**
- * A file, pipe, terminal or socket to which no write blocks: a reader that has stopped (^S on a terminal) must not end the sessions of
- * the process. The mode of its open file, which other processes share, stays as it is.
+ * A file, pipe, terminal or socket to which no write blocks: a reader that has stopped (^S on a terminal) must not end
+ * the sessions of the process. The mode of its open file, which other processes share, stays as it is.
  */
 export class Output {
   readonly fd: number;
@@ -65,7 +69,10 @@ export class Output {
     this.fd = fd;
   }
 
-  /** The bytes must not change later. They are lost if `waitingMax` others wait. Throws the system's error of this or an earlier write. */
+  /**
+   * The bytes must not change later. They are lost if `waitingMax` others wait. Throws the system's error of this or an
+   * earlier write.
+   */
   write(content: string | Uint8Array, waitingMax = Infinity): void {
     if (this.failure !== null) throw this.failure;
     let rest: Uint8Array = typeof content === "string" ? Buffer.from(content) : content;

@@ -1,5 +1,6 @@
 /**
- * Where a service prints messages and the output of jobs: lines of output wait for the reader of stderr, unlike messages, and stay whole.
+ * Where a service prints messages and the output of jobs: lines of output wait for the reader of stderr, unlike
+ * messages, and stay whole.
  */
 import { abortable } from "../support/abort.ts";
 import { lostMessage } from "./drain_output.ts";
@@ -11,8 +12,8 @@ export interface LogSink {
   /** Writes a message: immediately, or after the line that is on its way. */
   err(text: string): void;
   /**
-   * Writes a line of any length, or several short ones, given in parts, as soon as that does not block, and after other work of this
-   * process. Rejects with the signal's reason; a line that has begun is written to its end.
+   * Writes a line of any length, or several short ones, given in parts, as soon as that does not block, and after other
+   * work of this process. Rejects with the signal's reason; a line that has begun is written to its end.
    */
   write(parts: Iterable<string>, signal: AbortSignal): Promise<void>;
   /** Grows while the reader of the output takes something. */

@@ -1,16 +1,21 @@
 /**
- * How to write to an open file, pipe, terminal or socket without blocking. A pipe or a terminal is opened again: its mode belongs to all
- * processes that have it, poll(2) does not know what the command writes between it and the write, and two threads that are blocked in a
- * write stop all files and names of the runtime on a machine with two processors.
+ * How to write to an open file, pipe, terminal or socket without blocking. A pipe or a terminal is opened again: its
+ * mode belongs to all processes that have it, poll(2) does not know what the command writes between it and the write,
+ * and two threads that are blocked in a write stop all files and names of the runtime on a machine with two processors.
  */
 import { constants, fstatSync, openSync, statSync, writeSync } from "node:fs";
 import { errnoOf } from "../errors.ts";
 import { wasClosed } from "../process/spawn/inherited_descriptors.ts";
 
-/** Writes some of the bytes without blocking. Returns how many; 0: the reader takes none now. Throws the system's error. */
+/**
+ * Writes some of the bytes without blocking. Returns how many; 0: the reader takes none now. Throws the system's error.
+ */
 export type WriteNow = (bytes: Uint8Array) => number;
 
-/** A pipe that accepts anything accepts this much in one piece, without the output of other processes in it (PIPE_BUF of Linux). */
+/**
+ * A pipe that accepts anything accepts this much in one piece, without the output of other processes in it (PIPE_BUF of
+ * Linux).
+ */
 export const pieceBytesMax = 4096;
 /** The event loop runs after this many pieces. */
 export const burstPiecesMax = 256;
@@ -24,7 +29,10 @@ export function writerOf(fd: number): WriteNow | null {
   return stat.isFIFO() || isTerminal(fd) ? ownWriter(`/proc/self/fd/${fd}`) : writerTo(fd, 1 << 16);
 }
 
-/** Opens a pipe or a terminal a second time, so that this open file alone does not block. Null: there is no /proc, or it is another user's. */
+/**
+ * Opens a pipe or a terminal a second time, so that this open file alone does not block. Null: there is no /proc, or it
+ * is another user's.
+ */
 export function ownWriter(path: string): WriteNow | null {
   const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
   try {

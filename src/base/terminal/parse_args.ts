@@ -1,11 +1,11 @@
 /**
  * Parses arguments into flags and names by a table of flags. It does not interpret the values.
  *
- * Flags may precede, separate and follow names. `-w 10s`, `-w10s`, `--wait 10s` and `--wait=10s` are the same; switches may be combined
- * (`-qn`). The last value of a repeated flag is used, unless the table forbids the repetition.
+ * Flags may precede, separate and follow names. `-w 10s`, `-w10s`, `--wait 10s` and `--wait=10s` are the same; switches
+ * may be combined (`-qn`). The last value of a repeated flag is used, unless the table forbids the repetition.
  *
- * `--` ends the names and begins the command. Without `--` anywhere, a command may also begin after a number of names, as in flock and
- * timeout: `commandAfter` decides.
+ * `--` ends the names and begins the command. Without `--` anywhere, a command may also begin after a number of names,
+ * as in flock and timeout: `commandAfter` decides.
  */
 import { parseArgs as tokenize } from "node:util";
 import { BatonError } from "../errors.ts";
@@ -18,7 +18,10 @@ export interface FlagSpec {
   readonly aliases?: string | undefined;
   /** False for a switch. */
   readonly takesValue: boolean;
-  /** Joins different values of a flag that is given again; empty: that is an error. The last one counts if it is left out. */
+  /**
+   * Joins different values of a flag that is given again; empty: that is an error. The last one counts if it is left
+   * out.
+   */
   readonly joint?: string | undefined;
 }
 
@@ -82,7 +85,10 @@ export function parseArgs(
   return { flags, names, command: null };
 }
 
-/** The number of arguments before the first name or the first flag that `specs` does not have: flags of `specs` and their values. */
+/**
+ * The number of arguments before the first name or the first flag that `specs` does not have: flags of `specs` and
+ * their values.
+ */
 export function countLeadingFlags(specs: FlagSpecs, args: readonly string[]): number {
   const { byFlag, tokens } = tokensOf(specs, args);
   return tokens.find((token) => token.kind !== "option" || !byFlag.has(token.rawName))?.index ?? args.length;

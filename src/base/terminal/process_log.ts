@@ -1,11 +1,13 @@
-/** The log of a process on stderr: one line for each event, with the time; sentences for people or JSON for programs. */
+/**
+ * The log of a process on stderr: one line for each event, with the time; sentences for people or JSON for programs.
+ */
 import type { Log } from "../support/log.ts";
 import { printable } from "../support/text.ts";
 import type { Io } from "./io.ts";
 
 /**
- * Prints only errors with `quiet`, and details only with `verbose`. `who`: the name of the process in text lines. `labels`: JSON fields
- * after the level.
+ * Prints only errors with `quiet`, and details only with `verbose`. `who`: the name of the process in text lines.
+ * `labels`: JSON fields after the level.
  */
 export function processLog(io: Io, { who, format, quiet = false, verbose = false, labels = {} }: {
   readonly who: string;
@@ -26,7 +28,10 @@ export function processLog(io: Io, { who, format, quiet = false, verbose = false
   };
 }
 
-/** Returns an Io whose messages are lines of a log, which may be JSON: those of all parts of a service. With `quiet` only errors are left. */
+/**
+ * Returns an Io whose messages are lines of a log, which may be JSON: those of all parts of a service. With `quiet`
+ * only errors are left.
+ */
 export function loggedIo(io: Io, { log, quiet }: { readonly log: Log; readonly quiet: boolean }): Io {
   const level = quiet ? "error" : "warning";
   const err = (text: string) => {

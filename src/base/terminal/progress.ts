@@ -1,6 +1,6 @@
 /**
- * Progress of a long operation on stderr: amount, rate, percentage and remaining time. One line on a terminal, from one second after
- * the start; with --progress also elsewhere, as a line from time to time.
+ * Progress of a long operation on stderr: amount, rate, percentage and remaining time. One line on a terminal, from one
+ * second after the start; with --progress also elsewhere, as a line from time to time.
  */
 import { type SettingTable, toggle } from "../config/setting.ts";
 import { type Clock, systemClock } from "../support/clock.ts";

@@ -1,4 +1,7 @@
-/** The parts that the thread that works and the thread that shows its progress share: messages, memory, and the text of one part of the work. */
+/**
+ * The parts that the thread that works and the thread that shows its progress share: messages, memory, and the text of
+ * one part of the work.
+ */
 import { statSync } from "node:fs";
 import type { WorkPart } from "../support/work_progress.ts";
 import { progressText } from "./progress_text.ts";
@@ -13,7 +16,10 @@ export interface SharedProgress {
 
 /** Indexes of the flags. */
 export const flagAt = { pen: 0, hasWritten: 1 } as const;
-/** States of the right to write to stderr: the display writes while it holds the pen; after `ended` only the thread that works. */
+/**
+ * States of the right to write to stderr: the display writes while it holds the pen; after `ended` only the thread that
+ * works.
+ */
 export const pen = { free: 0, held: 1, ended: 2 } as const;
 
 /** The start of a part, sent to the display. */

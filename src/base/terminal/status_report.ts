@@ -1,6 +1,6 @@
 /**
- * The report of `--status-fd` and `--status-file`: one JSON line with the exact end of a call. Both targets are opened before anything
- * else, so that a call that cannot report does nothing.
+ * The report of `--status-fd` and `--status-file`: one JSON line with the exact end of a call. Both targets are opened
+ * before anything else, so that a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
@@ -13,7 +13,10 @@ export interface StatusReport {
   readonly version: 1;
   readonly command: string;
   readonly names: readonly string[];
-  /** command_exited, command_signaled, all_arrived, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost … */
+  /**
+   * command_exited, command_signaled, all_arrived, stopped_by_signal, or an error code in lower case: lock_busy,
+   * lock_lost …
+   */
   readonly reason: string;
   /** The exit code of baton; null if `signal` ended it. */
   readonly exit_code: number | null;
@@ -38,7 +41,10 @@ export interface StatusTargets {
   readonly inheritedFds: readonly number[];
 }
 
-/** Writes the report. The constructor throws USAGE for a descriptor that is not open for writing, and CANNOT_CREATE for a file. */
+/**
+ * Writes the report. The constructor throws USAGE for a descriptor that is not open for writing, and CANNOT_CREATE for
+ * a file.
+ */
 export class StatusWriter implements Disposable {
   /** Descriptors by the option that names them. */
   readonly #fds = new Map<string, number>();
@@ -96,7 +102,10 @@ function isOpen(fd: number): boolean {
   }
 }
 
-/** Whether a descriptor is open for reading only, from /proc. Otherwise the failure would be noticed only after the command. */
+/**
+ * Whether a descriptor is open for reading only, from /proc. Otherwise the failure would be noticed only after the
+ * command.
+ */
 function isReadOnly(fd: number): boolean {
   try {
     const [, flags = ""] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1")) ?? [];

@@ -18,8 +18,8 @@ export function printTable(io: Io, rows: readonly (readonly Cell[])[]): void {
 }
 
 /**
- * The lines of a table with aligned columns. Where they are wider than `columnsMax`, the longest texts are shortened, so that one long
- * name hides no other column. Pure.
+ * The lines of a table with aligned columns. Where they are wider than `columnsMax`, the longest texts are shortened,
+ * so that one long name hides no other column. Pure.
  */
 export function tableLines(
   rows: readonly (readonly Cell[])[],

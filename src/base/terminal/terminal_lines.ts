@@ -18,7 +18,9 @@ export function terminalSize(): TerminalSize {
 const escape = "\x1b";
 const styleCode = new RegExp(`(${escape}\\[[\\d;]*m)`);
 
-/** Cuts a line that is wider than `columns`. The codes of styles have no width and are kept, so that each style ends. */
+/**
+ * Cuts a line that is wider than `columns`. The codes of styles have no width and are kept, so that each style ends.
+ */
 export function cutLine(line: string, columns: number): string {
   let left = columns;
   return line.split(styleCode).map((part, index) => {

@@ -1,6 +1,6 @@
 /**
- * Spans, and their form in OTLP's JSON: ids in lower-case hexadecimal digits, nanoseconds as decimal texts, enums as numbers
- * (https://opentelemetry.io/docs/specs/otlp/, "JSON Protobuf Encoding"). Pure.
+ * Spans, and their form in OTLP's JSON: ids in lower-case hexadecimal digits, nanoseconds as decimal texts, enums as
+ * numbers (https://opentelemetry.io/docs/specs/otlp/, "JSON Protobuf Encoding"). Pure.
  */
 import type { TraceContext } from "./trace_context.ts";
 

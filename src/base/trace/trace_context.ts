@@ -13,8 +13,8 @@ export interface TraceContext {
 }
 
 /**
- * Returns null for an invalid text. A later version begins with the fields of version 00, and may have more after a dash
- * (https://www.w3.org/TR/trace-context/, "Versioning of traceparent").
+ * Returns null for an invalid text. A later version begins with the fields of version 00, and may have more after a
+ * dash (https://www.w3.org/TR/trace-context/, "Versioning of traceparent").
  */
 export function parseTraceparent(text: string | undefined, state = ""): TraceContext | null {
   const [, version, traceId = "", spanId = "", flags = "", more = ""] =

@@ -1,6 +1,6 @@
 /**
- * Sends spans to a collector, in the background: each batch once, within 2 s. Spans that it cannot send are lost, and nothing waits for
- * them; a queue that is full drops further ones.
+ * Sends spans to a collector, in the background: each batch once, within 2 s. Spans that it cannot send are lost, and
+ * nothing waits for them; a queue that is full drops further ones.
  */
 import type { Clock } from "../support/clock.ts";
 import { HttpClient } from "../http/http_client.ts";

@@ -1,4 +1,7 @@
-/** The traces of a process: the span around it, the variables that it must not pass on, and the exporter. Loaded only if traces are on. */
+/**
+ * The traces of a process: the span around it, the variables that it must not pass on, and the exporter. Loaded only if
+ * traces are on.
+ */
 import { hostname } from "node:os";
 import process from "node:process";
 import { traceSecrets } from "../config/trace_settings.ts";

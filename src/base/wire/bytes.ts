@@ -1,5 +1,6 @@
 /**
- * Bounds-checked reading and writing of bytes, big-endian. All length arithmetic is here. The caller defines the meaning.
+ * Bounds-checked reading and writing of bytes, big-endian. All length arithmetic is here. The caller defines the
+ * meaning.
  */
 import { BatonError } from "../errors.ts";
 
@@ -110,8 +111,8 @@ export class ByteWriter {
   }
 
   /**
-   * Writes a 32-bit number. A number that does not fit is a bug, and would arrive as another one: version 2^32 - 1 as -1, "any
-   * version".
+   * Writes a 32-bit number. A number that does not fit is a bug, and would arrive as another one: version 2^32 - 1 as
+   * -1, "any version".
    */
   i32(value: number): void {
     if (value !== (value | 0)) throw new RangeError(`${value} is not a 32-bit number`);

@@ -5,8 +5,8 @@ import { ByteWriter, protocolError, readU32 } from "./bytes.ts";
 export const frameBytesMaxDefault = 0xfffff;
 
 /**
- * Splits chunks into frames. Throws PROTOCOL for a length outside 0…frameBytesMax before allocating memory. Frames are views
- * onto their chunk; only a frame that spans chunks is copied, once.
+ * Splits chunks into frames. Throws PROTOCOL for a length outside 0…frameBytesMax before allocating memory. Frames are
+ * views onto their chunk; only a frame that spans chunks is copied, once.
  */
 export class JuteFrameDecoder {
   readonly #frameBytesMax: number;

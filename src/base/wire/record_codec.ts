@@ -1,13 +1,13 @@
 /**
  * Jute, ZooKeeper's record format: one declaration per record defines the reader, the writer and the TypeScript type.
- * Big-endian. A string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count and the elements.
- * Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
+ * Big-endian. A string or buffer is a 32-bit length and the bytes, -1 for null; a vector is a 32-bit count and the
+ * elements. Source: zookeeper-jute, BinaryInputArchive and BinaryOutputArchive.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "./bytes.ts";
 
 /**
- * Reads and writes values of one type. `bytesMin` is the smallest size of a value, so that a count can be checked before memory
- * is allocated.
+ * Reads and writes values of one type. `bytesMin` is the smallest size of a value, so that a count can be checked
+ * before memory is allocated.
  */
 export interface Codec<T> {
   readonly bytesMin: number;

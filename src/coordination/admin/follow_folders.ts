@@ -1,4 +1,6 @@
-/** Follows all objects in some folders: reads an object again after a change of it, and all of them from time to time. */
+/**
+ * Follows all objects in some folders: reads an object again after a change of it, and all of them from time to time.
+ */
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { resultWithin, sleep } from "../../base/support/deadline.ts";
 import type { ReadOptions, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -13,11 +15,14 @@ import { WatchedReads } from "./watched_reads.ts";
 
 export interface FollowedFolder<Value> {
   readonly path: string;
-  /** True: what was read of an object is kept, and only nodes that changed are requested again. Its reader sets no watches. */
+  /**
+   * True: what was read of an object is kept, and only nodes that changed are requested again. Its reader sets no
+   * watches.
+   */
   readonly keepsReads?: boolean;
   /**
-   * Reads one object; null: there is nothing to show. `watch` is for existing nodes only: a watch on a missing node of a deleted
-   * object would never end. It is the same function as long as the object is followed.
+   * Reads one object; null: there is nothing to show. `watch` is for existing nodes only: a watch on a missing node of
+   * a deleted object would never end. It is the same function as long as the object is followed.
    */
   readonly read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<Value | null>;
 }
@@ -55,15 +60,15 @@ const batchSize = 200;
 const objectsMaxDefault = 10_000;
 const gatherMsDefault = 500;
 /**
- * Every object is read again within this time in case a report was lost, in equal parts. Without a recursive watch, changes of data
- * are found by it. Milliseconds.
+ * Every object is read again within this time in case a report was lost, in equal parts. Without a recursive watch,
+ * changes of data are found by it. Milliseconds.
  */
 const sweepMs = { recursive: 600_000, oneShot: 120_000 } as const;
 const sweepEveryMs = 5000;
 
 /**
- * Yields what has changed after each round. Ends with the signal; throws when the session ends, and a refusal of the server. A folder
- * has one recursive watch, or on servers without these a one-shot watch on each list of an object.
+ * Yields what has changed after each round. Ends with the signal; throws when the session ends, and a refusal of the
+ * server. A folder has one recursive watch, or on servers without these a one-shot watch on each list of an object.
  */
 export function followFolders<Value>(
   zk: ZooKeeper,
@@ -326,8 +331,8 @@ function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
 }
 
 /**
- * Returns a client whose `getChildren` watches existing nodes, and whose `sync` does nothing: a change that its server has not seen yet
- * is reported by a watch later.
+ * Returns a client whose `getChildren` watches existing nodes, and whose `sync` does nothing: a change that its server
+ * has not seen yet is reported by a watch later.
  */
 export function watchLists(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
   return replaceCalls(zk, {

@@ -21,12 +21,15 @@ const restMsMax = 10_000;
 const everyMsDefault = 5000;
 
 /**
- * Returns the rest after a read that took `tookMs`, both in milliseconds: reading takes at most a quarter of the time, unless a read takes
- * very long. Pure.
+ * Returns the rest after a read that took `tookMs`, both in milliseconds: reading takes at most a quarter of the time,
+ * unless a read takes very long. Pure.
  */
 export const restMsAfter = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
 
-/** Yields the first value, and one after each read. Ends with the signal; throws when the session ends, and a refusal of the server. */
+/**
+ * Yields the first value, and one after each read. Ends with the signal; throws when the session ends, and a refusal of
+ * the server.
+ */
 export function followReads<T>(
   zk: ZooKeeper,
   read: (zk: ZooKeeper) => Promise<T>,
@@ -43,12 +46,15 @@ export function followReads<T>(
   });
 }
 
-/** The maximum number of watched nodes: each costs memory on the server. Changes of other nodes are found by reading again. */
+/**
+ * The maximum number of watched nodes: each costs memory on the server. Changes of other nodes are found by reading
+ * again.
+ */
 const watchesMax = 2000;
 
 /**
- * Returns a client whose reads call `onChange` when a node that was read changes, is created or is deleted. `exists` reports
- * changes of the number of children, not of the data: it counts holders and waiters.
+ * Returns a client whose reads call `onChange` when a node that was read changes, is created or is deleted. `exists`
+ * reports changes of the number of children, not of the data: it counts holders and waiters.
  */
 function watchReads(zk: ZooKeeper, onChange: () => void): ZooKeeper {
   const watched = new Set<string>();

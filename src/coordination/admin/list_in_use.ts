@@ -11,8 +11,8 @@ import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests
 export interface UseSummary {
   readonly name: string;
   /**
-   * Number of holders of a lock, leaders, running members of a barrier, jobs of a pool; 1 for a closed gate. Null when the
-   * ACL does not let this client count them.
+   * Number of holders of a lock, leaders, running members of a barrier, jobs of a pool; 1 for a closed gate. Null when
+   * the ACL does not let this client count them.
    */
   readonly holders: number | null;
   /** Number of contenders, candidates, or members that wait for the start. Null as above. */
@@ -29,9 +29,9 @@ const batchSize = 200;
 type Counts = Omit<UseSummary, "name">;
 
 /**
- * Each list is sorted by name; a kind that was not requested is empty. An unused lock is listed until the server removes it,
- * an election until an operator deletes it. A pool is listed while it runs or has stored results; its jobs are counted by the
- * locks COMPONENT/ITEM, or by its `total` limit.
+ * Each list is sorted by name; a kind that was not requested is empty. An unused lock is listed until the server
+ * removes it, an election until an operator deletes it. A pool is listed while it runs or has stored results; its jobs
+ * are counted by the locks COMPONENT/ITEM, or by its `total` limit.
  */
 export async function listInUse(
   zk: ZooKeeper,

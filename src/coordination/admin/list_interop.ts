@@ -1,4 +1,7 @@
-/** Lists the locks of Curator or kazoo programs below a node, with the numbers of holders and waiters, and checks them for problems. */
+/**
+ * Lists the locks of Curator or kazoo programs below a node, with the numbers of holders and waiters, and checks them
+ * for problems.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../nodes/node_requests.ts";
 import type { UseSummary } from "./list_in_use.ts";
@@ -19,7 +22,9 @@ interface InteropNodeList {
   readonly sequence: number;
 }
 
-/** Lists the node itself if it is a lock, else its children that are, sorted by path. Null when the node does not exist. */
+/**
+ * Lists the node itself if it is a lock, else its children that are, sorted by path. Null when the node does not exist.
+ */
 export async function listInterop(
   zk: ZooKeeper,
   folder: string,

@@ -13,8 +13,8 @@ export interface OwnHolder {
 }
 
 /**
- * Returns null when none of `ids` holds the lock, the leadership or the place at the barrier at `path`. The result was true
- * at some moment after the call. Reads again if the connection is lost.
+ * Returns null when none of `ids` holds the lock, the leadership or the place at the barrier at `path`. The result was
+ * true at some moment after the call. Reads again if the connection is lost.
  */
 export async function ownHolder(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
   return await readTwiceAtMost(zk, () => readOwnHolder(zk, path, ids));

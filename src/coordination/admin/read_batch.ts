@@ -1,6 +1,6 @@
 /**
- * A client that sends the reads of a short time together, so that they and their responses share packets; after `join`, data of
- * several nodes in one request. Owns the reads that wait.
+ * A client that sends the reads of a short time together, so that they and their responses share packets; after `join`,
+ * data of several nodes in one request. Owns the reads that wait.
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -27,8 +27,8 @@ export class ReadBatch {
   #isJoining = false;
   #waiting: WaitingRead[] = [];
   /**
-   * Number of nodes in a request. A keeper closes the connection instead of a response that is too long: after each loss of a connection
-   * requests are for one node, and then for one more each time.
+   * Number of nodes in a request. A keeper closes the connection instead of a response that is too long: after each
+   * loss of a connection requests are for one node, and then for one more each time.
    */
   #size = joinedMax;
 

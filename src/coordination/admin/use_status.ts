@@ -53,8 +53,8 @@ export interface UseStatusOptions {
 }
 
 /**
- * An object that does not exist has neither holders nor waiters. Reads again if the connection is lost. Throws CONFIG for a
- * lock of another recipe.
+ * An object that does not exist has neither holders nor waiters. Reads again if the connection is lost. Throws CONFIG
+ * for a lock of another recipe.
  */
 export async function readUseStatus(zk: ZooKeeper, options: UseStatusOptions): Promise<UseStatus> {
   const { kind, name, root, recipe } = options;

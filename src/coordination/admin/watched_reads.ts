@@ -1,6 +1,7 @@
 /**
- * A client that requests a node again only after a change of it was reported. Owns what was read and, unless its owner reports the
- * changes, one watch for each node that exists. A reader uses it for as long as it follows the same few nodes.
+ * A client that requests a node again only after a change of it was reported. Owns what was read and, unless its owner
+ * reports the changes, one watch for each node that exists. A reader uses it for as long as it follows the same few
+ * nodes.
  */
 import type { NodeData, Stat, Watcher, WatchEvent, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isRefusal } from "../nodes/node_requests.ts";
@@ -8,8 +9,8 @@ import { replaceCalls } from "./replaced_calls.ts";
 
 interface WatchedReadsOptions {
   /**
-   * False: only lists are watched, and data is kept until `forget`. That halves the events of nodes that are created and deleted, and
-   * hardly ever written.
+   * False: only lists are watched, and data is kept until `forget`. That halves the events of nodes that are created
+   * and deleted, and hardly ever written.
    */
   readonly watchesData?: boolean;
   /** True: the owner calls `report` for each change, and no watch is set. */
@@ -63,7 +64,9 @@ export class WatchedReads {
     this.#missing.clear();
   }
 
-  /** A node was created, deleted or written. A request that is in flight may not have seen that: its answer is not kept. */
+  /**
+   * A node was created, deleted or written. A request that is in flight may not have seen that: its answer is not kept.
+   */
   report({ type, path }: WatchEvent): void {
     this.#forgetNode(`data ${path}`);
     if (type === "dataChanged") return;

@@ -1,7 +1,7 @@
 /**
- * Decides what a participant of a barrier does next, from the state and a list of names that was read after it, and creates the
- * transaction of this decision. Each transaction checks the version of the state and that the own node exists. test/coordination/model runs this
- * function. Pure.
+ * Decides what a participant of a barrier does next, from the state and a list of names that was read after it, and
+ * creates the transaction of this decision. Each transaction checks the version of the state and that the own node
+ * exists. test/coordination/model runs this function. Pure.
  */
 import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -28,7 +28,9 @@ export interface BarrierObservation {
 }
 
 export type BarrierDecision =
-  /** The barrier was started with this member. `isThere`: the own node exists; if not, the others continue without it. */
+  /**
+   * The barrier was started with this member. `isThere`: the own node exists; if not, the others continue without it.
+   */
   | { readonly do: "run"; readonly rank: number; readonly isThere: boolean }
   /** The own node does not exist, and the barrier was not started with it. */
   | { readonly do: "vanished" }
@@ -83,8 +85,8 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
 }
 
 /**
- * Adds the participants of the current generation to `seen`. A participant that moves to another generation starts with an empty
- * `seen`.
+ * Adds the participants of the current generation to `seen`. A participant that moves to another generation starts with
+ * an empty `seen`.
  */
 export function participantsSeen(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
@@ -142,7 +144,10 @@ function participantsToAsk(gathered: readonly ParticipantNode[], mine: Participa
   return (first.includes(mine) ? first : [...first, mine]).map((node) => node.guid);
 }
 
-/** The state that a participant writes when it leaves before the start; null: none. A start fails because its node is missing. */
+/**
+ * The state that a participant writes when it leaves before the start; null: none. A start fails because its node is
+ * missing.
+ */
 export function stateAfterLeaving(
   state: BarrierState,
   mine: ParticipantNode,

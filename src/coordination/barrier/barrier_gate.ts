@@ -21,7 +21,10 @@ import {
 
 export type GateOptions = Pick<AcquireOptions, "root" | "acl" | "clock" | "signal">;
 
-/** Closes the gate. It stays closed after the end of this process, until it is opened. Returns false if it was closed already. */
+/**
+ * Closes the gate. It stays closed after the end of this process, until it is opened. Returns false if it was closed
+ * already.
+ */
 export async function setGate(
   zk: ZooKeeper,
   name: string,
@@ -52,9 +55,9 @@ export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions
 }
 
 /**
- * Waits until the gate is open. Rejects BARRIER_TIMEOUT if it is still closed, UNREACHABLE if no server responded in time or the session
- * ended, and with the reason of the signal. A signal of `waitLimit` limits the call that this wait is part of. `waitMs` left out: no
- * limit; 0: one request, which must get a response within the session timeout.
+ * Waits until the gate is open. Rejects BARRIER_TIMEOUT if it is still closed, UNREACHABLE if no server responded in
+ * time or the session ended, and with the reason of the signal. A signal of `waitLimit` limits the call that this wait
+ * is part of. `waitMs` left out: no limit; 0: one request, which must get a response within the session timeout.
  */
 export async function waitGate(
   zk: ZooKeeper,

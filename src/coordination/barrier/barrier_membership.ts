@@ -22,8 +22,8 @@ export interface BarrierMembership extends Lease {
   /** Equal for all members, and higher than in earlier generations. */
   readonly fencingToken: bigint;
   /**
-   * Leaves, and waits until all other members have left or are lost. Rejects with the reason of the signal, and with LOCK_LOST if the
-   * session ends meanwhile: then the state of the others is unknown.
+   * Leaves, and waits until all other members have left or are lost. Rejects with the reason of the signal, and with
+   * LOCK_LOST if the session ends meanwhile: then the state of the others is unknown.
    */
   leave(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
@@ -83,8 +83,8 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   }
 
   /**
-   * Returns whether all others have left. A GUID is never reused, so a server that lags behind can only extend the wait; the
-   * sync shortens it.
+   * Returns whether all others have left. A GUID is never reused, so a server that lags behind can only extend the
+   * wait; the sync shortens it.
    */
   async #haveAllLeft(wake: () => void): Promise<boolean> {
     const { path: barrier } = this;

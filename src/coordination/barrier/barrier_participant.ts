@@ -1,6 +1,7 @@
 /**
- * One participant of a barrier: enter, read, decide, write or wait. Each step can be repeated after any failure, because each begins by
- * reading the state. The decisions are in barrier_decision.ts; test/coordination/model checks the protocol.
+ * One participant of a barrier: enter, read, decide, write or wait. Each step can be repeated after any failure,
+ * because each begins by reading the state. The decisions are in barrier_decision.ts; test/coordination/model checks
+ * the protocol.
  */
 import type { Acl, MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { TaskScope } from "../../base/support/abort.ts";
@@ -34,7 +35,10 @@ import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
 import { deleteIfThere, isRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
 
 export interface ParticipantOptions {
-  /** The node of the barrier. Its data is the state, its version protects changes, and its children are the participants. */
+  /**
+   * The node of the barrier. Its data is the state, its version protects changes, and its children are the
+   * participants.
+   */
   readonly path: string;
   readonly parties: number;
   readonly onLost: OnMemberLost;
@@ -123,7 +127,10 @@ export class BarrierParticipant {
     return this.#guid;
   }
 
-  /** Runs until the barrier is started or broken, or this participant left. Rejects with permanent errors of the server, and when the session ends. */
+  /**
+   * Runs until the barrier is started or broken, or this participant left. Rejects with permanent errors of the server,
+   * and when the session ends.
+   */
   async run(): Promise<ParticipantOutcome> {
     let step: ParticipantStep = { do: "enter" };
     const outcome = await this.#waits.repeat(async () => {
@@ -136,7 +143,10 @@ export class BarrierParticipant {
     return outcome ?? { do: "left" };
   }
 
-  /** Requests to leave before the start; `run` returns whether it was in time. `why` is the reason that the others print. */
+  /**
+   * Requests to leave before the start; `run` returns whether it was in time. `why` is the reason that the others
+   * print.
+   */
   giveUp(why: string): void {
     this.#leaving ??= why;
     this.#onEvent();

@@ -1,7 +1,7 @@
 /**
  * The state of a barrier, which is the data of its container, and the names of the nodes in it:
- * `p-<epoch>.<generation>-<parties><f|w>-<guid>-<sequence>` for a participant, and `r-<round>-<guid>` for its response to a round. The
- * names contain the options of a participant, so that a decision needs only one list of names.
+ * `p-<epoch>.<generation>-<parties><f|w>-<guid>-<sequence>` for a participant, and `r-<round>-<guid>` for its response
+ * to a round. The names contain the options of a participant, so that a decision needs only one list of names.
  */
 import { BatonError } from "../../base/errors.ts";
 import { demandFields, isJsonObject, toJsonData } from "../../base/support/json_fields.ts";
@@ -13,7 +13,10 @@ export interface BarrierState {
   readonly generation: number;
   /** The open round, in which all participants have to respond. */
   readonly round: BarrierRound | null;
-  /** The last started generation. The next one starts after all members of this one have left, so that all of them can read this. */
+  /**
+   * The last started generation. The next one starts after all members of this one have left, so that all of them can
+   * read this.
+   */
   readonly started: StartedGeneration | null;
   /** The last broken generation. */
   readonly broken: BrokenGeneration | null;
@@ -145,8 +148,8 @@ export function responseName(round: string, guid: string): string {
 }
 
 /**
- * Parses the names of the participants, in the order of their arrival. At 2^31-1 the server gives the same sequence to all participants;
- * then the GUID decides.
+ * Parses the names of the participants, in the order of their arrival. At 2^31-1 the server gives the same sequence to
+ * all participants; then the GUID decides.
  */
 export function participantNodes(children: readonly string[]): ParticipantNode[] {
   const nodes = children.map(parseParticipant).filter((node) => node !== null);

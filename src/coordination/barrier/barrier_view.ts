@@ -21,8 +21,8 @@ export interface ReadBarrierOptions {
 }
 
 /**
- * Reads the state, then the list of names; null if the barrier does not exist. Because of this order, no participant can have entered an
- * earlier generation after the list was read, while the version is unchanged.
+ * Reads the state, then the list of names; null if the barrier does not exist. Because of this order, no participant
+ * can have entered an earlier generation after the list was read, while the version is unchanged.
  */
 export async function readBarrier(
   zk: ZooKeeper,

@@ -1,6 +1,6 @@
 /**
- * Enters a barrier: one participant (barrier_participant.ts) with a deadline and a signal, and the messages of failures. The protocol is
- * in docs/protocol/barrier.md; test/coordination/model checks it.
+ * Enters a barrier: one participant (barrier_participant.ts) with a deadline and a signal, and the messages of
+ * failures. The protocol is in docs/protocol/barrier.md; test/coordination/model checks it.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -40,10 +40,11 @@ export interface EnterBarrierOptions
 }
 
 /**
- * Enters, and waits until `parties` participants have entered and are alive; then all of them start. Rejects BARRIER_TIMEOUT,
- * BARRIER_BROKEN, LIMIT_MISMATCH (the others have other options), LOCK_LOST (started, and lost immediately), CONFIG, UNREACHABLE (no
- * server responded in time, or the session ended while a lost member can be replaced), and with the reason of the signal and errors of
- * the server. After a rejection it leaves the barrier; if no server responds within 1 s, it leaves as soon as one does.
+ * Enters, and waits until `parties` participants have entered and are alive; then all of them start. Rejects
+ * BARRIER_TIMEOUT, BARRIER_BROKEN, LIMIT_MISMATCH (the others have other options), LOCK_LOST (started, and lost
+ * immediately), CONFIG, UNREACHABLE (no server responded in time, or the session ended while a lost member can be
+ * replaced), and with the reason of the signal and errors of the server. After a rejection it leaves the barrier; if no
+ * server responds within 1 s, it leaves as soon as one does.
  */
 export async function enterBarrier(
   zk: ZooKeeper,

@@ -23,8 +23,8 @@ interface ConnectLimits {
 }
 
 /**
- * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0 the call waits only for a
- * response, at most for the connect timeout. Without `waitMs` there is no time limit.
+ * Returns the deadline of a call, which limits connecting and waiting together. With `waitMs` 0 the call waits only for
+ * a response, at most for the connect timeout. Without `waitMs` there is no time limit.
  */
 export function callDeadline(
   clock: Clock,
@@ -46,8 +46,8 @@ export function waitsForServer(waitMs: number | undefined, { connectTimeout, con
 }
 
 /**
- * Connects, and reports on stderr when no server responds, and later when one is slow. With `isPatient` there is no time limit: it
- * connects until the signal of the options aborts.
+ * Connects, and reports on stderr when no server responds, and later when one is slow. With `isPatient` there is no
+ * time limit: it connects until the signal of the options aborts.
  */
 export async function openSession(
   connect: (options: ConnectOptions) => Promise<ZooKeeper>,
@@ -87,8 +87,8 @@ export async function connectAloud(
 }
 
 /**
- * Closes the session, which releases all its locks and places in queues. Ignores failures, because a session that is not
- * closed expires. Waits only a short time after `stop` aborts.
+ * Closes the session, which releases all its locks and places in queues. Ignores failures, because a session that is
+ * not closed expires. Waits only a short time after `stop` aborts.
  */
 export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSignal): Promise<void> {
   const tooLate = new Event();
@@ -114,8 +114,8 @@ export function warnOfTimeout(
 }
 
 /**
- * Returns the warning with a line feed, or null. By default the minimum session timeout of an ensemble is two ticks, so that
- * the granted timeout shows the tick; docs/limits.md recommends a value.
+ * Returns the warning with a line feed, or null. By default the minimum session timeout of an ensemble is two ticks, so
+ * that the granted timeout shows the tick; docs/limits.md recommends a value.
  */
 export function sessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
   readonly askedMs: number;

@@ -38,8 +38,8 @@ export interface CoordinationCall {
 }
 
 /**
- * Returns the servers and the connect options, and reads certificates and credentials. Never replaces named servers by the
- * embedded keeper. Throws USAGE or CONFIG, depending on the place of the wrong value.
+ * Returns the servers and the connect options, and reads certificates and credentials. Never replaces named servers by
+ * the embedded keeper. Throws USAGE or CONFIG, depending on the place of the wrong value.
  */
 export function coordinationOf(
   values: ConnectionValues,
@@ -226,7 +226,10 @@ function withoutUndefined<T extends Record<string, unknown>>(options: T): Presen
 const letters: Record<string, number> = { r: 1, w: 2, c: 4, d: 8, a: 16 };
 const all = 31;
 
-/** Returns undefined for `open`, the client's default. Throws CONFIG without the place of the entries, which the caller adds. */
+/**
+ * Returns undefined for `open`, the client's default. Throws CONFIG without the place of the entries, which the caller
+ * adds.
+ */
 export function aclOf(entries: readonly string[]): Acl[] | undefined {
   if (entries.length === 1 && entries[0] === "open") return undefined;
   return entries.map((entry) => {
@@ -249,8 +252,8 @@ export function aclOf(entries: readonly string[]): Acl[] | undefined {
 }
 
 /**
- * Reads one credential per line; ignores empty lines and lines that start with #. Throws CONFIG with the name that `where`
- * gives to the line (from 1), and never quotes a secret.
+ * Reads one credential per line; ignores empty lines and lines that start with #. Throws CONFIG with the name that
+ * `where` gives to the line (from 1), and never quotes a secret.
  */
 export function credentialsOf(
   text: string,

@@ -1,4 +1,7 @@
-/** Finds servers of releases that can lose acknowledged writes, or end sessions that are alive, by the four-letter word srvr. */
+/**
+ * Finds servers of releases that can lose acknowledged writes, or end sessions that are alive, by the four-letter word
+ * srvr.
+ */
 import { currentTls, formatAddress } from "../../base/sockets/connection.ts";
 import type { Address, Dial, TlsSource } from "../../base/sockets/connection.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -35,8 +38,8 @@ export async function checkServerReleases(options: ServerReleaseOptions): Promis
 }
 
 /**
- * Returns what is wrong with the release in an answer to srvr; null for a release without a known loss, a server without
- * others, and another text. Sources: ZOOKEEPER-4785 (fixed in 3.8.5 and 3.9.2), ZOOKEEPER-4925 (3.9.3 only).
+ * Returns what is wrong with the release in an answer to srvr; null for a release without a known loss, a server
+ * without others, and another text. Sources: ZOOKEEPER-4785 (fixed in 3.8.5 and 3.9.2), ZOOKEEPER-4925 (3.9.3 only).
  */
 export function releaseFault(answer: string): string | null {
   const found = /^Zookeeper version: (\d+)\.(\d+)\.(\d+)/m.exec(answer);
@@ -57,9 +60,9 @@ export function releaseFault(answer: string): string | null {
 }
 
 /**
- * Returns how the server can end a session that is alive; null for a server without others. The leader of ClickHouse Keeper does
- * not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9). The followers of ZooKeeper report their
- * sessions to the leader.
+ * Returns how the server can end a session that is alive; null for a server without others. The leader of ClickHouse
+ * Keeper does not learn of reads that a follower answers (ClickHouse issue 111102, open for 26.9). The followers of
+ * ZooKeeper report their sessions to the leader.
  */
 export function sessionFault(answer: string): string | null {
   const release = /^ClickHouse Keeper version: (\S+)/m.exec(answer)?.[1];

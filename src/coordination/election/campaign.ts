@@ -1,6 +1,6 @@
 /**
- * Leader election: a lock at another path, whose holder is the leader. The leader's value is stored in the holder's node,
- * and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
+ * Leader election: a lock at another path, whose holder is the leader. The leader's value is stored in the holder's
+ * node, and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkValue, electionState } from "./election_state.ts";
@@ -103,7 +103,9 @@ export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> 
   readonly leader?: string;
 }
 
-/** Waits until the leader has stepped down, at most `waitMs`. Throws NOT_FOUND when there is no leader, or another one. */
+/**
+ * Waits until the leader has stepped down, at most `waitMs`. Throws NOT_FOUND when there is no leader, or another one.
+ */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
   const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
   if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader`);

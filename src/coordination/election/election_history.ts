@@ -1,8 +1,9 @@
 /**
  * History of an election's leaders, newest last, and its changes since the last read. Pure.
  *
- * A grant's token is the zxid of the write that records it, and the writer does not know it in advance: the newest entry is
- * written with a token of null, which means the zxid of that write. The next writer reads that zxid and fills it in.
+ * A grant's token is the zxid of the write that records it, and the writer does not know it in advance: the newest
+ * entry is written with a token of null, which means the zxid of that write. The next writer reads that zxid and fills
+ * it in.
  */
 
 export interface Grant {
@@ -19,7 +20,9 @@ export interface Grant {
 /** Entry of the stored history. */
 export type GrantEntry = Omit<Grant, "token"> & { readonly token: bigint | null };
 
-/** Maximum number of entries: enough for a watcher to reconnect, and 64 values of the maximum size fit into a request. */
+/**
+ * Maximum number of entries: enough for a watcher to reconnect, and 64 values of the maximum size fit into a request.
+ */
 export const historyMax = 64;
 
 /** Returns `entries` with their tokens. They were read with `mzxid`. */

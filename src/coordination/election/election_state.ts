@@ -34,7 +34,8 @@ export function electionState(value: string, path: string): LockStateCodec {
     unchanged: (read) => format(historyOf(read, path)),
     afterGrant: (read, { guid }) =>
       format(appendGrant(historyOf(read, path), { value, sinceMs: Date.now(), id: guid })),
-    // If the server removed the node, the indexes would start again, and a watcher could not tell how many grants it missed.
+    // If the server removed the node, the indexes would start again, and a watcher could not tell how many grants it
+    // missed.
     permanent: true,
     mayAdvance: false,
   };

@@ -33,8 +33,8 @@ export async function leaderStatus(
 const triesMax = 10;
 
 /**
- * Reads the history first, then the holder: if the holder is not the newest grant, it was elected in between, and both are
- * read again. `watch` is called at the next change of either.
+ * Reads the history first, then the holder: if the holder is not the newest grant, it was elected in between, and both
+ * are read again. `watch` is called at the next change of either.
  */
 async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LeaderReading> {
   for (let tries = 1;; tries++) {
@@ -60,8 +60,8 @@ export interface WatchLeaderOptions extends Pick<AcquireOptions, "root" | "signa
 }
 
 /**
- * Starts with the current leader. Misses no grant while it is at most 64 behind; more are reported as one `missed`. Ends with
- * the signal; throws the reason when the session ends, and a refusal of the server.
+ * Starts with the current leader. Misses no grant while it is at most 64 behind; more are reported as one `missed`.
+ * Ends with the signal; throws the reason when the session ends, and a refusal of the server.
  */
 export async function* watchLeader(
   zk: ZooKeeper,

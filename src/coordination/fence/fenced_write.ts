@@ -1,9 +1,9 @@
 /**
- * A write to a ZooKeeper node that succeeds only while the job's locks are held: one transaction checks the nodes of the holders and
- * writes. A job that was suspended and resumed after the end of its session cannot write.
+ * A write to a ZooKeeper node that succeeds only while the job's locks are held: one transaction checks the nodes of
+ * the holders and writes. A job that was suspended and resumed after the end of its session cannot write.
  *
- * The same transaction creates a mark, an ephemeral node of this session with a unique name. If the response is lost, the mark shows
- * whether the write was done, and it makes a repeated write fail.
+ * The same transaction creates a mark, an ephemeral node of this session with a unique name. If the response is lost,
+ * the mark shows whether the write was done, and it makes a repeated write fail.
  */
 import type { Acl, MultiRequest, MultiResult, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -53,9 +53,9 @@ const triesMax = 20;
 const batchSize = 100;
 
 /**
- * Rejects STALE_TOKEN if the node of a holder is gone; FALSE or NOT_FOUND if the node does not meet the conditions; REFUSED by an ACL;
- * UNREACHABLE if nothing was written; OUTCOME_UNKNOWN if the outcome could not be determined within the session timeout, or the session
- * ended.
+ * Rejects STALE_TOKEN if the node of a holder is gone; FALSE or NOT_FOUND if the node does not meet the conditions;
+ * REFUSED by an ACL; UNREACHABLE if nothing was written; OUTCOME_UNKNOWN if the outcome could not be determined within
+ * the session timeout, or the session ended.
  */
 export async function fencedWrite(
   zk: ZooKeeper,

@@ -1,6 +1,7 @@
 /**
- * Runs a command while it holds a fencing store, the file with the highest token: checks the token, runs the command, releases the
- * store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is killed.
+ * Runs a command while it holds a fencing store, the file with the highest token: checks the token, runs the command,
+ * releases the store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is
+ * killed.
  */
 import { BatonError, reasonOf } from "../../base/errors.ts";
 import { openOutput } from "../../base/support/open_output.ts";
@@ -34,8 +35,8 @@ interface RunFencedOptions {
 export type FencedCommandEnd = ChildEnd | Exclude<SpawnResult, { kind: "started" | "cancelled" }>;
 
 /**
- * Returns the end of the command, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT, CANNOT_CREATE, BAD_DATA,
- * USAGE, IO, and with StoppedBySignal after a signal before the start.
+ * Returns the end of the command, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT,
+ * CANNOT_CREATE, BAD_DATA, USAGE, IO, and with StoppedBySignal after a signal before the start.
  */
 export async function runFenced(options: RunFencedOptions): Promise<FencedCommandEnd> {
   const { storePath, token, clock, waitMs, signals, descriptors } = options;
@@ -111,8 +112,8 @@ class TokenStore implements Disposable {
   }
 
   /**
-   * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY or LOCK_TIMEOUT, USAGE if it would wait for
-   * itself, IO, or with the reason of the signal.
+   * Opens or creates the store, and waits until it is free. Rejects CANNOT_CREATE, LOCK_BUSY or LOCK_TIMEOUT, USAGE if
+   * it would wait for itself, IO, or with the reason of the signal.
    */
   static async openLocked(path: string, options: TokenStoreOptions): Promise<TokenStore> {
     const { clock, waitMs } = options;
@@ -159,8 +160,8 @@ class TokenStore implements Disposable {
   }
 
   /**
-   * Admits `token`, and writes it to disk if it is higher than all earlier ones. Throws STALE_TOKEN for a lower token, BAD_DATA for a file
-   * that is no store, IO.
+   * Admits `token`, and writes it to disk if it is higher than all earlier ones. Throws STALE_TOKEN for a lower token,
+   * BAD_DATA for a file that is no store, IO.
    */
   admit(token: FencedToken): void {
     const { highest, next } = readTokenSlots(this.#read(), this.#path);

@@ -1,6 +1,6 @@
 /**
- * The text of a fencing store: two lines of equal length, written alternately, so that an incomplete write leaves the other line intact.
- * The highest valid token is used. Pure.
+ * The text of a fencing store: two lines of equal length, written alternately, so that an incomplete write leaves the
+ * other line intact. The highest valid token is used. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
 

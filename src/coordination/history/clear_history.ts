@@ -1,6 +1,6 @@
 /**
- * Clears histories that are no longer used, without a service: some writes of a history look at a few others. Each of them adds at
- * most one name and clears more than one on average, so that the names do not grow without end.
+ * Clears histories that are no longer used, without a service: some writes of a history look at a few others. Each of
+ * them adds at most one name and clears more than one on average, so that the names do not grow without end.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { childNames, deleteIfThere, isRefusal, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";

@@ -1,6 +1,7 @@
 /**
- * The history of a lock, an election or a pool: `<root>/history/<shard>/<name>` has the counters and the newest records, and its
- * children `<number>` are full blocks of older ones. It is for people and programs that look; it decides nothing.
+ * The history of a lock, an election or a pool: `<root>/history/<shard>/<name>` has the counters and the newest
+ * records, and its children `<number>` are full blocks of older ones. It is for people and programs that look; it
+ * decides nothing.
  */
 import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -85,8 +86,8 @@ export async function readHead(zk: Pick<ZooKeeper, "getData">, path: string): Pr
 }
 
 /**
- * Returns the requests that add records: a full block goes into a node of its own. `hasParent`: the shard's node exists. They
- * are refused if the node was written since it was read.
+ * Returns the requests that add records: a full block goes into a node of its own. `hasParent`: the shard's node
+ * exists. They are refused if the node was written since it was read.
  */
 export function appendRequests(
   path: string,

@@ -1,8 +1,8 @@
 /**
- * The record of one hold: of a lock that was taken without a tick, or of a term of a leader. Its mark, a node `o-<guid>` below the
- * history, exists from the grant to the record. A mark without a holder's node is of a hold whose end was not recorded: the
- * next holder records it. Nothing here delays a grant, and a history that cannot be written does not keep a lock from being
- * released. See docs/protocol/history.md.
+ * The record of one hold: of a lock that was taken without a tick, or of a term of a leader. Its mark, a node
+ * `o-<guid>` below the history, exists from the grant to the record. A mark without a holder's node is of a hold whose
+ * end was not recorded: the next holder records it. Nothing here delays a grant, and a history that cannot be written
+ * does not keep a lock from being released. See docs/protocol/history.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { messageOf } from "../../base/errors.ts";
@@ -100,8 +100,8 @@ export class HoldHistory {
   }
 
   /**
-   * Records the end, and releases the lock in the same transaction if it is still held. Never rejects. Returns the reason if there
-   * is no record; then the caller releases the lock.
+   * Records the end, and releases the lock in the same transaction if it is still held. Never rejects. Returns the
+   * reason if there is no record; then the caller releases the lock.
    */
   async end(end: RecordedEnd): Promise<string | null> {
     const { clock } = this.#options;
@@ -146,7 +146,8 @@ export class HoldHistory {
       const holds = await readOpenHolds(this.#zk, this.#path);
       const others = holds.filter(({ path }) => path !== this.#mark);
       if (others.length === 0) return;
-      // Marks are read before holders. An end deletes both in one transaction, or changes the mark before: that refuses this record.
+      // Marks are read before holders. An end deletes both in one transaction, or changes the mark before: that refuses
+      // this record.
       const holders = await holderIds(this.#zk, this.#lease.path);
       const over = others.filter(({ guid, hasEnded }) => hasEnded || !holders.includes(guid)).slice(0, foldedAtOnce);
       if (over.length === 0) return;

@@ -21,8 +21,8 @@ const refusalMsMax = 1000;
 const refusedNode = (path: string): string => `${path}/refused`;
 
 /**
- * Counts a caller that did not get the lock: the version of one node is the number, so that calls at the same time cannot
- * disturb each other. Never rejects; a count is lost if no server responds within a second.
+ * Counts a caller that did not get the lock: the version of one node is the number, so that calls at the same time
+ * cannot disturb each other. Never rejects; a count is lost if no server responds within a second.
  */
 export async function countRefusal(
   zk: ZooKeeper,

@@ -1,10 +1,16 @@
-/** The locks that an ancestor of a process holds through `baton hold`, found without the variables that it printed. Reads /proc. */
+/**
+ * The locks that an ancestor of a process holds through `baton hold`, found without the variables that it printed.
+ * Reads /proc.
+ */
 import { readdirSync } from "node:fs";
 import { argumentsOf, listProcesses, processName, readProcess } from "../../base/process/proc/process_table.ts";
 import type { HeldLocks } from "./hold_list.ts";
 import { readMailboxOwner } from "./release_mailbox.ts";
 
-/** The name of a holder process, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the holder. */
+/**
+ * The name of a holder process, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the
+ * holder.
+ */
 export const holderName = "lock-holder";
 
 /** The argument after which a holder process has the names of its locks. */

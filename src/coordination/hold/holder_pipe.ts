@@ -1,7 +1,7 @@
 /**
  * The two pipes between `baton hold` and its holder process, which runs on when `baton hold` has ended: lines of JSON.
- * `baton hold` sends a HolderRequest first, and last `confirmedLine` when the script has received the variables, or `stopLine`
- * when the lock is no longer wanted. The end of its pipe before the confirmation means "stop", too.
+ * `baton hold` sends a HolderRequest first, and last `confirmedLine` when the script has received the variables, or
+ * `stopLine` when the lock is no longer wanted. The end of its pipe before the confirmation means "stop", too.
  */
 import process from "node:process";
 import type { ErrorCode } from "../../base/errors.ts";
@@ -14,7 +14,10 @@ export interface HolderRequest<Options> {
   /** The command line, resolved. */
   readonly options: Options;
   readonly script: ScriptProcess;
-  /** Variables that the holder process does not have in its own environment: a mark there would make it one of the command's processes. */
+  /**
+   * Variables that the holder process does not have in its own environment: a mark there would make it one of the
+   * command's processes.
+   */
   readonly env: Readonly<Record<string, string>>;
   /** Width of the terminal on which the wait is shown; null when there is none. */
   readonly columns: number | null;

@@ -3,8 +3,8 @@ import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import { type SignalSource, stopSignals } from "../../base/process/supervise/signal_source.ts";
 
 /**
- * The holder process obeys no signal: the life of the script decides, and users signal the script. To the code that waits for the lock,
- * the end of `baton hold` is a SIGTERM.
+ * The holder process obeys no signal: the life of the script decides, and users signal the script. To the code that
+ * waits for the lock, the end of `baton hold` is a SIGTERM.
  */
 export class HolderSignals implements SignalSource, Disposable {
   readonly hangUpIgnored = true;

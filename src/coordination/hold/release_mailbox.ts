@@ -1,7 +1,7 @@
 /**
- * The file through which a holder process is asked to release its lock. It has no name and is in memory; both sides read and
- * write it through /proc. It ends with the holder, so that nothing is left to clean up, and only processes that may inspect the
- * holder may open it. Contents:
+ * The file through which a holder process is asked to release its lock. It has no name and is in memory; both sides
+ * read and write it through /proc. It ends with the holder, so that nothing is left to clean up, and only processes
+ * that may inspect the holder may open it. Contents:
  *
  *      0   baton-hold ID            the holder's id
  *    128   script PID TICKS         the script's process
@@ -25,8 +25,9 @@ export interface ReleaseRequest {
 export interface ReleaseResponse {
   readonly id: string;
   /**
-   * `released`: durably. `unknown`: no server has responded. `not_stopped`: a process could not be stopped, and the lock is
-   * still held. Otherwise the hold had ended before (lost, revoked, time limit), and the script is being stopped.
+   * `released`: durably. `unknown`: no server has responded. `not_stopped`: a process could not be stopped, and the
+   * lock is still held. Otherwise the hold had ended before (lost, revoked, time limit), and the script is being
+   * stopped.
    */
   readonly result: "released" | "unknown" | "not_stopped" | "lost" | "revoked" | "time_limit";
   /** Processes that were started under the lock and still run, and the number of those that are not listed. */
@@ -39,7 +40,10 @@ const requestOffset = 256;
 const responseOffset = 2048;
 const requestBytesMax = responseOffset - requestOffset;
 const responseBytesMax = 64 * 1024;
-/** Allocated when the file is made, so that a release does not fail because memory for files is full. Enough for 20 command lines. */
+/**
+ * Allocated when the file is made, so that a release does not fail because memory for files is full. Enough for 20
+ * command lines.
+ */
 const fileBytes = 8192;
 
 /** The holder's side. */

@@ -1,4 +1,7 @@
-/** The script's process that a hold is tied to: its identity, whether it is alive, its command line. Linux only: reads /proc. */
+/**
+ * The script's process that a hold is tied to: its identity, whether it is alive, its command line. Linux only: reads
+ * /proc.
+ */
 import { basename } from "node:path";
 import {
   argumentsOf,
@@ -41,8 +44,8 @@ export function isShell(pid: number): boolean {
 }
 
 /**
- * The process's arguments from the program's name on. For a script that the kernel has passed to the interpreter of its first
- * line, the first one is the script itself.
+ * The process's arguments from the program's name on. For a script that the kernel has passed to the interpreter of its
+ * first line, the first one is the script itself.
  */
 export function commandOf(pid: number): [string, ...string[]] {
   const args = argumentsOf(pid);
@@ -53,7 +56,9 @@ export function commandOf(pid: number): [string, ...string[]] {
   return [first, ...others];
 }
 
-/** Milliseconds between checks, and so the longest delay of the release. Reading one file of /proc costs microseconds. */
+/**
+ * Milliseconds between checks, and so the longest delay of the release. Reading one file of /proc costs microseconds.
+ */
 const checkIntervalMs = 100;
 
 /** The interval after a stop signal. */

@@ -1,7 +1,8 @@
 /**
- * The processes of a script that holds a lock: finds them, signals them, reports which are alive. baton is not their parent, and
- * the script shares its process group with other programs (a terminal's, cron's), so that no group is signalled. Processes are
- * found by descent from the script, by the mark in their environment, and as copies of the script whose parents have ended.
+ * The processes of a script that holds a lock: finds them, signals them, reports which are alive. baton is not their
+ * parent, and the script shares its process group with other programs (a terminal's, cron's), so that no group is
+ * signalled. Processes are found by descent from the script, by the mark in their environment, and as copies of the
+ * script whose parents have ended.
  */
 import { sleep } from "../../base/support/deadline.ts";
 import { CommandProcesses } from "../../base/process/proc/job_processes.ts";
@@ -48,16 +49,19 @@ export class ScriptProcesses extends CommandProcesses {
     super.signalAll(signal, options);
   }
 
-  /** Remembers the descendants, so that those that lose their parents later are known. None of them is baton's child to reap. */
+  /**
+   * Remembers the descendants, so that those that lose their parents later are known. None of them is baton's child to
+   * reap.
+   */
   reapOrphans(): readonly number[] {
     this.#known.rememberDescendants();
     return this.#isReleased ? [] : this.#known.orphans();
   }
 
   /**
-   * Finds the running processes that the script has started under the lock. Left out: the script, `requester` and its ancestors
-   * (subshells, a baton lock with its guard), and what these have started since (the other end of its pipe). Null: the requester has
-   * ended, so that its ancestors are not known.
+   * Finds the running processes that the script has started under the lock. Left out: the script, `requester` and its
+   * ancestors (subshells, a baton lock with its guard), and what these have started since (the other end of its pipe).
+   * Null: the requester has ended, so that its ancestors are not known.
    */
   finderFor(requester: ScriptProcess): (() => FoundProcesses) | null {
     const ancestors = new Map([[this.#script.pid, this.#script.startTicks]]);
@@ -109,8 +113,8 @@ const stopCheckIntervalMs = 20;
 const killGraceMs = 1000;
 
 /**
- * Sends the stop signal to each process that `find` returns, once, and SIGKILL after `killAfterMs` to those that are left.
- * Resolves with the processes that could not be stopped: none, as a rule.
+ * Sends the stop signal to each process that `find` returns, once, and SIGKILL after `killAfterMs` to those that are
+ * left. Resolves with the processes that could not be stopped: none, as a rule.
  */
 export async function stopProcesses(
   find: () => FoundProcesses,

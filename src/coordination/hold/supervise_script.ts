@@ -1,7 +1,7 @@
 /**
- * Supervises a script that already runs as superviseChild supervises a command: its processes are dead before the server can
- * grant the lock again. The order: guard, variables for the script, end of the script; or a release request, after which no
- * process belongs to the lock. Releases the lease only on such a request.
+ * Supervises a script that already runs as superviseChild supervises a command: its processes are dead before the
+ * server can grant the lock again. The order: guard, variables for the script, end of the script; or a release request,
+ * after which no process belongs to the lock. Releases the lease only on such a request.
  */
 import { basename } from "node:path";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";

@@ -1,6 +1,6 @@
 /**
- * One contender for a lock of Curator or kazoo programs: it creates a node in their queue and waits until no node is ahead.
- * Each step begins with a read, so that it can be repeated after any failure. interop_queue_position.ts decides.
+ * One contender for a lock of Curator or kazoo programs: it creates a node in their queue and waits until no node is
+ * ahead. Each step begins with a read, so that it can be repeated after any failure. interop_queue_position.ts decides.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -63,7 +63,10 @@ class InteropContender {
     return this.#isBusy;
   }
 
-  /** Runs until granted, busy or stopped. Rejects CONFIG, a permanent refusal of the server, and when the session has ended. */
+  /**
+   * Runs until granted, busy or stopped. Rejects CONFIG, a permanent refusal of the server, and when the session has
+   * ended.
+   */
   async run(): Promise<ContenderOutcome> {
     const outcome = await this.#waits.repeat(async () => {
       if (this.#guid === "") await this.#contend();
@@ -117,7 +120,9 @@ class InteropContender {
     return interopPosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
-  /** Returns the grant of the first node. Its token is the zxid that created the own node, which grows along the queue. */
+  /**
+   * Returns the grant of the first node. Its token is the zxid that created the own node, which grows along the queue.
+   */
   async #claim(node: string): Promise<Granted | null> {
     const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
@@ -211,7 +216,10 @@ export interface AcquireInteropOptions extends CommonAcquireOptions {
 /** Maximum number of holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
-/** Waits for the lock at `path` and returns the lease. Rejects as `acquireLock` does, and USAGE for a mode without a recipe. */
+/**
+ * Waits for the lock at `path` and returns the lease. Rejects as `acquireLock` does, and USAGE for a mode without a
+ * recipe.
+ */
 export async function acquireInteropLock(
   zk: ZooKeeper,
   path: string,

@@ -1,7 +1,7 @@
 /**
- * Decides from the names of the contenders who holds an interop lock and which node to wait for. Pure. The lowest sequence
- * holds. No version guards a grant: safety depends on the sequence numbers and on one list of names that contains the own
- * node. Every contender ahead was created before it, and is in that list unless its node was deleted.
+ * Decides from the names of the contenders who holds an interop lock and which node to wait for. Pure. The lowest
+ * sequence holds. No version guards a grant: safety depends on the sequence numbers and on one list of names that
+ * contains the own node. Every contender ahead was created before it, and is in that list unless its node was deleted.
  */
 import { BatonError } from "../../base/errors.ts";
 import { type InteropNode, type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "./interop_node_names.ts";
@@ -21,7 +21,9 @@ export type InteropPosition =
   /** Wait until `watch`, the nearest node in the way, is gone. */
   | { readonly kind: "queued"; readonly node: string; readonly watch: string; readonly ahead: number };
 
-/** Last value of the server's counter, 2^31-1: from there on, two contenders have the same number and both would hold. */
+/**
+ * Last value of the server's counter, 2^31-1: from there on, two contenders have the same number and both would hold.
+ */
 const sequenceEnd = 0x7fffffff;
 
 /**

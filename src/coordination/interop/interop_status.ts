@@ -1,6 +1,7 @@
 /**
- * Reads the holders and waiters of an interop lock, and takes the lock back. A baton is asked as for baton's own locks. A Curator
- * program is asked as Curator's Revoker does it; it reacts if it made its lock revocable. A kazoo program cannot be asked.
+ * Reads the holders and waiters of an interop lock, and takes the lock back. A baton is asked as for baton's own locks.
+ * A Curator program is asked as Curator's Revoker does it; it reacts if it made its lock revocable. A kazoo program
+ * cannot be asked.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { printable } from "../../base/support/text.ts";
@@ -24,7 +25,10 @@ const dataCharsMax = 100;
 
 interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
   readonly recipe: InteropRecipe;
-  /** True: throw CONFIG if the node has children and the recipe knows none of them, because it is no lock of this recipe. */
+  /**
+   * True: throw CONFIG if the node has children and the recipe knows none of them, because it is no lock of this
+   * recipe.
+   */
   readonly refusesOthers?: boolean;
 }
 

@@ -35,7 +35,10 @@ export function demandHeldJob(env: Io["env"], command: string, what: string): He
   );
 }
 
-/** Throws USAGE for a lock that the outer command holds, because it would wait for itself forever. `holders` reads the holders. */
+/**
+ * Throws USAGE for a lock that the outer command holds, because it would wait for itself forever. `holders` reads the
+ * holders.
+ */
 export type NestedJob = (
   name: string,
   holders: () => Promise<readonly { readonly holderId: string }[]>,

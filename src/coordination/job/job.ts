@@ -81,8 +81,8 @@ export interface JobFacts {
 }
 
 /**
- * Returns a value for every variable; undefined removes the value of an outer call. Supervision appends its own holder id to
- * BATON_LOCK_COOKIE.
+ * Returns a value for every variable; undefined removes the value of an outer call. Supervision appends its own holder
+ * id to BATON_LOCK_COOKIE.
  */
 export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, string | undefined> {
   const { leases, place, election, barrier, pool, tick } = facts;
@@ -119,7 +119,8 @@ export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, str
     BATON_ROOT: place.root,
     BATON_LEASE: facts.note?.path ?? "",
   };
-  // A command inside a barrier or a pool keeps its rank or item when it takes another lock, and a script may release its locks.
+  // A command inside a barrier or a pool keeps its rank or item when it takes another lock, and a script may release
+  // its locks.
   const outer = [
     "BATON_HOLD",
     ...(barrier === undefined ? ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] : []),

@@ -1,4 +1,7 @@
-/** The trace of a call that runs a command under a lease: a span for the call, one for its wait, one for the hold. Loaded only if traces are on. */
+/**
+ * The trace of a call that runs a command under a lease: a span for the call, one for its wait, one for the hold.
+ * Loaded only if traces are on.
+ */
 import type { Lease } from "../../base/process/lease.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import type { Io } from "../../base/terminal/io.ts";

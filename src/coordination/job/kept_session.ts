@@ -1,6 +1,7 @@
 /**
- * The session of a dead baton whose processes its guard cannot stop: keeps it alive, so that its locks do not move, and shows why in the
- * holders' records. Stops when the session has ended, or when an operator has taken the locks (`baton break --force`).
+ * The session of a dead baton whose processes its guard cannot stop: keeps it alive, so that its locks do not move, and
+ * shows why in the holders' records. Stops when the session has ended, or when an operator has taken the locks (`baton
+ * break --force`).
  */
 import type { GuardSessions, KeptJob, KeptSession } from "../../base/process/guard/guard_main.ts";
 import type { Clock } from "../../base/support/clock.ts";

@@ -1,4 +1,6 @@
-/** Converts the outcome of a supervised command to an exit code, a reason for the status report, and a message. Pure. */
+/**
+ * Converts the outcome of a supervised command to an exit code, a reason for the status report, and a message. Pure.
+ */
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { type ErrorCode, messageOf } from "../../base/errors.ts";
@@ -15,9 +17,10 @@ export interface LockEnding {
 }
 
 /**
- * The signals with which users and supervisors end a program. When one of them has ended the command, baton ends by it, too, as if the
- * command had been started without baton: only then a shell ends its loop after Ctrl-C, and systemd takes the end for a clean one.
- * After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would look like a defect of baton.
+ * The signals with which users and supervisors end a program. When one of them has ended the command, baton ends by it,
+ * too, as if the command had been started without baton: only then a shell ends its loop after Ctrl-C, and systemd
+ * takes the end for a clean one. After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would
+ * look like a defect of baton.
  */
 export const passedOn: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 

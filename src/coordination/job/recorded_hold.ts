@@ -14,7 +14,10 @@ import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 
 export interface RecordedHold {
-  /** Records how the command ended, and releases the lock. Returns a message if there is no record; then the lock may still be held. */
+  /**
+   * Records how the command ended, and releases the lock. Returns a message if there is no record; then the lock may
+   * still be held.
+   */
   end(ending: ChildEnding): Promise<string | null>;
 }
 

@@ -56,8 +56,8 @@ export interface ReportedOptions {
 }
 
 /**
- * Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal that ended the wait or the
- * command, when all is closed and reported.
+ * Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal that ended the wait
+ * or the command, when all is closed and reported.
  */
 export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =

@@ -29,8 +29,8 @@ export interface CommonAcquireOptions {
   /** "exclusive" when left out. */
   readonly mode?: LockMode;
   /**
-   * "none": acquire the lock only if the first response shows that it is free; that response must arrive within the session
-   * timeout. A number: milliseconds. "forever" when left out.
+   * "none": acquire the lock only if the first response shows that it is free; that response must arrive within the
+   * session timeout. A number: milliseconds. "forever" when left out.
    */
   readonly wait?: "none" | "forever" | number;
   /** Start of the wait on the clock, if it began before this call: `wait` counts from there. */
@@ -56,7 +56,10 @@ export interface CommonAcquireOptions {
 export interface AcquireOptions extends CommonAcquireOptions {
   /** Number of permits, for mode "permit". */
   readonly limit?: number;
-  /** Action when the stored limit differs: fail (the default), adopt it, replace it, or replace it while the lock is free. */
+  /**
+   * Action when the stored limit differs: fail (the default), adopt it, replace it, or replace it while the lock is
+   * free.
+   */
   readonly limitPolicy?: LimitPolicy;
   /** 0 (first) to 999; 100 when left out. */
   readonly priority?: number;
@@ -106,10 +109,10 @@ export interface LockProtocol {
 }
 
 /**
- * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT (a server has reported that the
- * lock is busy), LIMIT_MISMATCH, CONFIG (T below 2 s, or a node that is not baton's), UNREACHABLE (no server responded in
- * time, or the session ended during the wait), the signal's reason, and what a server refuses. A call that rejects has left
- * the queue; if no server responds within 1 s, it leaves as soon as one does.
+ * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT (a server has reported
+ * that the lock is busy), LIMIT_MISMATCH, CONFIG (T below 2 s, or a node that is not baton's), UNREACHABLE (no server
+ * responded in time, or the session ended during the wait), the signal's reason, and what a server refuses. A call that
+ * rejects has left the queue; if no server responds within 1 s, it leaves as soon as one does.
  */
 export async function acquireLock(
   zk: ZooKeeper,
@@ -262,7 +265,10 @@ class LockAcquisition {
     return new BatonError(code, `${kind} "${this.#name}" ${state}: ${who}`);
   }
 
-  /** Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been made. */
+  /**
+   * Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been
+   * made.
+   */
   async #timeoutError({ waitMs }: WaitTimeout): Promise<BatonError> {
     if (this.#contender.isBusy) {
       return await this.#busyError("LOCK_TIMEOUT", {

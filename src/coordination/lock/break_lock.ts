@@ -1,4 +1,6 @@
-/** Takes a lock back: asks the holder to release it; with force, deletes the holder's node after the session timeout. */
+/**
+ * Takes a lock back: asks the holder to release it; with force, deletes the holder's node after the session timeout.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
@@ -49,7 +51,10 @@ export async function breakLock(
   return broken;
 }
 
-/** Deletes the place in the queue of a holder that was granted in advance: without its grant it would be in front of all others. */
+/**
+ * Deletes the place in the queue of a holder that was granted in advance: without its grant it would be in front of all
+ * others.
+ */
 async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Promise<void> {
   const places = (await childNames(zk, path.queue)).filter((name) => parseContender(name)?.guid === holderId);
   await Promise.all(places.map((name) => deleteIfThere(zk, `${path.queue}/${name}`)));
@@ -57,7 +62,10 @@ async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Pro
 
 export const anonymousRevocation: Revocation = { by: "", reason: "" };
 
-/** Runs `ask`, waits for the release, and deletes the node if `force` is set. `ask` returns whether the node still exists. */
+/**
+ * Runs `ask`, waits for the release, and deletes the node if `force` is set. `ask` returns whether the node still
+ * exists.
+ */
 export async function requestRelease(
   zk: ZooKeeper,
   { holder, node, ask }: {
@@ -97,7 +105,10 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
 /** Maximum number of tries when the holder changes its node at the same time. */
 const triesMax = 5;
 
-/** Writes the request into the holder's node. False when the node is gone. Another request that came first counts as this one. */
+/**
+ * Writes the request into the holder's node. False when the node is gone. Another request that came first counts as
+ * this one.
+ */
 export async function writeRevocation(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
   for (let tries = 1;; tries++) {
     const found = await nullIfNoNode(zk.getData(node));

@@ -1,6 +1,7 @@
 /**
- * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a read,
- * so that it can be repeated after any failure. queue_position.ts decides; test/coordination/model checks the protocol.
+ * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a
+ * read, so that it can be repeated after any failure. queue_position.ts decides; test/coordination/model checks the
+ * protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -150,7 +151,10 @@ export class Contender {
     return this.#isBusy;
   }
 
-  /** Runs until granted, busy or stopped. Rejects with a permanent refusal of the server, and when the session has ended. */
+  /**
+   * Runs until granted, busy or stopped. Rejects with a permanent refusal of the server, and when the session has
+   * ended.
+   */
   async run(): Promise<ContenderOutcome> {
     let step: Exclude<ContenderStep, ContenderOutcome> = { do: "contend" };
     const outcome = await this.#waits.repeat(async () => {
@@ -276,7 +280,8 @@ export class Contender {
     this.#isBusy = position.kind !== "gone" && position.kind !== "granted" && position.kind !== "eligible";
     switch (position.kind) {
       case "gone":
-        // An ensemble whose servers differ may still have a node that this server has not: it would stay in front of all others.
+        // An ensemble whose servers differ may still have a node that this server has not: it would stay in front of
+        // all others.
         if (this.#node !== null) await deleteIfThere(this.#zk, `${this.#options.path.queue}/${this.#node}`);
         return { do: "contend" };
       case "granted": {
@@ -319,8 +324,9 @@ export class Contender {
   }
 
   /**
-   * Changes the version of the lock's node. A contender that waits for the grants to change requests one without reading the
-   * queue again; a later contender of better priority changes the version, so that this request fails and the queue is read.
+   * Changes the version of the lock's node. A contender that waits for the grants to change requests one without
+   * reading the queue again; a later contender of better priority changes the version, so that this request fails and
+   * the queue is read.
    */
   async #changeVersion(view: LockView): Promise<ContenderStep> {
     const writing = this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
@@ -358,7 +364,9 @@ export class Contender {
       : { do: "grant", view: { ...view, grants: [] } };
   }
 
-  /** Decides again with the oldest of the grants. Their ages are read after the version, which guards what is decided. */
+  /**
+   * Decides again with the oldest of the grants. Their ages are read after the version, which guards what is decided.
+   */
   async #readAges(view: LockView): Promise<ContenderStep> {
     const stats = await Promise.all(
       view.grants.map(async (name) => ({ name, stat: await this.#zk.exists(`${this.#options.path.holders}/${name}`) })),
@@ -370,8 +378,8 @@ export class Contender {
   }
 
   /**
-   * Withdraws grants that later contenders have in advance; they are still in the queue. The holder's own grant must exist:
-   * if it is gone, one of the others holds the lock.
+   * Withdraws grants that later contenders have in advance; they are still in the queue. The holder's own grant must
+   * exist: if it is gone, one of the others holds the lock.
    */
   async #withdraw(view: LockView, { grants, oldest }: OutrankedGrants): Promise<ContenderStep> {
     const { path } = this.#options;
@@ -399,7 +407,8 @@ export class Contender {
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
       ...claimed,
     ];
-    // The container belongs to the transaction: the server would never remove one that a crash had left without a child.
+    // The container belongs to the transaction: the server would never remove one that a crash had left without a
+    // child.
     if (!view.hasGrantsNode) multi.splice(1, 0, containerRequest(path.holders, acl));
     const made = await nullIfRefused(this.#zk.multi(multi), "BADVERSION", "NONODE", "NODEEXISTS").catch((thrown) => {
       if (this.#options.claim?.isRefusedHistory(thrown) === true) return null;
@@ -412,7 +421,10 @@ export class Contender {
     return this.#toGranted(node, { token: guarded.stat.mzxid, limit, queueNode: null, aheadMs: 0 });
   }
 
-  /** Requests a grant behind the others. The write to the own queue node wakes the next contender, which then looks for room. */
+  /**
+   * Requests a grant behind the others. The write to the own queue node wakes the next contender, which then looks for
+   * room.
+   */
   async #advance(view: LockView): Promise<ContenderStep> {
     const { path, mode } = this.#options;
     const own = holderName({ mode, slot: null, guid: this.#guid });

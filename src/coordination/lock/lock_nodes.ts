@@ -1,6 +1,6 @@
 /**
- * Names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode><slot>-<guid>` for a holder.
- * Only a permit has a slot, so that the names of the holders show which slots are taken.
+ * Names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode><slot>-<guid>` for a
+ * holder. Only a permit has a slot, so that the names of the holders show which slots are taken.
  */
 import { BatonError } from "../../base/errors.ts";
 import type { LockMode } from "../../base/process/lease.ts";

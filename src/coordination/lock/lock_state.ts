@@ -1,4 +1,7 @@
-/** State of a lock: the data of its container, guarded by the version of that node; and the order of reads that safety requires. */
+/**
+ * State of a lock: the data of its container, guarded by the version of that node; and the order of reads that safety
+ * requires.
+ */
 import { BatonError } from "../../base/errors.ts";
 import { demandFields, toJsonData } from "../../base/support/json_fields.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -21,7 +24,10 @@ export function formatLockState<S extends LockState>(state: S): Uint8Array {
   return toJsonData({ layout, ...state });
 }
 
-/** Throws CONFIG for data that no baton of this layout has written. Empty data is the initial state: an operator made the node. */
+/**
+ * Throws CONFIG for data that no baton of this layout has written. Empty data is the initial state: an operator made
+ * the node.
+ */
 export function parseLockState(data: Uint8Array, path: string): LockState {
   if (data.length === 0) return initialLockState;
   const refuse = (what: string, cause?: unknown) =>
@@ -80,9 +86,9 @@ export interface LockView {
 }
 
 /**
- * Returns null when the lock does not exist. `watch` is called when the grants change. A missing queue is an empty one: the server removes it when no process waits.
- * The version is read first: a grant between the two reads makes the version stale, but never the list of grants too short.
- * All three requests go in one packet and are executed in order.
+ * Returns null when the lock does not exist. `watch` is called when the grants change. A missing queue is an empty one:
+ * the server removes it when no process waits. The version is read first: a grant between the two reads makes the
+ * version stale, but never the list of grants too short. All three requests go in one packet and are executed in order.
  */
 export async function readLock(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LockView | null> {
   const [lock, grants, queue] = await Promise.all([

@@ -96,8 +96,8 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
 const holdersNamedMax = 3;
 
 /**
- * Returns `held for 12 m by root@db1 (pid 812, backup.sh), reason "bulk propagation"; 1 other is waiting`. The contender
- * `guid` is not counted. `nowMs` is the wall clock.
+ * Returns `held for 12 m by root@db1 (pid 812, backup.sh), reason "bulk propagation"; 1 other is waiting`. The
+ * contender `guid` is not counted. `nowMs` is the wall clock.
  */
 export function describeLock(
   status: LockStatus,

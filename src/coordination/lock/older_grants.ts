@@ -22,10 +22,12 @@ export class OlderGrants {
   }
 
   /**
-   * Reads all grants and watches them. `onChange` is called when no older one is left, and when they must be read again.
+   * Reads all grants and watches them. `onChange` is called when no older one is left, and when they must be read
+   * again.
    *
-   * The own grant is read last. It is withdrawn only while an older one exists: an own grant that exists after the older ones
-   * were gone can no longer be withdrawn. The order of the events shows the same later: a server sends them in the order of the changes.
+   * The own grant is read last. It is withdrawn only while an older one exists: an own grant that exists after the
+   * older ones were gone can no longer be withdrawn. The order of the events shows the same later: a server sends them
+   * in the order of the changes.
    */
   static async read(zk: ZooKeeper, { folder, own, others }: GrantNames, onChange: () => void): Promise<OlderGrants> {
     const grants = new OlderGrants(onChange);

@@ -2,9 +2,9 @@
  * Decides from two lists of names who holds a lock, who is next, and what the others wait for. Pure.
  * Safety depends on `grants` alone; the queue provides order and fairness.
  *
- * A grant is a child of `h`. An exclusive grant may be made in advance, behind others: the oldest one holds the lock, and the
- * next one holds it as soon as the older ones are gone. Its contender stays in the queue until it releases the lock, so that
- * it keeps its place when a better contender withdraws the grant.
+ * A grant is a child of `h`. An exclusive grant may be made in advance, behind others: the oldest one holds the lock,
+ * and the next one holds it as soon as the older ones are gone. Its contender stays in the queue until it releases the
+ * lock, so that it keeps its place when a better contender withdraws the grant.
  */
 import type { LockMode } from "../../base/process/lease.ts";
 import { type ContenderNode, parseContender, parseHolder } from "./lock_nodes.ts";
@@ -87,9 +87,9 @@ export function queuePosition(view: QueueView): QueuePosition {
 }
 
 /**
- * Whether a contender may act on what it reads after a lost response, without a write of its own that settles the outcome. It may ask
- * for a grant, which checks the version, if it has not asked before; and it holds with a grant that is alone. A wait needs a server
- * that is not behind.
+ * Whether a contender may act on what it reads after a lost response, without a write of its own that settles the
+ * outcome. It may ask for a grant, which checks the version, if it has not asked before; and it holds with a grant that
+ * is alone. A wait needs a server that is not behind.
  */
 export function isSettled(
   position: QueuePosition,
@@ -118,17 +118,20 @@ export function comesBefore(left: ContenderNode, right: ContenderNode): boolean 
 }
 
 /**
- * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again; null: it reads.
- * A grant or a withdrawal changes the version, so that with an unchanged version the change was a removal. The only grant is
- * gone: the lock is free. One of several exclusive grants is gone: there is room for one in advance. Of several other grants
- * it is unknown how many are left.
+ * Returns the request that a blocked contender may send as soon as `grants` change, without reading them again; null:
+ * it reads. A grant or a withdrawal changes the version, so that with an unchanged version the change was a removal.
+ * The only grant is gone: the lock is free. One of several exclusive grants is gone: there is room for one in advance.
+ * Of several other grants it is unknown how many are left.
  */
 export function requestAfterChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
   if (grants.length === 1) return "eligible";
   return mode === "exclusive" && areExclusive(grants) ? "next" : null;
 }
 
-/** Returns the grants that hold the lock: of exclusive ones only the oldest. `grants` are sorted by age, the oldest first. */
+/**
+ * Returns the grants that hold the lock: of exclusive ones only the oldest. `grants` are sorted by age, the oldest
+ * first.
+ */
 export function heldGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
   return grants[0]?.mode === "exclusive" ? grants.slice(0, 1) : grants;
 }

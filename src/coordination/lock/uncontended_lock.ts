@@ -1,7 +1,7 @@
 /**
- * Acquires a lock that does not exist yet, without waiting: one transaction creates it together with its holder. A lock that
- * does not exist has no queue, and no contender has read its version. A contender of a deleted lock has lost its queue node,
- * and its own grant fails. test/coordination/model checks this together with the rest of the protocol.
+ * Acquires a lock that does not exist yet, without waiting: one transaction creates it together with its holder. A lock
+ * that does not exist has no queue, and no contender has read its version. A contender of a deleted lock has lost its
+ * queue node, and its own grant fails. test/coordination/model checks this together with the rest of the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -44,9 +44,10 @@ export interface UncontendedLock {
 }
 
 /**
- * Returns null when the lock exists already, held or not, or when a bundled request was refused. Sends the request before
- * the first await. Rejects with a refusal of the server, when the session has ended, and when no server has responded within
- * T. Then the session may live on: a holder that the request may still create is deleted as soon as a server responds.
+ * Returns null when the lock exists already, held or not, or when a bundled request was refused. Sends the request
+ * before the first await. Rejects with a refusal of the server, when the session has ended, and when no server has
+ * responded within T. Then the session may live on: a holder that the request may still create is deleted as soon as a
+ * server responds.
  */
 export async function acquireUncontended(
   zk: ZooKeeper,
@@ -122,8 +123,8 @@ async function requestGrant(
 }
 
 /**
- * Deletes the holder of a request that may still be executed: its session may go on, and no process would hold what it holds.
- * Ends when that is done or the session has ended.
+ * Deletes the holder of a request that may still be executed: its session may go on, and no process would hold what it
+ * holds. Ends when that is done or the session has ended.
  */
 async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise<void> {
   const deleting = () => deleteIfThere(zk, holder);

@@ -1,10 +1,15 @@
-/** Creates nodes together with the containers above them. The server removes empty containers by itself, at any time. */
+/**
+ * Creates nodes together with the containers above them. The server removes empty containers by itself, at any time.
+ */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { ancestorsOf } from "./node_paths.ts";
 import { isRefusal, nullIfRefused } from "./node_requests.ts";
 
-/** Nodes that the caller believes to be missing above the new one: the inner container, both of them, or also the nodes above these. */
+/**
+ * Nodes that the caller believes to be missing above the new one: the inner container, both of them, or also the nodes
+ * above these.
+ */
 export type MissingNodes = "nothing" | "inner" | "outer" | "parents";
 
 export interface CreateMemberOptions {
@@ -18,9 +23,9 @@ export interface CreateMemberOptions {
 }
 
 /**
- * Creates an ephemeral node with a sequence, together with the missing containers, in one transaction. Returns the name of the new node,
- * or the missing nodes: then nothing was created, and the caller tries again with these. A container is created together with its
- * first child, because the server never removes one that has had no child.
+ * Creates an ephemeral node with a sequence, together with the missing containers, in one transaction. Returns the name
+ * of the new node, or the missing nodes: then nothing was created, and the caller tries again with these. A container
+ * is created together with its first child, because the server never removes one that has had no child.
  */
 export async function createMember(
   zk: ZooKeeper,
@@ -47,8 +52,8 @@ export async function createMember(
 }
 
 /**
- * Creates a node that the server deletes some time after its last child is gone. Belongs into the transaction that creates the
- * first child: the server never deletes a container that has had no child.
+ * Creates a node that the server deletes some time after its last child is gone. Belongs into the transaction that
+ * creates the first child: the server never deletes a container that has had no child.
  */
 export function containerRequest(path: string, acl: Acl[], data: Uint8Array = new Uint8Array()): MultiRequest {
   return { type: "createContainer", path, data, acl, flags: createFlag.container };

@@ -1,6 +1,6 @@
 /**
- * Paths of the objects: `<root>/<folder>/<name>`, where the node of the name `db/nightly` is `db%2Fnightly`. A lock has its contenders in
- * `q` and its holders in `h`, and so has an election.
+ * Paths of the objects: `<root>/<folder>/<name>`, where the node of the name `db/nightly` is `db%2Fnightly`. A lock has
+ * its contenders in `q` and its holders in `h`, and so has an election.
  */
 import { BatonError } from "../../base/errors.ts";
 
@@ -73,8 +73,8 @@ export function encodeLockName(name: string, kind = "a lock"): string {
 }
 
 /**
- * Returns the lock's name of a node. A node that this version would not write, because another program did, has its own name, with %XX
- * for what no name can contain: one such node must not keep a list from being read.
+ * Returns the lock's name of a node. A node that this version would not write, because another program did, has its own
+ * name, with %XX for what no name can contain: one such node must not keep a list from being read.
  */
 export function decodeLockName(encoded: string): string {
   if (plainName.test(encoded)) return encoded;
@@ -87,7 +87,10 @@ export function decodeLockName(encoded: string): string {
   return encoded.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]/gu, percentEncode);
 }
 
-/** True for characters that ZooKeeper allows in a path (PathUtils.validatePath: no surrogates, private use, specials), except % and /. */
+/**
+ * True for characters that ZooKeeper allows in a path (PathUtils.validatePath: no surrogates, private use, specials),
+ * except % and /.
+ */
 function isPlain(character: string): boolean {
   const code = character.codePointAt(0) ?? 0;
   return character !== "/" && character !== "%" && (code < 0xd800 || (code > 0xf8ff && code < 0xfff0));

@@ -1,4 +1,7 @@
-/** Failed requests: their kinds, and sending them again. After a transient failure the operation may have been done or not. */
+/**
+ * Failed requests: their kinds, and sending them again. After a transient failure the operation may have been done or
+ * not.
+ */
 import { requestBackoff, retry } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ReadOptions, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
@@ -32,7 +35,10 @@ export async function readTwiceAtMost<T>({ session }: Pick<ZooKeeper, "session">
   }
 }
 
-/** Runs `work` for each element, for `size` of them at the same time: too many requests would fill the buffers of client and server. */
+/**
+ * Runs `work` for each element, for `size` of them at the same time: too many requests would fill the buffers of client
+ * and server.
+ */
 export async function mapInBatches<T, R>(
   all: readonly T[],
   size: number,
@@ -95,23 +101,27 @@ export async function readNodes<N extends { readonly name: string }>(
   return found.filter((read) => read !== null);
 }
 
-/** Reads what the leader knows now: a follower that lags could miss the newest holder. Not for the outcome of an own write. */
+/**
+ * Reads what the leader knows now: a follower that lags could miss the newest holder. Not for the outcome of an own
+ * write.
+ */
 export function readAfterSync<T>(zk: ZooKeeper, path: string, read: () => Promise<T>): Promise<T> {
   return readAfter(zk.sync(path), read);
 }
 
 /**
- * Resolves when every earlier write of this session has been executed or never will be, and the server has seen it. A sync
- * is not enough: a leader that the others have replaced, and that does not know it yet, answers it from what it has. A write
- * needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in their order.
+ * Resolves when every earlier write of this session has been executed or never will be, and the server has seen it. A
+ * sync is not enough: a leader that the others have replaced, and that does not know it yet, answers it from what it
+ * has. A write needs a quorum, even one that changes nothing or is refused, and the writes of a session are executed in
+ * their order.
  */
 export async function settleWrites(zk: ZooKeeper, path: string): Promise<void> {
   await nullIfRefused(zk.multi([{ type: "check", path, version: -1 }]), "NONODE", "NOAUTH");
 }
 
 /**
- * Reads the outcome of an own write whose response was lost. What is there is there, and no write is needed, which takes long on a slow
- * disk. What is missing may still come, until a later write of this session has been executed.
+ * Reads the outcome of an own write whose response was lost. What is there is there, and no write is needed, which
+ * takes long on a slow disk. What is missing may still come, until a later write of this session has been executed.
  */
 export async function readOutcome<T>(
   zk: ZooKeeper,
@@ -145,8 +155,8 @@ export interface RetryRequestOptions {
 }
 
 /**
- * Sends requests that may be done twice. Rejects with the last failure when the session has ended, when the result is no
- * longer wanted, and when no response has arrived within the limit; and with the reason of the signal.
+ * Sends requests that may be done twice. Rejects with the last failure when the session has ended, when the result is
+ * no longer wanted, and when no response has arrived within the limit; and with the reason of the signal.
  */
 export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,

@@ -14,8 +14,9 @@ export interface ReadAgainOptions {
 }
 
 /**
- * Yields the result of each read. `read` sets watches that call `wake`, which is the same function for every read: the client keeps a
- * set of them. Ends with the signal; throws the reason when the session ends, and a refusal of the server.
+ * Yields the result of each read. `read` sets watches that call `wake`, which is the same function for every read: the
+ * client keeps a set of them. Ends with the signal; throws the reason when the session ends, and a refusal of the
+ * server.
  */
 export async function* readAgain<T>(
   { session }: Pick<ZooKeeper, "session">,

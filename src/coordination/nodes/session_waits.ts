@@ -43,8 +43,8 @@ export class AttemptWaits {
   }
 
   /**
-   * Calls `advance` until it returns a result. After a lost response, `recover` chooses the next step, which follows immediately the
-   * first time. Returns null after `stop`.
+   * Calls `advance` until it returns a result. After a lost response, `recover` chooses the next step, which follows
+   * immediately the first time. Returns null after `stop`.
    */
   async repeat<T>(advance: () => Promise<T | null>, recover: () => void): Promise<T | null> {
     for (let failures = 0; !this.#isStopped;) {
@@ -96,8 +96,8 @@ export class AttemptWaits {
 }
 
 /**
- * Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response; and to give back a
- * claim that may have been granted, which would be lost otherwise.
+ * Maximum time to leave, in milliseconds, whatever the servers do: after a stop request, a timeout, or a response; and
+ * to give back a claim that may have been granted, which would be lost otherwise.
  */
 const leaveMsMax = { stopped: 600, late: 300, responded: 1000, claimed: 3000 } as const;
 
@@ -113,9 +113,10 @@ export async function withinLeaveTime<T>(
 }
 
 /**
- * Waits until the session's lease is as long as steady heartbeats keep it; nearly always this resolves immediately. After the
- * process was suspended, the session may be alive with an expired lease: then it waits for a response of the ZooKeeper
- * leader. Rejects with the signal's reason, and UNREACHABLE when `isPatient` is false and no response arrives within T.
+ * Waits until the session's lease is as long as steady heartbeats keep it; nearly always this resolves immediately.
+ * After the process was suspended, the session may be alive with an expired lease: then it waits for a response of the
+ * ZooKeeper leader. Rejects with the signal's reason, and UNREACHABLE when `isPatient` is false and no response arrives
+ * within T.
  */
 export async function waitForFreshLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
   readonly clock: Clock;

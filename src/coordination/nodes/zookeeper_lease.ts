@@ -1,7 +1,7 @@
 /**
- * Lease of a held lock. The lock is lost when the clock reaches the lease end, when the session ends, and when its node is
- * deleted; a lost lease stays lost even if the session lives on. When the lock is asked back, `lost` aborts too, so that its
- * user stops, but the lock stays held until the release.
+ * Lease of a held lock. The lock is lost when the clock reaches the lease end, when the session ends, and when its node
+ * is deleted; a lost lease stays lost even if the session lives on. When the lock is asked back, `lost` aborts too, so
+ * that its user stops, but the lock stays held until the release.
  */
 import type { MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../base/errors.ts";
@@ -20,15 +20,18 @@ export interface ZooKeeperLeaseOptions
   readonly kind: string;
   /** Path of the holder's node. */
   readonly holderPath: string;
-  /** Milliseconds from the creation of the holder's node to the hold; 0 when left out. A longer time is corrected in the node. */
+  /**
+   * Milliseconds from the creation of the holder's node to the hold; 0 when left out. A longer time is corrected in the
+   * node.
+   */
   readonly aheadMs?: number | undefined;
   /** Path of a node in the queue that the release deletes too; null or left out when there is none. */
   readonly queueNode?: string | null | undefined;
   /** The client's own clock. */
   readonly clock: Clock;
   /**
-   * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves the
-   * watch; a request to give the lock back is noticed later by at most this time.
+   * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves
+   * the watch; a request to give the lock back is noticed later by at most this time.
    */
   readonly watchDelayMs?: number | undefined;
   /** Reads from the node's data that the lock is asked back; baton's own format when left out. */
@@ -126,8 +129,9 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Whether something is done under the lock, as after the construction. Otherwise no lease has to be kept: the session waits for a slow
-   * server as long as it needs, and the lock is lost only when the session ends, or its node is deleted.
+   * Whether something is done under the lock, as after the construction. Otherwise no lease has to be kept: the session
+   * waits for a slow server as long as it needs, and the lock is lost only when the session ends, or its node is
+   * deleted.
    */
   setUsed(isUsed: boolean): void {
     if (isUsed === this.#isUsed || this.#isOver) return;
@@ -163,8 +167,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Releases the lock and executes `requests` in one transaction: all of it is done, or nothing. When it rejects without a
-   * response, the transaction may have been done; the lease itself is unchanged.
+   * Releases the lock and executes `requests` in one transaction: all of it is done, or nothing. When it rejects
+   * without a response, the transaction may have been done; the lease itself is unchanged.
    */
   async releaseWith(requests: readonly MultiRequest[]): Promise<void> {
     this.#isReleasing = true;
@@ -194,7 +198,8 @@ export class ZooKeeperLease implements Lease {
     const deleting = this.#retryDeletion(() => this.#deleteNodes());
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#cleanUp();
-    // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
+    // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session
+    // lives.
     const deleted = deleting.then(() => true);
     if (await resultWithin(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
     throw new BatonError(
@@ -276,7 +281,10 @@ export class ZooKeeperLease implements Lease {
     }
   }
 
-  /** Writes what is for display: the start of the hold, and the warning. The write fires the watch, so that a refused one is repeated. */
+  /**
+   * Writes what is for display: the start of the hold, and the warning. The write fires the watch, so that a refused
+   * one is repeated.
+   */
   #correctNode({ data, stat }: { readonly data: Uint8Array; readonly stat: Stat }): void {
     const info = parseNodeInfo(data);
     if (info.sessionTimeoutMs === 0) return; // another library's format

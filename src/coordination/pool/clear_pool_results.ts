@@ -7,8 +7,8 @@ import type { PoolPath } from "./pool_path.ts";
 import { nullIfRefused, readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 
 /**
- * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are not affected, and
- * their results may be stored meanwhile. Returns the number of cleared results.
+ * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are
+ * not affected, and their results may be stored meanwhile. Returns the number of cleared results.
  */
 export async function clearPoolResults(
   zk: ZooKeeper,
@@ -25,7 +25,8 @@ export async function clearPoolResults(
   if (named !== null) await again(() => memory.clearItems(named));
   else {
     await again(() => memory.clearAll());
-    // Nodes in use are not empty and stay. The server would also remove the nodes of --total later; a new run creates them again.
+    // Nodes in use are not empty and stay. The server would also remove the nodes of --total later; a new run creates
+    // them again.
     const { queue, holders, lock } = path.total;
     const nodes = [
       ...records.nodePaths(),

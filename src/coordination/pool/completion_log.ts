@@ -1,7 +1,7 @@
 /**
- * The results of items, kept for --done-ttl. Each item has a node `<shard>/<item>`, which its next result overwrites. Completed and
- * failed items have separate trees, so that the names of one tree are enough to list completed items. Later runs delete expired
- * results, one shard at a time.
+ * The results of items, kept for --done-ttl. Each item has a node `<shard>/<item>`, which its next result overwrites.
+ * Completed and failed items have separate trees, so that the names of one tree are enough to list completed items.
+ * Later runs delete expired results, one shard at a time.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isInstant, latestInstantMs } from "../../base/support/instant.ts";
@@ -47,8 +47,8 @@ export class CompletionLog {
   }
 
   /**
-   * The result of a completed item; null if it failed, has no result, or the result expired before `nowMs`. Unless a result is likely,
-   * it first checks that the node exists, because an error costs more than a response.
+   * The result of a completed item; null if it failed, has no result, or the result expired before `nowMs`. Unless a
+   * result is likely, it first checks that the node exists, because an error costs more than a response.
    */
   async findResult(item: string, nowMs: number, isLikely = false): Promise<ItemResult | null> {
     const node = this.#trees.done.nodeOf(item);
@@ -64,8 +64,8 @@ export class CompletionLog {
   }
 
   /**
-   * Counts the results by the names of their nodes, expired ones included, so that it is cheap for 100,000 items. Reads the results of up
-   * to `failuresMax` failed items.
+   * Counts the results by the names of their nodes, expired ones included, so that it is cheap for 100,000 items. Reads
+   * the results of up to `failuresMax` failed items.
    */
   async countResults(failuresMax: number): Promise<ResultCounts> {
     const [completed, failed] = await Promise.all([this.listCompletedItems(), listAll(this.#trees.failed)]);

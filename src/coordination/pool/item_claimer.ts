@@ -1,7 +1,7 @@
 /**
- * Claims the next free item of a work list, by its lock. If the locks of the items do not exist yet, it tries the next item without
- * reading its state: one transaction. Otherwise it probes some items and tries one that is free. If other runs claim the same items,
- * it continues at a random place of the list.
+ * Claims the next free item of a work list, by its lock. If the locks of the items do not exist yet, it tries the next
+ * item without reading its state: one transaction. Otherwise it probes some items and tries one that is free. If other
+ * runs claim the same items, it continues at a random place of the list.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -72,11 +72,16 @@ export class ItemClaimer {
   #window: string[] = [];
   /** The locks of the next items probably do not exist yet. */
   #expectsNewLocks = true;
-  /** Items that could not be created as new locks. The node may exist without children for a minute, until the server removes it. */
+  /**
+   * Items that could not be created as new locks. The node may exist without children for a minute, until the server
+   * removes it.
+   */
   readonly #existingLocks = new Set<string>();
   /** Probes that were started ahead. */
   readonly #probedAhead = new Map<string, Promise<ItemState>>();
-  /** Items that were completed at the start of this run; their results may expire meanwhile. Null before the first list. */
+  /**
+   * Items that were completed at the start of this run; their results may expire meanwhile. Null before the first list.
+   */
   #completedAtStart: ReadonlySet<string> | null = null;
   #nextListMs = 0;
   #listing: Promise<void> | null = null;
@@ -87,7 +92,9 @@ export class ItemClaimer {
     this.#startedMs = options.clock.now();
   }
 
-  /** Claims an item; null if no item is left to try. Rejects if the servers refuse a request or the session has ended. */
+  /**
+   * Claims an item; null if no item is left to try. Rejects if the servers refuse a request or the session has ended.
+   */
   async claim(isStopping: () => boolean): Promise<ClaimedItem | null> {
     if (this.#completedAtStart === null) await this.refreshCompleted();
     let misses = 0;
@@ -189,8 +196,8 @@ export class ItemClaimer {
   }
 
   /**
-   * Reads the state of an item. It may be outdated; the lock decides. `isOneOfMany`: usually with one request, because most items are
-   * busy, and completed items are known from the list.
+   * Reads the state of an item. It may be outdated; the lock decides. `isOneOfMany`: usually with one request, because
+   * most items are busy, and completed items are known from the list.
    */
   #probe(item: string, { isOneOfMany = false } = {}): Promise<ItemState> {
     const { path, completionLog, records, clock } = this.#options;
@@ -280,8 +287,8 @@ export class ItemClaimer {
   }
 
   /**
-   * Lists the items that other runs completed, which is cheaper than probing each item. Items of the first list are tried last, because
-   * their results may expire.
+   * Lists the items that other runs completed, which is cheaper than probing each item. Items of the first list are
+   * tried last, because their results may expire.
    */
   async refreshCompleted(): Promise<void> {
     const { completionLog, clock } = this.#options;

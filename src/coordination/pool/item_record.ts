@@ -1,6 +1,6 @@
 /**
- * The record of an item: it runs, or it ended at a certain transaction, which shows whether a list is older than this end. Pure: names,
- * data and decisions. The protocol is in docs/protocol/pool.md.
+ * The record of an item: it runs, or it ended at a certain transaction, which shows whether a list is older than this
+ * end. Pure: names, data and decisions. The protocol is in docs/protocol/pool.md.
  */
 import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 
@@ -26,8 +26,8 @@ export function parseRecord(data: Uint8Array, mzxid: bigint): ItemRecord {
 }
 
 /**
- * Whether a list that was requested at `listedAt` is valid for the item, while its lock is held. It is not if the item ended later, or
- * at an unknown time, because the list may be older than the end.
+ * Whether a list that was requested at `listedAt` is valid for the item, while its lock is held. It is not if the item
+ * ended later, or at an unknown time, because the list may be older than the end.
  */
 export function isListValid(record: ItemRecord, listedAt: bigint): boolean {
   return record.state === "ended" && record.zxid < listedAt;

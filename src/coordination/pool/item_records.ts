@@ -1,7 +1,8 @@
 /**
- * The records of running items. A record is created in the transaction that acquires the lock of the item. After the end of the item it
- * informs runs whose list is older. If there is no such list, the record is deleted with the end; otherwise it is deleted when the last
- * of these lists is no longer used. The decisions are in item_record.ts, the protocol is in docs/protocol/pool.md.
+ * The records of running items. A record is created in the transaction that acquires the lock of the item. After the
+ * end of the item it informs runs whose list is older. If there is no such list, the record is deleted with the end;
+ * otherwise it is deleted when the last of these lists is no longer used. The decisions are in item_record.ts, the
+ * protocol is in docs/protocol/pool.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -21,7 +22,9 @@ import { type ItemRow, ItemTree } from "./item_tree.ts";
 import { PoolLists } from "./pool_lists.ts";
 import type { PoolPath } from "./pool_path.ts";
 
-/** The maximum number of corrections of the cached state: the server and other runs create and remove nodes meanwhile. */
+/**
+ * The maximum number of corrections of the cached state: the server and other runs create and remove nodes meanwhile.
+ */
 const triesMax = 8;
 
 export class ItemRecords {
@@ -57,7 +60,10 @@ export class ItemRecords {
     await Promise.all([this.lists.detectOthers(), this.#listShards()]);
   }
 
-  /** Requests for the transaction that acquires the lock as `holder`, the name of its node. They fail if a record exists. */
+  /**
+   * Requests for the transaction that acquires the lock as `holder`, the name of its node. They fail if a record
+   * exists.
+   */
   createRequests(item: string, holder: string): MultiRequest[] {
     return this.#createWithParents(item, formatRunning(holder));
   }
@@ -90,8 +96,8 @@ export class ItemRecords {
   }
 
   /**
-   * Writes that the item runs, under its lock, which `holder` holds. Returns the request that undoes this if the item is not started;
-   * null if the item ended, or may have ended, since the list was requested.
+   * Writes that the item runs, under its lock, which `holder` holds. Returns the request that undoes this if the item
+   * is not started; null if the item ended, or may have ended, since the list was requested.
    */
   async recordRunning(item: string, holder: string): Promise<MultiRequest | null> {
     return await retryOnConnectionLoss(this.#zk, () => this.#tryRecordRunning(item, holder), { clock: this.#clock });
@@ -107,7 +113,10 @@ export class ItemRecords {
     return record?.state === "ended" && !isListValid(record, listedAt);
   }
 
-  /** Requests for the transaction that releases the lock: they record the end, or delete the record if no other run has a list. */
+  /**
+   * Requests for the transaction that releases the lock: they record the end, or delete the record if no other run has
+   * a list.
+   */
   endRequests(item: string, { isMissing = false }: { readonly isMissing?: boolean } = {}): MultiRequest[] {
     const path = this.#tree.nodeOf(item);
     const alone = this.lists.noOtherListCheck();

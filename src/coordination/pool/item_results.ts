@@ -31,7 +31,10 @@ export class ItemResults {
     this.#options = options;
   }
 
-  /** Stores the result and releases the lock, together or in this order, so that the next holder of the lock can read the result. */
+  /**
+   * Stores the result and releases the lock, together or in this order, so that the next holder of the lock can read
+   * the result.
+   */
   async write(claimed: ClaimedItem, { result, what }: PoolJobEnd): Promise<void> {
     const { lease } = claimed;
     const { rememberMs, info } = this.#options;
@@ -60,7 +63,10 @@ export class ItemResults {
     return false;
   }
 
-  /** Releases the lock. If the record cannot be updated, it still says that the item runs; readers see that its holder is gone. */
+  /**
+   * Releases the lock. If the record cannot be updated, it still says that the item runs; readers see that its holder
+   * is gone.
+   */
   async #release({ item, lease }: ClaimedItem): Promise<void> {
     const { clock } = this.#options;
     const isWanted = () => lease.isHeld();

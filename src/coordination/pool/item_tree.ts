@@ -1,4 +1,6 @@
-/** A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items. */
+/**
+ * A tree with a node for each item, `<shard>/<item>`. Shards keep the lists of names short, even with 100,000 items.
+ */
 import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../nodes/node_paths.ts";
 import { childNames, mapInBatches, nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";

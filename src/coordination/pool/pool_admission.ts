@@ -1,6 +1,7 @@
 /**
- * Decides whether a run is admitted next to the runs that announced their shared settings, from the names of the children of `runs`. A run
- * announces its settings before it reads the names, so of two runs the later one sees the earlier one and withdraws. Pure.
+ * Decides whether a run is admitted next to the runs that announced their shared settings, from the names of the
+ * children of `runs`. A run announces its settings before it reads the names, so of two runs the later one sees the
+ * earlier one and withdraws. Pure.
  */
 
 /** A node name: `<settings hash>-<guid>-<sequence>`. */
@@ -22,7 +23,9 @@ export type PoolAdmission =
   /** The own node does not exist. */
   | { readonly kind: "gone" };
 
-/** The maximum of the counter. There it stops, or becomes negative before ZooKeeper 3.6; then the names have no order. */
+/**
+ * The maximum of the counter. There it stops, or becomes negative before ZooKeeper 3.6; then the names have no order.
+ */
 const sequenceMax = 2 ** 31 - 1;
 const pattern = /^([0-9a-f]{16})-([0-9a-f]{32})-(-?\d{10})$/;
 

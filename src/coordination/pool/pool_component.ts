@@ -1,6 +1,6 @@
 /**
- * The lock of the component, which a call holds while it lists and chooses items. Other calls wait, because this takes only a moment.
- * They do not wait for other programs, which may hold the lock for hours.
+ * The lock of the component, which a call holds while it lists and chooses items. Other calls wait, because this takes
+ * only a moment. They do not wait for other programs, which may hold the lock for hours.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";

@@ -1,6 +1,7 @@
 /**
- * The lists of --query that are in use. Each run announces its list, so that the end of an item is recorded while an older list is in
- * use. Each new list increases the version of `runs`; an unchanged version proves that there is no new list.
+ * The lists of --query that are in use. Each run announces its list, so that the end of an item is recorded while an
+ * older list is in use. Each new list increases the version of `runs`; an unchanged version proves that there is no new
+ * list.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -96,7 +97,10 @@ export class PoolLists {
     return otherLists(await childNames(this.#zk, this.#runs), this.#guid);
   }
 
-  /** Creates or rewrites the own node and increases the version of `runs`, in one transaction, so that both have its zxid. */
+  /**
+   * Creates or rewrites the own node and increases the version of `runs`, in one transaction, so that both have its
+   * zxid.
+   */
   async #announce() {
     const path = `${this.#runs}/${listName(this.#guid)}`;
     const data = new Uint8Array();

@@ -1,7 +1,7 @@
 /**
- * Announces the shared settings of a run in an ephemeral child of `runs`, and compares them with those of other runs. Earlier runs with
- * other settings prevent the admission (pool_admission.ts). The node belongs to the session that holds the locks of the items.
- * docs/protocol/pool.md proves that this is sufficient.
+ * Announces the shared settings of a run in an ephemeral child of `runs`, and compares them with those of other runs.
+ * Earlier runs with other settings prevent the admission (pool_admission.ts). The node belongs to the session that
+ * holds the locks of the items. docs/protocol/pool.md proves that this is sufficient.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../base/support/abort.ts";
@@ -31,7 +31,9 @@ import {
 
 type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
 
-/** The number of tries without a pause to create parents: other runs and the server create and remove them meanwhile. */
+/**
+ * The number of tries without a pause to create parents: other runs and the server create and remove them meanwhile.
+ */
 const triesWithoutPause = 5;
 /** The time that refused runs have to withdraw, in milliseconds. */
 const withdrawMsMax = 2000;
@@ -56,9 +58,10 @@ export class PoolMembership {
   }
 
   /**
-   * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. On the first call, the shared settings
-   * are announced at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a lease, if an earlier run has other
-   * settings. Also rejects with the errors of `acquire` and of the servers, and with the reason of the signal.
+   * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. On the first call,
+   * the shared settings are announced at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a
+   * lease, if an earlier run has other settings. Also rejects with the errors of `acquire` and of the servers, and with
+   * the reason of the signal.
    */
   async joinDuring<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
     const acquiring = acquire(this.#refused.signal);
@@ -69,7 +72,8 @@ export class PoolMembership {
       throw lease.reason;
     }
     if (lease.status === "fulfilled") await lease.value.release().catch(() => {}); // it ends with the session at the latest
-    // Other settings are more specific than a busy component. For an ended session or a timeout, the error of the lock is more specific.
+    // Other settings are more specific than a busy component. For an ended session or a timeout, the error of the lock
+    // is more specific.
     const usesLockError = this.#zk.session.ended.aborted || entered.reason === signal.reason;
     throw lease.status === "rejected" && usesLockError ? lease.reason : entered.reason;
   }

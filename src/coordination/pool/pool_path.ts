@@ -1,6 +1,7 @@
 /**
- * The paths of a pool. Its locks are ordinary locks at paths given by templates. By default, the component is the lock COMPONENT and an
- * item is the lock COMPONENT/ITEM, so who, ls, break and lock can be used with these names. Also parses lists of items.
+ * The paths of a pool. Its locks are ordinary locks at paths given by templates. By default, the component is the lock
+ * COMPONENT and an item is the lock COMPONENT/ITEM, so who, ls, break and lock can be used with these names. Also
+ * parses lists of items.
  */
 import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
 import { BatonError, messageOf } from "../../base/errors.ts";
@@ -38,7 +39,10 @@ export interface PoolPath {
   readonly failed: string;
   /** The lock of an item. Throws BAD_DATA if the item lacks a word that the template needs. */
   item(item: string): LockPath;
-  /** The parent of all item locks, and the item of a child; null if the template does not allow to derive the item from a path. */
+  /**
+   * The parent of all item locks, and the item of a child; null if the template does not allow to derive the item from
+   * a path.
+   */
   readonly items: { readonly parent: string; itemOf(child: string): string | null } | null;
 }
 
@@ -88,8 +92,8 @@ export function poolPath(
 }
 
 /**
- * Throws BAD_DATA for an item that lacks a word of the template, and CONFIG for an item whose lock would be that of the component or a
- * node of it.
+ * Throws BAD_DATA for an item that lacks a word of the template, and CONFIG for an item whose lock would be that of the
+ * component or a node of it.
  */
 export function checkItems(path: PoolPath, items: readonly string[]): void {
   const { lock, queue, holders } = path.component;
@@ -189,8 +193,9 @@ interface ParseItemsOptions {
 }
 
 /**
- * Returns the items in their order, without duplicates and empty lines. Throws BAD_DATA for too many items, and, with the line number,
- * for an invalid item: longer than 255 bytes with its component, control characters, or without a word that the template needs.
+ * Returns the items in their order, without duplicates and empty lines. Throws BAD_DATA for too many items, and, with
+ * the line number, for an invalid item: longer than 255 bytes with its component, control characters, or without a word
+ * that the template needs.
  */
 export function parseItems(
   text: string,

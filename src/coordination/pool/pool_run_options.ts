@@ -8,8 +8,8 @@ import type { PoolPath } from "./pool_path.ts";
 import type { PoolCounts } from "./work_list.ts";
 
 /**
- * The maximum wait for the component's lock, and with `loop` for a permit. `whileChoosingMs`: no limit for a permit; for the component,
- * wait only while another call chooses items, for at most this time.
+ * The maximum wait for the component's lock, and with `loop` for a permit. `whileChoosingMs`: no limit for a permit;
+ * for the component, wait only while another call chooses items, for at most this time.
  */
 export type PoolWait = NonNullable<AcquireOptions["wait"]> | { readonly whileChoosingMs: number };
 
@@ -35,7 +35,10 @@ export interface PoolRunOptions {
   prepare?(job: PoolJob): PreparedPoolJob;
   /** When aborted, the run claims no further items; running items continue to their end. */
   readonly stop: AbortSignal;
-  /** Aborts with `stop` and at the end of the wait for the component, if the wait began before the run: a signal of `waitLimit`. */
+  /**
+   * Aborts with `stop` and at the end of the wait for the component, if the wait began before the run: a signal of
+   * `waitLimit`.
+   */
   readonly limit?: AbortSignal;
   /** Called when the last try of an item has ended. */
   readonly onItemEnded?: (end: PoolItemEnd) => void;

@@ -1,7 +1,7 @@
 /**
- * A run of a pool: lock the component, read the items, lock up to N free items, unlock the component, run the N items, each under its own
- * lock. This file has the order of the steps; work_list.ts decides which item is next, and the caller runs an item. The protocol is in
- * docs/protocol/pool.md.
+ * A run of a pool: lock the component, read the items, lock up to N free items, unlock the component, run the N items,
+ * each under its own lock. This file has the order of the steps; work_list.ts decides which item is next, and the
+ * caller runs an item. The protocol is in docs/protocol/pool.md.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -25,7 +25,10 @@ import type { Clock } from "../../base/support/clock.ts";
 import { isRefusal, isTransient, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 
-/** The maximum time to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
+/**
+ * The maximum time to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short
+ * jobs.
+ */
 const aheadMsMax = 1000;
 /** The pause before a new list after one without new items, while jobs run, in milliseconds. */
 const listAgainMs = 1000;
@@ -39,9 +42,9 @@ interface ClaimedAhead {
 }
 
 /**
- * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH if other runs have other settings, LOCK_BUSY or LOCK_TIMEOUT if the component is
- * locked, and with the reason of `stop` if it aborted before an item was started. Errors of listing and claiming are thrown after running
- * items have ended.
+ * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH if other runs have other settings, LOCK_BUSY or LOCK_TIMEOUT if
+ * the component is locked, and with the reason of `stop` if it aborted before an item was started. Errors of listing
+ * and claiming are thrown after running items have ended.
  */
 export async function runPool(zk: ZooKeeper, component: string, options: PoolRunOptions): Promise<PoolCounts> {
   const run = new PoolRun(zk, component, options);
@@ -189,7 +192,10 @@ class PoolRun {
     return await list(component);
   }
 
-  /** Whether other runs processed items of the list after it was requested. Only a newer list says whether these must run. */
+  /**
+   * Whether other runs processed items of the list after it was requested. Only a newer list says whether these must
+   * run.
+   */
   get #isListOld(): boolean {
     return this.#workList.isStale() && this.#listed.again < listsInVainMax;
   }
@@ -204,8 +210,9 @@ class PoolRun {
   }
 
   /**
-   * Whether the component is unlocked before items are claimed. With stored results, a run reads under the lock of an item whether
-   * another run completed it. Without them, the lock of the component prevents other runs from claiming the same items.
+   * Whether the component is unlocked before items are claimed. With stored results, a run reads under the lock of an
+   * item whether another run completed it. Without them, the lock of the component prevents other runs from claiming
+   * the same items.
    */
   get #listsOnly(): boolean {
     return this.#options.loop && this.#options.rememberMs !== null;
@@ -370,7 +377,10 @@ class PoolRun {
     this.#closing.add(closing);
   }
 
-  /** Waits for the end of a job, the stop, or the time `atMs`; returns immediately if one of them has happened since the last call. */
+  /**
+   * Waits for the end of a job, the stop, or the time `atMs`; returns immediately if one of them has happened since the
+   * last call.
+   */
   async #waitForEvent(atMs: number | null): Promise<void> {
     const { clock } = this.#options;
     const cancel = atMs === null ? () => {} : clock.startTimer(atMs - clock.now(), this.#wakeUp.set);

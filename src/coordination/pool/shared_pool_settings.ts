@@ -1,6 +1,6 @@
 /**
- * The settings that all runs of a component must share: the lock paths and --total. Otherwise an item could run twice at the same time,
- * or more items than --total. pool_membership.ts announces and compares them.
+ * The settings that all runs of a component must share: the lock paths and --total. Otherwise an item could run twice
+ * at the same time, or more items than --total. pool_membership.ts announces and compares them.
  */
 import { BatonError } from "../../base/errors.ts";
 import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_fields.ts";

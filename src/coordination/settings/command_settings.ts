@@ -1,4 +1,7 @@
-/** Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and `[pool]`. */
+/**
+ * Settings of single commands that files and variables can set: sections `[elect]`, `[barrier]`, `[keeper]` and
+ * `[pool]`.
+ */
 import { flag, inSection, setting, type SettingTable } from "../../base/config/setting.ts";
 import {
   choiceType,

@@ -15,8 +15,8 @@ export interface TickLease {
   readonly lease: ZooKeeperLease;
   readonly run: TickAttempt;
   /**
-   * Records the end and releases the lock; null: the command was not started, and the same try is left to another call. Returns the
-   * reason if that could not be written; then the lock is still held.
+   * Records the end and releases the lock; null: the command was not started, and the same try is left to another call.
+   * Returns the reason if that could not be written; then the lock is still held.
    */
   end(end: TickEnd | null): Promise<string | null>;
   /** Returns the reason why the history has no record of this tick; null: it has one, or will have. */
@@ -31,9 +31,9 @@ const earlyTriesMax = 3;
 const lookMs = 1000;
 
 /**
- * Rejects as acquireLock does; with TICK_DONE_ELSEWHERE, TICK_NOT_DUE or TICK_SKIPPED if another call has the tick, none is due, or
- * an earlier tick still runs; with CLOCK_DISAGREES if the clocks differ too much; and with CONFIG if the schedule is stored with
- * another time zone, or with a mark in the future.
+ * Rejects as acquireLock does; with TICK_DONE_ELSEWHERE, TICK_NOT_DUE or TICK_SKIPPED if another call has the tick,
+ * none is due, or an earlier tick still runs; with CLOCK_DISAGREES if the clocks differ too much; and with CONFIG if
+ * the schedule is stored with another time zone, or with a mark in the future.
  */
 export async function acquireTick(
   zk: ZooKeeper,

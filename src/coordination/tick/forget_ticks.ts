@@ -29,7 +29,10 @@ interface ForgetOptions {
 /** Number of tries of a schedule that other calls change at the same time. */
 const triesMax = 20;
 
-/** Returns all schedules of a lock. One that is used stays: its next tick is not overdue, or its command runs. Throws CONFIG for another layout. */
+/**
+ * Returns all schedules of a lock. One that is used stays: its next tick is not overdue, or its command runs. Throws
+ * CONFIG for another layout.
+ */
 export async function forgetSchedules(
   zk: ZooKeeper,
   name: string,

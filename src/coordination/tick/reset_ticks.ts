@@ -1,4 +1,7 @@
-/** Sets back schedules that are settled up to a time in the future, because the clocks were wrong when a tick was claimed. */
+/**
+ * Sets back schedules that are settled up to a time in the future, because the clocks were wrong when a tick was
+ * claimed.
+ */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
 import { formatTickState, parseTickState, ticksFolder } from "./tick_state.ts";
@@ -15,7 +18,10 @@ export interface ResetSchedule {
 /** Number of tries of a schedule that other calls change at the same time. */
 const triesMax = 20;
 
-/** Returns all schedules of a lock. A mark in the past stays: ticks after it would be left out. Throws CONFIG for another layout. */
+/**
+ * Returns all schedules of a lock. A mark in the past stays: ticks after it would be left out. Throws CONFIG for
+ * another layout.
+ */
 export async function resetFutureTicks(zk: ZooKeeper, name: string, root?: string): Promise<ResetSchedule[]> {
   const folder = ticksFolder(name, root);
   const ids = await readTwiceAtMost(zk, async () => {

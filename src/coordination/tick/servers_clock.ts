@@ -1,7 +1,9 @@
 /** The servers' clock as a host knows it, so that it looks at ticks by that clock, however much its own one differs. */
 import type { Clock } from "../../base/support/clock.ts";
 
-/** The own clock was set, or has drifted by this much, since it was compared: what was known is forgotten. Milliseconds. */
+/**
+ * The own clock was set, or has drifted by this much, since it was compared: what was known is forgotten. Milliseconds.
+ */
 const setMsMin = 500;
 /** The servers are asked again after this time, because the clocks drift. Milliseconds. */
 const keptMs = 3_600_000;
@@ -29,8 +31,9 @@ export class ServersClock {
   }
 
   /**
-   * The servers have told their time: it was `serversMs` between `sentWallMs` on this host's clock and now. What is known is never ahead of
-   * it; of several answers the highest bound counts, as long as the later ones do not rule it out.
+   * The servers have told their time: it was `serversMs` between `sentWallMs` on this host's clock and now. What is
+   * known is never ahead of it; of several answers the highest bound counts, as long as the later ones do not rule it
+   * out.
    */
   learn(serversMs: number, sentWallMs: number): void {
     const [wallMs, atMs] = [this.wallMs(), this.#clock.now()];

@@ -1,6 +1,7 @@
 /**
- * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, and writes. No two runs at the same
- * time is the lock's; no tick twice is the mark `uptoMs`, moved in the grant's transaction. See docs/protocol/tick.md.
+ * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, and writes. No
+ * two runs at the same time is the lock's; no tick twice is the mark `uptoMs`, moved in the grant's transaction. See
+ * docs/protocol/tick.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../base/errors.ts";
@@ -106,7 +107,10 @@ interface ReadNodes {
   readonly hasShard: boolean;
 }
 
-/** Number of refused writes to an unchanged schedule and history after which the history is left out: it must not stop the ticks. */
+/**
+ * Number of refused writes to an unchanged schedule and history after which the history is left out: it must not stop
+ * the ticks.
+ */
 const refusalsMax = 8;
 /** Maximum time to clear old nodes at the end of a call, in milliseconds. */
 const clearMsMax = 1000;
@@ -120,7 +124,10 @@ export class TickClaim implements GrantClaim {
   readonly #history: string;
   #read: ReadNodes | null = null;
   #queuedAtWallMs = 0;
-  /** Time of the servers, and the time on the own clock at which it was known; null before the first read of the own node. */
+  /**
+   * Time of the servers, and the time on the own clock at which it was known; null before the first read of the own
+   * node.
+   */
   #serverTime: { readonly guid: string; readonly ms: number; readonly atMs: number } | null = null;
   #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
   #refusals = { of: "", count: 0 };
@@ -219,7 +226,9 @@ export class TickClaim implements GrantClaim {
     }
   }
 
-  /** The history decides nothing: what an ACL or a quota refuses is left out from now on, and must not refuse the tick. */
+  /**
+   * The history decides nothing: what an ACL or a quota refuses is left out from now on, and must not refuse the tick.
+   */
   isRefusedHistory(thrown: unknown): boolean {
     if (!isRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
     if (!thrown.path.startsWith(folderOf("history", this.#options.root))) return false;
@@ -227,7 +236,10 @@ export class TickClaim implements GrantClaim {
     return true;
   }
 
-  /** The command of the tick never starts: the same try is left to another call. Another call may have taken it for lost before. */
+  /**
+   * The command of the tick never starts: the same try is left to another call. Another call may have taken it for lost
+   * before.
+   */
   async giveBack({ guid, holderPath }: { readonly guid: string; readonly holderPath: string }): Promise<void> {
     for (let tries = 0; tries < refusalsMax; tries++) {
       await readAfterOwnWrites(this.#zk, this.#path, () => this.read());
@@ -240,7 +252,10 @@ export class TickClaim implements GrantClaim {
     }
   }
 
-  /** Records the end and releases the lock in one transaction; null: see giveBack. Returns the reason if that could not be written. */
+  /**
+   * Records the end and releases the lock in one transaction; null: see giveBack. Returns the reason if that could not
+   * be written.
+   */
   async end(lease: ZooKeeperLease, end: TickEnd | null): Promise<string | null> {
     const { clock } = this.#options;
     for (let [tries, refusals] = [0, 0]; tries < refusalsMax && lease.isHeld(); tries++) {
@@ -401,8 +416,8 @@ export class TickClaim implements GrantClaim {
   }
 
   /**
-   * Returns the time of the servers, which is never ahead of it: the time of the own node, and what has passed since it was
-   * known. Null: the node is gone. Throws CLOCK_DISAGREES.
+   * Returns the time of the servers, which is never ahead of it: the time of the own node, and what has passed since it
+   * was known. Null: the node is gone. Throws CLOCK_DISAGREES.
    */
   async #serverNow({ guid, queueNode }: ClaimedLock): Promise<number | null> {
     const { clock, skewMs, wallMs } = this.#options;

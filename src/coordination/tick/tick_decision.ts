@@ -1,6 +1,6 @@
 /**
- * Decides what a call for a tick does, from one read of the schedule's node and one of its lock. Pure; test/coordination/model checks it.
- * Times are Unix milliseconds on the servers' clock.
+ * Decides what a call for a tick does, from one read of the schedule's node and one of its lock. Pure;
+ * test/coordination/model checks it. Times are Unix milliseconds on the servers' clock.
  */
 
 /** One try of one tick. */
@@ -74,8 +74,8 @@ export type SettledTicks =
 
 export type TickDecision =
   /**
-   * Nothing is due: every tick up to now is settled, or too late. `isRunning`: one of them still runs. `againMs`: one of them is tried
-   * again from this time on.
+   * Nothing is due: every tick up to now is settled, or too late. `isRunning`: one of them still runs. `againMs`: one
+   * of them is tried again from this time on.
    */
   | { readonly do: "leave"; readonly isRunning: boolean; readonly againMs: number | null }
   | { readonly do: "wait" }
@@ -88,7 +88,10 @@ export type TickDecision =
     readonly uptoMs: number;
     readonly settled: readonly SettledTicks[];
   }
-  /** Record that a claimed try has ended without a record, or that a tick was given back and not run in time. `retry`: the next try. */
+  /**
+   * Record that a claimed try has ended without a record, or that a tick was given back and not run in time. `retry`:
+   * the next try.
+   */
   | { readonly do: "settle"; readonly settled: readonly SettledTicks[]; readonly retry: NextAttempt | null };
 
 export function decideTick(facts: TickFacts): TickDecision {
@@ -131,8 +134,8 @@ export function decideTick(facts: TickFacts): TickDecision {
 }
 
 /**
- * Returns the try after one that has ended without success; null: there is none. It waits, but begins before it would be too late, and
- * leaves a part of the time to the next tick, which goes before it.
+ * Returns the try after one that has ended without success; null: there is none. It waits, but begins before it would
+ * be too late, and leaves a part of the time to the next tick, which goes before it.
  */
 function attemptAfter(
   { tickMs, attempt }: TickAttempt,
@@ -145,7 +148,10 @@ function attemptAfter(
   return { tickMs, attempt: attempt + 1, fromMs: waitMs > 0 ? nowMs + Math.floor(waitMs) : 0 };
 }
 
-/** The ticks between the last settled one and the one that is settled now: no host called in their time. They may be those of years. */
+/**
+ * The ticks between the last settled one and the one that is settled now: no host called in their time. They may be
+ * those of years.
+ */
 function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTicks[] {
   const count = calendar.count(uptoMs, dueMs - 1);
   if (count <= 0) return [];

@@ -9,7 +9,10 @@ import { childNames, nullIfNoNode, readTwiceAtMost } from "../nodes/node_request
 import type { OpenAttempt } from "./tick_decision.ts";
 import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
-/** Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin. Milliseconds. */
+/**
+ * Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin.
+ * Milliseconds.
+ */
 export const overdueAfterMs = 90_000;
 
 export interface ScheduleReport {
@@ -46,7 +49,10 @@ export async function readSchedules(zk: ZooKeeper, name: string, root?: string):
   });
 }
 
-/** Returns what a server knows of one schedule, with one request; null: it is new. Throws CONFIG for a node of another layout. */
+/**
+ * Returns what a server knows of one schedule, with one request; null: it is new. Throws CONFIG for a node of another
+ * layout.
+ */
 export async function readTickState(
   zk: Pick<ZooKeeper, "getData">,
   name: string,
@@ -62,7 +68,10 @@ function nextOf(schedule: string, zone: string, uptoMs: number): Pick<ScheduleRe
   return { nextMs: firstTickAfter({ schedule, zone }, uptoMs), isZoneKnown: isKnownZone(zone) };
 }
 
-/** Returns the first tick of a stored schedule after a time; null: there is none, or this machine does not know the zone. Throws CONFIG. */
+/**
+ * Returns the first tick of a stored schedule after a time; null: there is none, or this machine does not know the
+ * zone. Throws CONFIG.
+ */
 export function firstTickAfter(
   { schedule, zone }: Pick<TickState, "schedule" | "zone">,
   afterMs: number,

@@ -1,4 +1,7 @@
-/** Repeats an action in words before it is sent, and shows its result. A dangerous one needs the name of its target typed. */
+/**
+ * Repeats an action in words before it is sent, and shows its result. A dangerous one needs the name of its target
+ * typed.
+ */
 import { signal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { useRef } from "preact/hooks";

@@ -336,7 +336,9 @@ function ActionList(): JSX.Element | null {
   );
 }
 
-/** A screen reader hears of the connection and of what needs attention, at most this often; never of rows. Milliseconds. */
+/**
+ * A screen reader hears of the connection and of what needs attention, at most this often; never of rows. Milliseconds.
+ */
 const announceEveryMs = 10_000;
 
 function Announcements(): JSX.Element {

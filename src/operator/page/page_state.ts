@@ -1,4 +1,6 @@
-/** The state of the page: the rows as signals, so that a changed row draws itself alone; and what the user has chosen. */
+/**
+ * The state of the page: the rows as signals, so that a changed row draws itself alone; and what the user has chosen.
+ */
 import { batch, computed, type Signal, signal } from "@preact/signals";
 import type { AboutRow, TableName, UiHello, UiPatch, UiTables } from "../ui/ui_rows.ts";
 

@@ -70,7 +70,9 @@ export const lineMs = 24 * 3_600_000;
 const lineClass = (result: string) =>
   result === "done" ? "good" : result === "failed" || result === "lost" || result === "missed" ? "bad" : "warn";
 
-/** Each run is a bar from its beginning to its end; runs that failed are low, and ticks that were left out are hollow. */
+/**
+ * Each run is a bar from its beginning to its end; runs that failed are low, and ticks that were left out are hollow.
+ */
 export function TimeLine({ row: { runs, open } }: { readonly row: TickRow }): JSX.Element {
   const now = nowMinuteMs.value;
   const fromMs = now - lineMs;

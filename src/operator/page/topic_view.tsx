@@ -1,4 +1,7 @@
-/** Details of a topic and of a server of publish/subscribe, with their actions. The subscribers are read while the topic is shown. */
+/**
+ * Details of a topic and of a server of publish/subscribe, with their actions. The subscribers are read while the topic
+ * is shown.
+ */
 import { type Signal, useSignal, useSignalEffect } from "@preact/signals";
 import type { JSX } from "preact";
 import { countText, shownText } from "../ui/shown_text.ts";

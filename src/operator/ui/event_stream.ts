@@ -1,4 +1,7 @@
-/** Splits the text of a stream of server-sent events into events. The source: WHATWG HTML, "Server-sent events". Owns no connection. */
+/**
+ * Splits the text of a stream of server-sent events into events. The source: WHATWG HTML, "Server-sent events". Owns no
+ * connection.
+ */
 
 export interface StreamEvent {
   readonly event: string;

@@ -1,7 +1,7 @@
 /**
- * Decides whether a request may see the page, its data, or act. A page of another site must not use the browser of an operator to read
- * or to act, and another user of this machine must not read: the address alone lets both connect. No cookie is used, since cookies are
- * shared between the ports of a host. Owns the counter of wrong tokens.
+ * Decides whether a request may see the page, its data, or act. A page of another site must not use the browser of an
+ * operator to read or to act, and another user of this machine must not read: the address alone lets both connect. No
+ * cookie is used, since cookies are shared between the ports of a host. Owns the counter of wrong tokens.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Clock } from "../../base/support/clock.ts";
@@ -54,8 +54,8 @@ export class RequestGuard {
   }
 
   /**
-   * DNS rebinding: a page of another site whose name resolves to this machine is of the same origin as its own requests, so that only
-   * the name in the request gives it away. The port may be that of a tunnel.
+   * DNS rebinding: a page of another site whose name resolves to this machine is of the same origin as its own
+   * requests, so that only the name in the request gives it away. The port may be that of a tunnel.
    */
   #checkHost({ headers }: GuardedRequest): Refusal | null {
     const name = textOf(headers["host"]).toLowerCase().replace(/:\d+$/, "");

@@ -1,4 +1,6 @@
-/** Texts of the page: times and counts for people, and names from outside without characters that could mislead. Pure. */
+/**
+ * Texts of the page: times and counts for people, and names from outside without characters that could mislead. Pure.
+ */
 
 import { formatPassedTime } from "../../base/support/duration.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The rows of all tables as they were sent last, and the rows that changed since. A page gets the whole tables first, then patches with
- * the changed rows only. Owns no connection and no clock.
+ * The rows of all tables as they were sent last, and the rows that changed since. A page gets the whole tables first,
+ * then patches with the changed rows only. Owns no connection and no clock.
  */
 import type { TableName, UiTables } from "./ui_rows.ts";
 

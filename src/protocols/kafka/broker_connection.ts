@@ -62,7 +62,8 @@ export class BrokerConnection {
   }
 
   /**
-   * Connects. Rejects with UNREACHABLE when no broker responds, with REFUSED for wrong credentials, or with the signal's reason.
+   * Connects. Rejects with UNREACHABLE when no broker responds, with REFUSED for wrong credentials, or with the
+   * signal's reason.
    */
   static async open(address: Address, options: BrokerOptions, signal: AbortSignal): Promise<BrokerConnection> {
     const { clientId, dial, tls, credentials } = options;

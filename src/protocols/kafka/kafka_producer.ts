@@ -1,7 +1,8 @@
 /**
- * Writes records to one Kafka topic, one at a time, each acknowledged by all in-sync replicas (acks=all). The producer is
- * idempotent: a record that is sent again because its response was lost has the same sequence number, and the broker stores it
- * once. That holds for this producer's life; another process that sends the same key again writes a second record.
+ * Writes records to one Kafka topic, one at a time, each acknowledged by all in-sync replicas (acks=all). The producer
+ * is idempotent: a record that is sent again because its response was lost has the same sequence number, and the broker
+ * stores it once. That holds for this producer's life; another process that sends the same key again writes a second
+ * record.
  */
 import { BatonError, messageOf } from "../../base/errors.ts";
 import { type Address, formatAddress } from "../../base/sockets/connection.ts";
@@ -33,7 +34,10 @@ export interface KafkaProducerOptions extends BrokersOptions {
   readonly timeoutMs: number;
 }
 
-/** The number of lost connections after which a record fails: a broker closes the connection when a request exceeds its limit. */
+/**
+ * The number of lost connections after which a record fails: a broker closes the connection when a request exceeds its
+ * limit.
+ */
 const connectionLossesMax = 3;
 
 export class KafkaProducer {
@@ -55,8 +59,8 @@ export class KafkaProducer {
   }
 
   /**
-   * Checks that records can be sent. Rejects with CONFIG when the topic does not exist, with REFUSED for missing permissions,
-   * with UNREACHABLE when no broker responds.
+   * Checks that records can be sent. Rejects with CONFIG when the topic does not exist, with REFUSED for missing
+   * permissions, with UNREACHABLE when no broker responds.
    */
   async check(signal: AbortSignal): Promise<void> {
     await this.#runWithTimeout(signal, async (ending) => {
@@ -65,8 +69,8 @@ export class KafkaProducer {
   }
 
   /**
-   * Resolves when the record is as durable as the topic requires. Rejects like `check`; with BAD_DATA when the broker will never
-   * accept this record; with CONNECTION_LOST after the time limit: the record may have been written.
+   * Resolves when the record is as durable as the topic requires. Rejects like `check`; with BAD_DATA when the broker
+   * will never accept this record; with CONNECTION_LOST after the time limit: the record may have been written.
    */
   async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
     await this.#runWithTimeout(signal, async (ending) => {
@@ -104,7 +108,8 @@ export class KafkaProducer {
     const partition = this.#unconfirmed?.key === record.key
       ? this.#unconfirmed.partition
       : partitionOf(record.key, this.#leaders.length);
-    // Another record would have the sequence number of the unconfirmed one, and the broker could take it for a repetition.
+    // Another record would have the sequence number of the unconfirmed one, and the broker could take it for a
+    // repetition.
     if (this.#unconfirmed !== null && this.#unconfirmed.key !== record.key) this.#forgetProducer();
     const leader = this.#leaders[partition] ?? null;
     if (leader === null) return this.#forgetLeaders(`partition ${partition} has no leader`);
@@ -192,8 +197,8 @@ export class KafkaProducer {
     const why = `the broker gave this producer no ID (${kafkaErrorName(error)})`;
     if (isRetriable(error)) return why;
     if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
-    // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without it the record's key must identify
-    // repetitions.
+    // Brokers before 2.8 require the permission IDEMPOTENT_WRITE on the cluster. Without it the record's key must
+    // identify repetitions.
     else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noProducerStamp;
     else throw this.#producerError("UNREACHABLE", why);
     return null;

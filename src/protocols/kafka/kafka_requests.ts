@@ -1,6 +1,6 @@
 /**
- * The requests to a Kafka broker and their responses; names, order and versions as in the Kafka protocol guide. Brokers from
- * 0.11 to 4 support these versions (KIP-896 lists those that 4 has removed); CreateTopics needs 2.4.
+ * The requests to a Kafka broker and their responses; names, order and versions as in the Kafka protocol guide. Brokers
+ * from 0.11 to 4 support these versions (KIP-896 lists those that 4 has removed); CreateTopics needs 2.4.
  */
 import {
   type AnyCodec,

@@ -7,8 +7,8 @@ import type { BrokerConnection } from "./broker_connection.ts";
 
 export interface KafkaTopicMetadata {
   /**
-   * The address of each partition's leader by partition number; null: it has none now. Empty: the topic does not exist, or not
-   * yet.
+   * The address of each partition's leader by partition number; null: it has none now. Empty: the topic does not exist,
+   * or not yet.
    */
   readonly leaders: readonly (Address | null)[];
   /** The broker that creates topics. */
@@ -49,8 +49,8 @@ export async function describeTopic(
 }
 
 /**
- * Creates the topic. Succeeds if another client has created it meanwhile. Returns an obstacle that may be gone at the next
- * attempt, or null. Rejects with REFUSED or CONFIG.
+ * Creates the topic. Succeeds if another client has created it meanwhile. Returns an obstacle that may be gone at the
+ * next attempt, or null. Rejects with REFUSED or CONFIG.
  */
 export async function createTopic(
   broker: BrokerConnection,

@@ -1,6 +1,7 @@
 /**
- * SCRAM without channel binding, RFC 5802 and RFC 7677: proves the password without sending it, and checks that the server knows
- * it too. Texts in, texts out; uses no socket. The password is taken as UTF-8, without SASLprep's mapping of lookalikes.
+ * SCRAM without channel binding, RFC 5802 and RFC 7677: proves the password without sending it, and checks that the
+ * server knows it too. Texts in, texts out; uses no socket. The password is taken as UTF-8, without SASLprep's mapping
+ * of lookalikes.
  */
 import { createHash, createHmac, pbkdf2 } from "node:crypto";
 import { promisify } from "node:util";

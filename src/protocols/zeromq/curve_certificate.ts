@@ -1,5 +1,6 @@
 /**
- * The text of a key file: a certificate as CZMQ and PyZMQ write and read it, in ZPL (RFC 4). Pure: no file is touched here.
+ * The text of a key file: a certificate as CZMQ and PyZMQ write and read it, in ZPL (RFC 4). Pure: no file is touched
+ * here.
  *
  *     curve
  *         public-key = "40 characters of Z85"

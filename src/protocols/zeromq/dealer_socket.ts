@@ -26,8 +26,9 @@ export class DealerSocket extends ZeroMqSocket {
   }
 
   /**
-   * Gives the message to the next peer with room, and returns that peer; null if there is none. Connected peers are preferred: RFC 28 includes
-   * the others in the same order, so that part of the messages would wait for a peer that is down.
+   * Gives the message to the next peer with room, and returns that peer; null if there is none. Connected peers are
+   * preferred: RFC 28 includes the others in the same order, so that part of the messages would wait for a peer that is
+   * down.
    */
   protected sendToAny(frames: readonly Uint8Array[]): Peer | null {
     return this.#offerInTurn(frames, true) ?? this.#offerInTurn(frames, false);

@@ -2,8 +2,9 @@
  * Memory for incomplete messages of all accepted connections of a socket. Decides which connections are read while
  * memory is short, and which are closed after a while; does neither itself. Pure. Below a first mark every connection
  * is read. Above it, only connections that hold less than an equal share; above a second mark, only those that hold
- * next to nothing; each of these may add what was on its way. In addition, the connection whose message began first is always read to the end of that message:
- * room for one message is reserved for it, so that connections do not all wait for each other.
+ * next to nothing; each of these may add what was on its way. In addition, the connection whose message began first is
+ * always read to the end of that message: room for one message is reserved for it, so that connections do not all wait
+ * for each other.
  */
 
 export interface InputBudgetLimits {

@@ -21,7 +21,9 @@ import { formatDuration } from "../../base/support/duration.ts";
 
 export interface RoundOptions {
   readonly attemptMs: number;
-  /** The time for a server that has accepted the connection, if there is no other one to try; `attemptMs` when left out. */
+  /**
+   * The time for a server that has accepted the connection, if there is no other one to try; `attemptMs` when left out.
+   */
   readonly soleAttemptMs?: number;
   readonly staggerMs: number;
   readonly signal: AbortSignal;
@@ -140,7 +142,10 @@ export class Connector {
     }
   }
 
-  /** Asks a port in the other way, TLS or plain, that closed a connection without a response. Once, because that rarely changes. */
+  /**
+   * Asks a port in the other way, TLS or plain, that closed a connection without a response. Once, because that rarely
+   * changes.
+   */
   async #protocolFault(
     { address, name }: Endpoint,
     error: unknown,
@@ -159,7 +164,10 @@ export class Connector {
     return { code: "UNREACHABLE", text, isFromSecondTry: false };
   }
 
-  /** Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, the signal's reason, or LOCK_LOST if the session to resume has ended. */
+  /**
+   * Repeats rounds until a server accepts. Rejects with UNREACHABLE, REFUSED, the signal's reason, or LOCK_LOST if the
+   * session to resume has ended.
+   */
   async open(options: NewSessionOptions): Promise<EstablishedConnection> {
     const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, report = new ConnectReport(), signal } =
       options;
@@ -205,7 +213,10 @@ const timeIsUp = new Error("the attempt ran out of time");
 /** The longest attempt to open a session with a server that accepts connections, in milliseconds. */
 const attemptMsMax = 120_000;
 
-/** Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be replaced. */
+/**
+ * Whether no later attempt can succeed: wrong credentials stay wrong, but an unreachable or broken server may be
+ * replaced.
+ */
 function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
 }
@@ -249,7 +260,10 @@ export class ConnectReport {
     if (attempt !== undefined) this.fail(name, describeAttempt(attempt, nowMs));
   }
 
-  /** All servers and their failures, separated by semicolons. An earlier failure tells more than an attempt that has not ended. */
+  /**
+   * All servers and their failures, separated by semicolons. An earlier failure tells more than an attempt that has not
+   * ended.
+   */
   describe(nowMs: number): string {
     const open = [...this.#waiting].filter(([name]) => !this.#failed.has(name));
     const texts = [...this.#failed, ...open.map(([name, attempt]) => [name, describeAttempt(attempt, nowMs)])];
@@ -270,8 +284,8 @@ interface RaceOptions {
 }
 
 /**
- * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted; results that
- * they still resolve with go to `discard`.
+ * The result of the first attempt that resolves; null when all have rejected. The other attempts are then aborted;
+ * results that they still resolve with go to `discard`.
  */
 export function raceStaggered<C, T>(
   candidates: readonly C[],

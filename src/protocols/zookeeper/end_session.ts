@@ -1,6 +1,7 @@
 /**
- * Ends the session of another process, which must be dead; the server then deletes the session's ephemeral nodes. Also ends a
- * short session, which finds the servers' tick: they do not report it, and the shortest session timeout is two ticks.
+ * Ends the session of another process, which must be dead; the server then deletes the session's ephemeral nodes. Also
+ * ends a short session, which finds the servers' tick: they do not report it, and the shortest session timeout is two
+ * ticks.
  */
 import { resolve } from "node:path";
 import { dial } from "../../base/sockets/dial.ts";
@@ -32,7 +33,10 @@ interface EndSessionOptions {
 const staggerMs = 200;
 const attemptMs = 2000;
 
-/** Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never rejects. */
+/**
+ * Ends the session of a text made by `formatSessionHandle`. True when it has ended; false when that is unknown. Never
+ * rejects.
+ */
 export async function endSession(word: string, options: EndSessionOptions): Promise<boolean> {
   const { clock, limitMs } = options;
   const { servers, tls, auth, identity } = await parseSessionHandle(word);
@@ -57,8 +61,9 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
 }
 
 /**
- * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal aborts.
- * Resolves with the error code of the response (0 for success), or with null when there was none. Never rejects.
+ * Sends closeSession. Closes the connection when the response arrives, when the server closes it, or when the signal
+ * aborts. Resolves with the error code of the response (0 for success), or with null when there was none. Never
+ * rejects.
  */
 function closeSessionOn(
   { accepted, stream }: EstablishedConnection,
@@ -86,8 +91,8 @@ function closeSessionOn(
 }
 
 /**
- * The shortest session timeout that the servers grant, in milliseconds. Opens a session with a timeout of 1 ms, and closes it.
- * Null when no server responded in time. Never rejects.
+ * The shortest session timeout that the servers grant, in milliseconds. Opens a session with a timeout of 1 ms, and
+ * closes it. Null when no server responded in time. Never rejects.
  */
 export async function probeShortestTimeout(connector: Connector, { clock, attemptMs, signal }: {
   readonly clock: Clock;
@@ -107,7 +112,10 @@ export async function probeShortestTimeout(connector: Connector, { clock, attemp
   }
 }
 
-/** Everything that another process needs to end a session, or to keep it alive: one word of text for a private pipe. It is secret. */
+/**
+ * Everything that another process needs to end a session, or to keep it alive: one word of text for a private pipe. It
+ * is secret.
+ */
 interface SessionHandle {
   readonly servers: ZooKeeperServerList;
   readonly tls?: TlsSource | undefined;

@@ -47,7 +47,10 @@ export interface EstablishedConnection {
 /** The port accepted the connection and closed it without a response. */
 class SilentClose extends Error {}
 
-/** Whether a port refused what it was sent without a word: a port of another protocol does that, and so does a server that is busy. */
+/**
+ * Whether a port refused what it was sent without a word: a port of another protocol does that, and so does a server
+ * that is busy.
+ */
 export function isSilentClose(error: unknown): boolean {
   return error instanceof SilentClose || systemCode(error) === "ECONNRESET";
 }
@@ -56,8 +59,8 @@ export function isSilentClose(error: unknown): boolean {
 export const sessionExpiredMark = Symbol("expired");
 
 /**
- * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a BatonError, or the
- * signal's reason. `progress` receives what the attempt is waiting for.
+ * Resolves with a connection that is ready for requests, or with `sessionExpiredMark`. Rejects with a system error, a
+ * BatonError, or the signal's reason. `progress` receives what the attempt is waiting for.
  */
 export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, tls, signal, progress }: {
   readonly options: EstablishOptions;

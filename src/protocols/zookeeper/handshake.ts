@@ -1,8 +1,8 @@
 /**
- * The exchange on a new connection before it can carry requests: ConnectRequest, SASL, auth packets. Frames in, frames out. Uses
- * no socket and no clock.
- * Nothing is sent together with the ConnectRequest. A server that refuses the session responds and closes the connection; if
- * more bytes are in flight, its kernel may reset the connection and the response is lost (ClientCnxnSocketNIO).
+ * The exchange on a new connection before it can carry requests: ConnectRequest, SASL, auth packets. Frames in, frames
+ * out. Uses no socket and no clock. Nothing is sent together with the ConnectRequest. A server that refuses the session
+ * responds and closes the connection; if more bytes are in flight, its kernel may reset the connection and the response
+ * is lost (ClientCnxnSocketNIO).
  */
 import { ByteReader, protocolError } from "../../base/wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "./jute/zookeeper_error_codes.ts";
@@ -13,7 +13,10 @@ import { connectRequest, connectResponse } from "./jute/session_frames.ts";
 import type { SaslExchange } from "./sasl_digest_md5.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
-/** Credentials. The scheme is `digest` (or another one that the server knows) with `user:password`; `sasl` means SASL DIGEST-MD5. */
+/**
+ * Credentials. The scheme is `digest` (or another one that the server knows) with `user:password`; `sasl` means SASL
+ * DIGEST-MD5.
+ */
 export interface ZooKeeperCredentials {
   readonly scheme: string;
   readonly credentials: string;
@@ -25,8 +28,9 @@ export interface SessionIdentity {
 }
 
 /**
- * Whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every session a password
- * of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler; ClickHouse issue 116690).
+ * Whether the servers can resume the session on another connection. ClickHouse Keeper cannot: it gives every session a
+ * password of zeros, and opens a new session for a client that asks for an old one (KeeperTCPHandler; ClickHouse issue
+ * 116690).
  */
 export function isResumable({ password }: Pick<SessionIdentity, "password">): boolean {
   return password.some((byte) => byte !== 0);
@@ -94,7 +98,10 @@ export class SessionHandshake {
     );
   }
 
-  /** Handles a frame from the server. Throws PROTOCOL for unreadable bytes, AUTHFAILED when the server refuses the credentials. */
+  /**
+   * Handles a frame from the server. Throws PROTOCOL for unreadable bytes, AUTHFAILED when the server refuses the
+   * credentials.
+   */
   receive(frame: Uint8Array): SessionHandshakeStep {
     const reader = new ByteReader(frame);
     switch (this.#stage) {

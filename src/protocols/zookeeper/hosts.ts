@@ -18,8 +18,8 @@ export interface ZooKeeperServerList {
 const portDefault = 2181;
 
 /**
- * Parses `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The port defaults to 2181; the chroot is written once, at
- * the end. Throws USAGE.
+ * Parses `host:port,[::1]:2181/chroot` or `unix:/path/of/keeper.sock`. The port defaults to 2181; the chroot is written
+ * once, at the end. Throws USAGE.
  */
 export function parseServers(text: string): ZooKeeperServerList {
   if (text.startsWith("unix:")) {
@@ -90,8 +90,8 @@ export class Hosts {
   }
 
   /**
-   * The addresses in random order, so that clients spread over the servers. Resolving a name takes at most `lookupMs`; then its
-   * last addresses are used.
+   * The addresses in random order, so that clients spread over the servers. Resolving a name takes at most `lookupMs`;
+   * then its last addresses are used.
    */
   async resolveServers(
     lookupMs: number,

@@ -1,10 +1,10 @@
 /**
- * Computes up to when the leader is known to have heard from a session. Only the leader ends sessions, and it counts from the
- * requests that it has heard of. A follower answers pings and reads itself, even while it is disconnected from the leader, for
- * up to syncLimit ticks. It reports its clients only when the leader asks, every half tick (LearnerHandler, Leader.PING;
- * Learner.ping).
- * Therefore a response proves something only if it came through the leader, and it proves less than its own time: the leader
- * knows of all requests that were sent half a tick earlier. Pure; uses no clock.
+ * Computes up to when the leader is known to have heard from a session. Only the leader ends sessions, and it counts
+ * from the requests that it has heard of. A follower answers pings and reads itself, even while it is disconnected from
+ * the leader, for up to syncLimit ticks. It reports its clients only when the leader asks, every half tick
+ * (LearnerHandler, Leader.PING; Learner.ping). Therefore a response proves something only if it came through the
+ * leader, and it proves less than its own time: the leader knows of all requests that were sent half a tick earlier.
+ * Pure; uses no clock.
  */
 import { multiCode, operations } from "./jute/zookeeper_operations.ts";
 
@@ -30,8 +30,8 @@ export class LeaderProof {
   provenMs: number;
 
   /**
-   * `relayMs`: the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone server. The
-   * leader has answered the handshake itself, because it creates and resumes sessions.
+   * `relayMs`: the time in milliseconds within which a follower reports a request to its leader; 0 for a standalone
+   * server. The leader has answered the handshake itself, because it creates and resumes sessions.
    */
   constructor(relayMs: number, connectSentMs: number) {
     this.#relayMs = relayMs;
@@ -42,7 +42,10 @@ export class LeaderProof {
     this.#relayMs = Math.min(this.#relayMs, relayMs);
   }
 
-  /** Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if none. */
+  /**
+   * Records a sent request; times never decrease. Returns the send time that its response will prove; -Infinity if
+   * none.
+   */
   recordSent(nowMs: number): number {
     if (this.#relayMs === 0) return nowMs;
     const sent = this.#sentMs;

@@ -10,7 +10,9 @@ export function validatePath(path: string, sequential = false): void {
   if (why !== null) throw new ZooKeeperError("BADARGUMENTS", `"${path}" is not a ZooKeeper path: ${why}`, { path });
 }
 
-/** The fault of a path; null when it is valid. It uses patterns: a loop would be compiled at every start, and be slower. */
+/**
+ * The fault of a path; null when it is valid. It uses patterns: a loop would be compiled at every start, and be slower.
+ */
 function describePathFault(path: string): string | null {
   if (path === "/") return null;
   if (!path.startsWith("/")) return "it does not start with a slash";

@@ -7,7 +7,10 @@ export interface PermanentFault {
   readonly code: "REFUSED" | "UNREACHABLE";
   /** A short description for the message about the server. */
   readonly text: string;
-  /** Counts only if the second attempt finds it too: a server creates its socket shortly before it gives all users access. */
+  /**
+   * Counts only if the second attempt finds it too: a server creates its socket shortly before it gives all users
+   * access.
+   */
   readonly isFromSecondTry: boolean;
 }
 
@@ -24,8 +27,8 @@ export class PermanentFaults extends BatonError {
 }
 
 /**
- * The permanent fault of a failure; null when the next attempt may succeed. A name that cannot be resolved is not permanent: it
- * may become available when its host has started.
+ * The permanent fault of a failure; null when the next attempt may succeed. A name that cannot be resolved is not
+ * permanent: it may become available when its host has started.
  */
 export function permanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
   const certificate = certificateFault(error, tls);

@@ -1,8 +1,8 @@
 /**
- * Servers without container nodes: ClickHouse Keeper before mid-2026 closes the connection at a createContainer, and ZooKeeper before
- * 3.5 answers UNIMPLEMENTED, or MARSHALLINGERROR for a transaction. Plain nodes stand in for containers there. The client deletes
- * them as such a server would not: after it has deleted a node in one, and when its session closes. A server with containers
- * does the same at any time, so that no recipe depends on an empty one.
+ * Servers without container nodes: ClickHouse Keeper before mid-2026 closes the connection at a createContainer, and
+ * ZooKeeper before 3.5 answers UNIMPLEMENTED, or MARSHALLINGERROR for a transaction. Plain nodes stand in for
+ * containers there. The client deletes them as such a server would not: after it has deleted a node in one, and when
+ * its session closes. A server with containers does the same at any time, so that no recipe depends on an empty one.
  */
 import { createFlag } from "./jute/zookeeper_operations.ts";
 import type { CreateOptions, MultiRequest, MultiResult, OperationOptions, Stat, ZooKeeper } from "./zookeeper.ts";

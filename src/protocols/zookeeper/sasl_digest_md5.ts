@@ -1,6 +1,6 @@
 /**
- * The client's side of SASL DIGEST-MD5 (RFC 2831) with ZooKeeper's names (ZooKeeperSaslClient, SaslServerPrincipal): service
- * `zookeeper`, server `zk-sasl-md5`. Tokens in, tokens out.
+ * The client's side of SASL DIGEST-MD5 (RFC 2831) with ZooKeeper's names (ZooKeeperSaslClient, SaslServerPrincipal):
+ * service `zookeeper`, server `zk-sasl-md5`. Tokens in, tokens out.
  */
 import { createHash } from "node:crypto";
 import { protocolError } from "../../base/wire/bytes.ts";
@@ -8,7 +8,10 @@ import { protocolError } from "../../base/wire/bytes.ts";
 const zooKeeperUri = "zookeeper/zk-sasl-md5";
 
 export interface SaslExchange {
-  /** The response to the server's token; null when the exchange is complete and the server has proved itself. Throws PROTOCOL. */
+  /**
+   * The response to the server's token; null when the exchange is complete and the server has proved itself. Throws
+   * PROTOCOL.
+   */
   next(token: Uint8Array): Uint8Array | null;
 }
 

@@ -94,8 +94,8 @@ export class ServerSearch {
   }
 
   /**
-   * A server may close every connection soon after accepting it: because of a watch that it refuses, or a response that cannot
-   * be read. The first time may be chance; afterwards the next attempt waits.
+   * A server may close every connection soon after accepting it: because of a watch that it refuses, or a response that
+   * cannot be read. The first time may be chance; afterwards the next attempt waits.
    */
   #pauseAfterShortConnections(): Promise<void> {
     const { backoff } = this.#owner.nextRound(0);
@@ -114,7 +114,9 @@ export class ServerSearch {
   }
 }
 
-/** Null when another round may end differently. A local server that could not be started may start in the next round. */
+/**
+ * Null when another round may end differently. A local server that could not be started may start in the next round.
+ */
 function resultOf(outcome: RoundOutcome): SearchResult | null {
   if (outcome.kind === "failed") return null;
   if (outcome.kind !== "refused") return outcome;

@@ -24,15 +24,18 @@ export function timingOf(timeoutMs: number): SessionTiming {
   };
 }
 
-/** The time up to which no server can have ended the session: its timer started after `provenMs` and runs for at least T. */
+/**
+ * The time up to which no server can have ended the session: its timer started after `provenMs` and runs for at least
+ * T.
+ */
 export function leaseEndMs(provenMs: number, timeoutMs: number): number {
   return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;
 }
 
 /**
- * The time within which a follower reports a request to its leader: half a tick. `shortestMs` is the shortest timeout that the
- * servers grant, two ticks by default. While it is unknown (null), T is used instead. A configured minimum that is shorter is
- * covered for ticks of up to T/5, as docs/limits.md requires.
+ * The time within which a follower reports a request to its leader: half a tick. `shortestMs` is the shortest timeout
+ * that the servers grant, two ticks by default. While it is unknown (null), T is used instead. A configured minimum
+ * that is shorter is covered for ticks of up to T/5, as docs/limits.md requires.
  */
 export function relayMs(timeoutMs: number, shortestMs: number | null): number {
   return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));
@@ -58,9 +61,10 @@ export interface HeartbeatDecision {
 }
 
 /**
- * Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another one would. A
- * connection that may be silent for longer than T/3 (`patienceMs`) is doubted at half of that time, and carries a heartbeat every
- * T/3: the server counts the session's time from what it receives, not from what it has answered.
+ * Decides what to do with a connection. A heartbeat without response shows the connection's health as well as another
+ * one would. A connection that may be silent for longer than T/3 (`patienceMs`) is doubted at half of that time, and
+ * carries a heartbeat every T/3: the server counts the session's time from what it receives, not from what it has
+ * answered.
  */
 export function heartbeatAction(
   nowMs: number,
@@ -96,13 +100,17 @@ export function isDoubtful(nowMs: number, facts: LivenessFacts, patienceMs: numb
 const patienceMsMax = 120_000;
 
 /**
- * How long a connection may be silent. A session that keeps a lease gives a connection up after T/3, so that another server can renew the
- * lease in time. But a write takes as long as the server's disk, and a server that is only slow would never finish a write that is
- * given up sooner. A session therefore becomes more patient with each connection that it has given up while the servers could be
- * reached; one that keeps a lease does so only for its own requests, and leaves T/3 of the lease for other servers. Pure.
+ * How long a connection may be silent. A session that keeps a lease gives a connection up after T/3, so that another
+ * server can renew the lease in time. But a write takes as long as the server's disk, and a server that is only slow
+ * would never finish a write that is given up sooner. A session therefore becomes more patient with each connection
+ * that it has given up while the servers could be reached; one that keeps a lease does so only for its own requests,
+ * and leaves T/3 of the lease for other servers. Pure.
  */
 export class Patience {
-  /** The limits for connections on which writes, or only reads, are on their way; 0 while T/3 is enough. Fast reads say nothing of writes. */
+  /**
+   * The limits for connections on which writes, or only reads, are on their way; 0 while T/3 is enough. Fast reads say
+   * nothing of writes.
+   */
   readonly #limitsMs = { write: 0, read: 0 };
   /** The connections in a row that were given up although the servers can be reached. */
   rounds = 0;
@@ -123,7 +131,10 @@ export class Patience {
     this.#limitsMs[kind] = Math.min(2 * Math.max(timingOf(timeoutMs).dropMs, this.#longestMs), patienceMsMax);
   }
 
-  /** A request was answered after this time. The next one may have to wait for a flush that runs already, and for its own. */
+  /**
+   * A request was answered after this time. The next one may have to wait for a flush that runs already, and for its
+   * own.
+   */
   answered(kind: RequestKind, ageMs: number): void {
     if (this.#limitsMs[kind] > 0) this.#limitsMs[kind] = 3 * ageMs;
     if (kind === "write" || this.#limitsMs.write === 0) this.rounds = 0;
@@ -133,8 +144,8 @@ export class Patience {
 export type RequestKind = "write" | "read";
 
 /**
- * The time limit of one attempt to resume the session. While the lease lasts it leaves time for several attempts; afterwards it
- * is long enough for a slow ensemble.
+ * The time limit of one attempt to resume the session. While the lease lasts it leaves time for several attempts;
+ * afterwards it is long enough for a slow ensemble.
  */
 export function resumeAttemptMs(nowMs: number, leaseEndsMs: number, timeoutMs: number): number {
   return nowMs < leaseEndsMs ? timeoutMs / 6 : Math.max(1000, timeoutMs / 3);

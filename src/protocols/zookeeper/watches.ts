@@ -1,6 +1,6 @@
 /**
- * The watches of one session, and the requests that set them again after a reconnect. Paths are the server's, including the
- * chroot. Source: ZKWatchManager.
+ * The watches of one session, and the requests that set them again after a reconnect. Paths are the server's, including
+ * the chroot. Source: ZKWatchManager.
  */
 import { ByteWriter } from "../../base/wire/bytes.ts";
 import type { EventTypeName } from "./jute/zookeeper_operations.ts";
@@ -25,8 +25,8 @@ export const setWatchesBytesMax = 128 * 1024;
 interface WatchEntry {
   readonly watchers: Set<Watcher>;
   /**
-   * Events up to this zxid were delivered. Null while the current connection delivers them; the limit is then the last zxid
-   * seen. Before the connection has confirmed the watch it is not null, because other responses arrive earlier.
+   * Events up to this zxid were delivered. Null while the current connection delivers them; the limit is then the last
+   * zxid seen. Before the connection has confirmed the watch it is not null, because other responses arrive earlier.
    */
   sinceZxid: bigint | null;
 }
@@ -58,7 +58,9 @@ export class SessionWatches {
     return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
   }
 
-  /** Adds a watcher after the response that has set the watch. Requests that set watches again are answered before it. */
+  /**
+   * Adds a watcher after the response that has set the watch. Requests that set watches again are answered before it.
+   */
   add(kind: WatchKind, path: string, watcher: Watcher): void {
     const table = this.#tables[kind];
     const entry = table.get(path);
@@ -94,8 +96,9 @@ export class SessionWatches {
   }
 
   /**
-   * The SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire immediately. For watches
-   * that the previous connection had not confirmed, changes since the connection before that fire. Recursive watches are not set again.
+   * The SetWatches requests that set all watches on another connection. Changes since `lastZxid` fire immediately. For
+   * watches that the previous connection had not confirmed, changes since the connection before that fire. Recursive
+   * watches are not set again.
    */
   rearm(lastZxid: bigint): RearmBatch[] {
     this.#recursive.clear();

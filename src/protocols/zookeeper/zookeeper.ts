@@ -1,6 +1,6 @@
 /**
- * The interface of a coordination service: typed operations, one-shot watches, and a session whose end is known before the
- * server can act on it. The client implements it; tests may replace it.
+ * The interface of a coordination service: typed operations, one-shot watches, and a session whose end is known before
+ * the server can act on it. The client implements it; tests may replace it.
  */
 import type { EventTypeName } from "./jute/zookeeper_operations.ts";
 import type { MultiRequest, MultiResult } from "./jute/multi_request.ts";
@@ -54,16 +54,20 @@ export interface ZooKeeperSession {
   readonly timeoutMs: number;
   readonly state: ZooKeeperSessionState;
   /**
-   * The time up to which no server can have ended this session, in monotonic milliseconds of the client's clock: the send time
-   * of the last request that the leader is known to have heard of + T − max(0.5 s, 5 % T). It moves with responses from the
-   * leader; while the session is guarded, with every heartbeat. The caller compares it with the clock.
+   * The time up to which no server can have ended this session, in monotonic milliseconds of the client's clock: the
+   * send time of the last request that the leader is known to have heard of + T − max(0.5 s, 5 % T). It moves with
+   * responses from the leader; while the session is guarded, with every heartbeat. The caller compares it with the
+   * clock.
    */
   leaseEndMs(): number;
   /** Makes heartbeats go through the leader, so that the lease end moves. Returns a function that ends that. */
   guard(): () => void;
   /** Aborted once, with a BatonError, when the session has ended. The lease may end earlier. */
   readonly ended: AbortSignal;
-  /** Calls the listener for every change of the state and of the lease end. Returns a function that removes the listener. */
+  /**
+   * Calls the listener for every change of the state and of the lease end. Returns a function that removes the
+   * listener.
+   */
   subscribe(listener: (change: "state" | "renewed") => void): () => void;
   /** Why each server could not be reached, as " (…)" for a message; empty while a connection lives. */
   describeOutage(): string;
@@ -72,9 +76,9 @@ export interface ZooKeeperSession {
 }
 
 /**
- * Typed operations on a session. All of them reject with a ZooKeeperError: the server's errors by name (NONODE, BADVERSION …);
- * CONNECTIONLOSS when the request was sent and its response did not arrive (it may have been executed); OPERATIONTIMEOUT when it
- * was never sent (not executed); SESSIONEXPIRED when the session has ended.
+ * Typed operations on a session. All of them reject with a ZooKeeperError: the server's errors by name (NONODE,
+ * BADVERSION …); CONNECTIONLOSS when the request was sent and its response did not arrive (it may have been executed);
+ * OPERATIONTIMEOUT when it was never sent (not executed); SESSIONEXPIRED when the session has ended.
  */
 export interface ZooKeeper extends AsyncDisposable {
   readonly session: ZooKeeperSession;
@@ -88,19 +92,25 @@ export interface ZooKeeper extends AsyncDisposable {
   getChildren(path: string, options?: ReadOptions): Promise<{ children: string[]; stat: Stat }>;
   getAcl(path: string, options?: OperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
   setAcl(path: string, acl: Acl[], version: number, options?: OperationOptions): Promise<Stat>;
-  /** Executes all operations or none. Rejects with the error of the first failed one and its `index`. Paths are without the chroot. */
+  /**
+   * Executes all operations or none. Rejects with the error of the first failed one and its `index`. Paths are without
+   * the chroot.
+   */
   multi(requests: MultiRequest[], options?: OperationOptions): Promise<MultiResult[]>;
   /**
-   * Calls `watcher` for each node at or below `path` that is created, deleted or written, until the connection is lost: add the watch
-   * again when `session.connections` has changed. There are no events of the kind childrenChanged. Rejects with UNIMPLEMENTED on
-   * servers before ZooKeeper 3.6.
+   * Calls `watcher` for each node at or below `path` that is created, deleted or written, until the connection is lost:
+   * add the watch again when `session.connections` has changed. There are no events of the kind childrenChanged.
+   * Rejects with UNIMPLEMENTED on servers before ZooKeeper 3.6.
    */
   addRecursiveWatch?(path: string, watcher: Watcher, options?: OperationOptions): Promise<void>;
-  /** `getData` of several nodes in one request, for the same servers. A node that cannot be read has its error as its result. */
+  /**
+   * `getData` of several nodes in one request, for the same servers. A node that cannot be read has its error as its
+   * result.
+   */
   getDataOfAll?(paths: readonly string[], options?: OperationOptions): Promise<(NodeData | ZooKeeperError)[]>;
   /**
-   * Tells the client that this session uses the node at `path` as a container. On a server without containers, the client
-   * deletes the node when it is empty: after a deletion in it, and at `close`.
+   * Tells the client that this session uses the node at `path` as a container. On a server without containers, the
+   * client deletes the node when it is empty: after a deletion in it, and at `close`.
    */
   usesContainer?(path: string): void;
   /** Waits until the server has all changes that the leader had committed at the time of the request. */

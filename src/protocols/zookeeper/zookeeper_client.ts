@@ -49,13 +49,13 @@ export interface ConnectOptions
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
   /**
-   * Events that come while no request is unanswered are read at most once in this time, in milliseconds, and are as late; so is the
-   * loss of the connection. Each is read immediately when left out.
+   * Events that come while no request is unanswered are read at most once in this time, in milliseconds, and are as
+   * late; so is the loss of the connection. Each is read immediately when left out.
    */
   readonly gatherEventsMs?: number;
   /**
-   * Told that a server accepts connections and answers no request in time: after three connections in a row, and each time that their
-   * number has doubled.
+   * Told that a server accepts connections and answers no request in time: after three connections in a row, and each
+   * time that their number has doubled.
    */
   readonly onSlow?: (sentence: string) => void;
   /** Called when no process listens at a `unix:` address; resolves when one does. */
@@ -68,8 +68,8 @@ export interface ConnectOptions
 export const connectTimeoutMsDefault = 10_000;
 
 /**
- * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`. Rejects with UNREACHABLE
- * (naming each server and its failure), with REFUSED for wrong credentials, or with the signal's reason.
+ * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`. Rejects with
+ * UNREACHABLE (naming each server and its failure), with REFUSED for wrong credentials, or with the signal's reason.
  */
 export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   throwIfAborted(options.signal);
@@ -112,7 +112,10 @@ function slowOpening({ endpoint, accepted: { timeoutMs } }: EstablishedConnectio
   }, which may have expired meanwhile; its disk may be slow: choose a longer session timeout`;
 }
 
-/** Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same start. */
+/**
+ * Joins concurrent starts: when an attempt runs out of time while a server starts, the next attempt waits for the same
+ * start.
+ */
 function joinConcurrentStarts(start: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | null = null;
   return () => running ??= start().finally(() => running = null);
@@ -155,7 +158,9 @@ class ZooKeeperClient implements ZooKeeper {
     });
   }
 
-  /** Sends again, without containers and create2, if the server does not know these. Such a request was not executed. */
+  /**
+   * Sends again, without containers and create2, if the server does not know these. Such a request was not executed.
+   */
   async #orPlainly<T>(send: (plain: PlainContainers | null) => Promise<T>): Promise<T> {
     try {
       return await send(this.#plainContainers);
@@ -165,7 +170,10 @@ class ZooKeeperClient implements ZooKeeper {
     }
   }
 
-  /** Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first child. */
+  /**
+   * Creates a node. The root always exists, also the root of a chroot that was never used: it is created with its first
+   * child.
+   */
   async create(path: string, data: Uint8Array, options: CreateOptions = {}) {
     const create = () =>
       this.#orPlainly((plain) =>
@@ -342,7 +350,9 @@ class ZooKeeperClient implements ZooKeeper {
     return this.close();
   }
 
-  /** `replied` gets the error code before the result is used; an `expected` error has a result instead of a rejection. */
+  /**
+   * `replied` gets the error code before the result is used; an `expected` error has a result instead of a rejection.
+   */
   #request<Name extends OperationName, Expected = never>(name: Name, { label, request, signal, replied, expected }: {
     readonly label: OperationLabel;
     readonly request: OperationRequest<Name>;

@@ -51,8 +51,8 @@ export interface ZooKeeperErrorDetails {
 }
 
 /**
- * A failed operation. `reason` is KeeperException's name, or the number of an unknown error; `index` is the position of the
- * failed operation in a multi.
+ * A failed operation. `reason` is KeeperException's name, or the number of an unknown error; `index` is the position of
+ * the failed operation in a multi.
  */
 export class ZooKeeperError extends BatonError {
   readonly reason: ZooKeeperErrorName | number;
@@ -90,8 +90,8 @@ export function responseError(label: OperationLabel, err: number, index?: number
 }
 
 /**
- * The permission that ZooKeeper checks for each operation. Creating and deleting a node checks the parent's ACL. Looking for a
- * node needs READ since 3.8.4 and 3.9.2.
+ * The permission that ZooKeeper checks for each operation. Creating and deleting a node checks the parent's ACL.
+ * Looking for a node needs READ since 3.8.4 and 3.9.2.
  */
 const permissions: Readonly<Record<string, string>> = {
   "create": "c (create)",

@@ -1,6 +1,6 @@
 /**
- * One connection that carries a session's requests. Numbers the requests, sends requests of the same moment in one write, and
- * passes each reply to its request, in order. The session handles a lost connection.
+ * One connection that carries a session's requests. Numbers the requests, sends requests of the same moment in one
+ * write, and passes each reply to its request, in order. The session handles a lost connection.
  */
 import process from "node:process";
 import type { Clock } from "../../base/support/clock.ts";
@@ -41,7 +41,10 @@ interface ZooKeeperLinkOptions {
   readonly lastZxid: bigint;
   /** Learns how long requests take. */
   readonly patience: Patience;
-  /** While no request is unanswered, input is read at most once in this time, in milliseconds. Immediately when left out. */
+  /**
+   * While no request is unanswered, input is read at most once in this time, in milliseconds. Immediately when left
+   * out.
+   */
   readonly gatherMs?: number | undefined;
 }
 
@@ -105,7 +108,10 @@ export class ZooKeeperLink implements FrameListener {
     return this.#pending.length;
   }
 
-  /** The facts about the last heartbeat: any request or, if the leader must be heard of, only a request that the leader answers. */
+  /**
+   * The facts about the last heartbeat: any request or, if the leader must be heard of, only a request that the leader
+   * answers.
+   */
   livenessFacts(isLeaderAsked: boolean): LivenessFacts {
     const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
     return isLeaderAsked
@@ -117,12 +123,16 @@ export class ZooKeeperLink implements FrameListener {
       : { lastHeartbeatMs: this.#lastSentMs, isHeartbeatPending: oldestUnansweredMs !== null, oldestUnansweredMs };
   }
 
-  /** The send time of the oldest unanswered message, if requests of the session's user are among the unanswered ones. */
+  /**
+   * The send time of the oldest unanswered message, if requests of the session's user are among the unanswered ones.
+   */
   get oldestRequestMs(): number | null {
     return this.#waiting.read + this.#waiting.write > 0 ? this.#pending.peek()?.sentMs ?? null : null;
   }
 
-  /** The connection is given up although the servers can be reached: the session waits longer for what it sends again. */
+  /**
+   * The connection is given up although the servers can be reached: the session waits longer for what it sends again.
+   */
   gaveUp(timeoutMs: number): void {
     const { read, write } = this.#waiting;
     if (read + write > 0) this.#patience.gaveUp(timeoutMs, write > 0 ? "write" : "read");
@@ -225,7 +235,10 @@ export class ZooKeeperLink implements FrameListener {
     };
   }
 
-  /** Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for a lease. */
+  /**
+   * Adds a request to the batch. All requests of a batch share the send time of the first: an earlier time is safe for
+   * a lease.
+   */
   #write(
     xid: number,
     code: number,

@@ -1,6 +1,6 @@
 /**
- * A session with an ensemble. Keeps it alive, moves it between servers, queues and sends its requests, and knows up to when no
- * server can have ended it. The client defines the operations; server_search.ts finds another server.
+ * A session with an ensemble. Keeps it alive, moves it between servers, queues and sends its requests, and knows up to
+ * when no server can have ended it. The client defines the operations; server_search.ts finds another server.
  */
 import type { BatonError } from "../../base/errors.ts";
 import { formatAddress } from "../../base/sockets/connection.ts";
@@ -29,8 +29,8 @@ import { isResumable } from "./handshake.ts";
 import { localError, ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
- * The limit of requests in flight. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's age would
- * show the length of our queue instead of the connection's health.
+ * The limit of requests in flight. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's
+ * age would show the length of our queue instead of the connection's health.
  */
 const inFlightMax = 1000;
 
@@ -233,8 +233,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     const nowMs = this.#clock.now();
     const link = this.#link;
     const timing = timingOf(this.timeoutMs);
-    // This process was stopped or busy, and replies may wait to be read. Yield once to the event loop, but not twice: a loop
-    // that is always busy would never send a heartbeat.
+    // This process was stopped or busy, and replies may wait to be read. Yield once to the event loop, but not twice: a
+    // loop that is always busy would never send a heartbeat.
     this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
     if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
@@ -276,7 +276,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return this.#patience.limitMs(timeoutMs, leaseMs);
   }
 
-  /** Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the lease it costs. */
+  /**
+   * Sends a heartbeat through the leader. The first one also probes the servers' tick, which tells how much of the
+   * lease it costs.
+   */
   #pingLeader(link: ZooKeeperLink): void {
     link.pingLeader();
     const nowMs = this.#clock.now();
@@ -295,7 +298,10 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     return link.livenessFacts(this.#needsLeader);
   }
 
-  /** Whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait for its disk. */
+  /**
+   * Whether heartbeats must go through the leader. A standalone server answers pings itself; a sync would wait for its
+   * disk.
+   */
   get #needsLeader(): boolean {
     return this.#guardCount > 0 && !this.#isStandalone;
   }
@@ -354,9 +360,9 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
   }
 
   /**
-   * Whether the search takes too long. Servers that were installed again know less than this client has seen, and close the
-   * connection without a response. If the client claims to have seen nothing, they respond that they do not know the session.
-   * `onSearchEnded` rejects a server that does know it.
+   * Whether the search takes too long. Servers that were installed again know less than this client has seen, and close
+   * the connection without a response. If the client claims to have seen nothing, they respond that they do not know
+   * the session. `onSearchEnded` rejects a server that does know it.
    */
   get #isSearchOverdue(): boolean {
     return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;

@@ -26,8 +26,8 @@ export interface ManageResult {
 }
 
 /**
- * Rejects with NOT_FOUND if the topic or client does not exist, UNREACHABLE if its owner is offline or does not serve it
- * now, USAGE if data would be lost and this is not accepted, IO if data is damaged, OUTCOME_UNKNOWN, or INTERNAL.
+ * Rejects with NOT_FOUND if the topic or client does not exist, UNREACHABLE if its owner is offline or does not serve
+ * it now, USAGE if data would be lost and this is not accepted, IO if data is damaged, OUTCOME_UNKNOWN, or INTERNAL.
  */
 export async function manageTopic(
   zk: ZooKeeper,

@@ -39,8 +39,8 @@ const checkEveryMs = 250;
 
 /**
  * Ends early when no server can respond: the owner is lost, or another server has the topic. A handoff that fails takes
- * 30 s. The owner is asked although the topic is to move to it: a handoff to another server may be in progress there, which
- * is waited for and then undone.
+ * 30 s. The owner is asked although the topic is to move to it: a handoff to another server may be in progress there,
+ * which is waited for and then undone.
  */
 export async function moveTopic(
   zk: ZooKeeper,

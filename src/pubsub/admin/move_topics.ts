@@ -74,8 +74,8 @@ interface DrainOptions {
 }
 
 /**
- * Moves all topics of a server to others. The server stops taking new topics first; otherwise proxies would assign some to it during
- * the drain. Throws NOT_FOUND, UNREACHABLE, and USAGE for a server that is to drain into itself.
+ * Moves all topics of a server to others. The server stops taking new topics first; otherwise proxies would assign some
+ * to it during the drain. Throws NOT_FOUND, UNREACHABLE, and USAGE for a server that is to drain into itself.
  */
 export async function drainServer(
   zk: ZooKeeper,
@@ -135,7 +135,10 @@ function checkDrain(servers: readonly ServerOverview[], id: string, to: string |
   );
 }
 
-/** Topics of the servers that take topics and have the same kind of store, and of the drained server, which only gives topics away. */
+/**
+ * Topics of the servers that take topics and have the same kind of store, and of the drained server, which only gives
+ * topics away.
+ */
 export function topicsByServer(servers: readonly ServerOverview[], drained?: string): TopicsByServer {
   const from = servers.find(({ id }) => id === drained);
   const there = servers.filter(({ id, endpoint, isDraining, store }) =>

@@ -69,8 +69,8 @@ const likelySessionMax = freeNumbers + 64 * numberStepMax;
 
 /**
  * The session number of a state after a response that names the last session of this client: whatever it says, the next
- * number can be sent, and is sooner or later accepted. A state that was raised too far by wrong responses is lowered by a server
- * that refuses its number; `used`: the highest session of stored puts, which stays below.
+ * number can be sent, and is sooner or later accepted. A state that was raised too far by wrong responses is lowered by
+ * a server that refuses its number; `used`: the highest session of stored puts, which stays below.
  */
 export function sessionAfterResponse(own: number, said: number, used: number): number {
   if (said < own) return own <= observedSessionMax ? own : Math.max(said, used);
@@ -157,7 +157,10 @@ export class ClientState implements Disposable {
     return this.#session ??= this.nextSession();
   }
 
-  /** Returns a session with an unused number, which is durable before it is returned. Throws BAD_DATA when there is none. */
+  /**
+   * Returns a session with an unused number, which is durable before it is returned. Throws BAD_DATA when there is
+   * none.
+   */
   nextSession(): SessionToken {
     const number = this.#sessionNumber + 1;
     if (!Number.isSafeInteger(number)) {

@@ -9,8 +9,8 @@ export interface InputCheckpoint {
   /** Digest of everything that was taken before; null if it is not needed. */
   readonly digest: string | null;
   /**
-   * Records, inside `runTransaction`, that the first `taken` messages of this call are taken. `digest`: of everything taken up
-   * to here.
+   * Records, inside `runTransaction`, that the first `taken` messages of this call are taken. `digest`: of everything
+   * taken up to here.
    */
   record(taken: number, digest: string): void;
 }

@@ -1,12 +1,12 @@
 /**
- * Writes messages to files, each exactly once, even if the process is killed at any moment, and another program removes the
- * files. Owns the protocol between the folder and the client's state:
+ * Writes messages to files, each exactly once, even if the process is killed at any moment, and another program removes
+ * the files. Owns the protocol between the folder and the client's state:
  *
  *   1 write <seq>.part and flush it   2 flush the folder   3 store the intent   4 rename to <seq>   5 flush the folder
  *   6 store the cursor
  *
- * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered. So no other
- * .part is there when the intent is stored: one that a kill in step 1 left may be half a message.
+ * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered. So no
+ * other .part is there when the intent is stored: one that a kill in step 1 left may be half a message.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -151,7 +151,10 @@ function findParts(folder: string, cursor: number, intent: number): number[] {
     .sort((a, b) => a - b);
 }
 
-/** Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. Throws CANNOT_CREATE. */
+/**
+ * Creates the folder and returns its real path: recovery has to find it even if a symbolic link changes. Throws
+ * CANNOT_CREATE.
+ */
 export function makeOutFolder(path: string): string {
   try {
     refuseLinksOfOthers(path);

@@ -21,7 +21,10 @@ const windowBytes = 16 << 20;
 
 export interface PutOptions {
   readonly msgId?: string | null;
-  /** Returns the message ID of the message with this counter, instead of `msgId`. A chunk with such a message has no other. */
+  /**
+   * Returns the message ID of the message with this counter, instead of `msgId`. A chunk with such a message has no
+   * other.
+   */
   readonly msgIdOf?: (counter: number) => string | null;
   /** Checkpoint of the input that the messages come from. */
   readonly input?: InputCheckpoint | null;
@@ -368,9 +371,9 @@ export class Publisher {
 
   /**
    * Ends the session before a refusal is recorded and reported, so that a copy of the request that the network still
-   * delivers cannot be stored. The outcome is unknown, and `resume` finds out, if the message was stored meanwhile, if waiting
-   * was aborted, or if no server confirms the end of the session after one had no room for the message. After any other refusal
-   * that is not confirmed, the first request of the next session ends this one.
+   * delivers cannot be stored. The outcome is unknown, and `resume` finds out, if the message was stored meanwhile, if
+   * waiting was aborted, or if no server confirms the end of the session after one had no room for the message. After
+   * any other refusal that is not confirmed, the first request of the next session ends this one.
    */
   async #endSession({ counter, error, wasFull }: RefusedPut, signal: AbortSignal | undefined): Promise<void> {
     let end: { readonly isStored: boolean } | null = null;

@@ -47,7 +47,10 @@ export class PubsubClientSession {
   readonly #kind: "shared" | "own";
   #token: SessionToken | null = null;
 
-  /** `own`: a new session, for a process that needs several; `shared`: the session of this process, which its state keeps. */
+  /**
+   * `own`: a new session, for a process that needs several; `shared`: the session of this process, which its state
+   * keeps.
+   */
   constructor(state: ClientState, requester: Requester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;
@@ -185,8 +188,8 @@ export class PubsubClientSession {
   }
 
   /**
-   * Returns where this client is in a topic. The server learns of the last acknowledgements with the next get. Rejects with
-   * NOT_SUBSCRIBED if the topic does not exist, and with the error of the request.
+   * Returns where this client is in a topic. The server learns of the last acknowledgements with the next get. Rejects
+   * with NOT_SUBSCRIBED if the topic does not exist, and with the error of the request.
    */
   async position(topic: string, options?: PubsubRequestOptions): Promise<ClientPosition> {
     const info = await this.info(topic, options);

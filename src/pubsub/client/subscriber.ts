@@ -22,7 +22,10 @@ export interface ReceivedMessage {
 
 export interface FetchResult {
   readonly messages: readonly ReceivedMessage[];
-  /** Number of messages before these that the retention of the topic, damage, or a fail-over of its database has removed. */
+  /**
+   * Number of messages before these that the retention of the topic, damage, or a fail-over of its database has
+   * removed.
+   */
   readonly missed: number;
   /** A fail-over has lost messages before these, or may have. */
   readonly loss: LossCertainty | null;
@@ -73,8 +76,8 @@ export class Subscriber {
   }
 
   /**
-   * Forgets a position behind the end of the topic, which an earlier response has invented, or whose messages the topic has lost:
-   * the server has one, too. Rejects with BAD_DATA then.
+   * Forgets a position behind the end of the topic, which an earlier response has invented, or whose messages the topic
+   * has lost: the server has one, too. Rejects with BAD_DATA then.
    */
   async #requireExistingPosition(cursor: number, signal: AbortSignal | undefined): Promise<void> {
     const { end } = await this.#client.info(this.topic, { signal });

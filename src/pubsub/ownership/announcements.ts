@@ -121,7 +121,9 @@ async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise
   return outcome === "written";
 }
 
-/** Sets or removes the mark that a server is draining, which ends with its process. Returns false if it is not running. */
+/**
+ * Sets or removes the mark that a server is draining, which ends with its process. Returns false if it is not running.
+ */
 export async function setDraining(zk: ZooKeeper, path: PubsubPath, id: string, isDraining: boolean): Promise<boolean> {
   const node = path.server(id);
   for (;;) {

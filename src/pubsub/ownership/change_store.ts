@@ -6,8 +6,8 @@ import type { TopicAction } from "./topic_decision.ts";
 import type { TopicNode } from "./topic_node.ts";
 
 /**
- * Executes the actions that only concern the store: `create`, `activate`, `release`, `drop`, `discard` and `set aside`. Other
- * actions do nothing.
+ * Executes the actions that only concern the store: `create`, `activate`, `release`, `drop`, `discard` and `set aside`.
+ * Other actions do nothing.
  */
 export async function changeStore(
   context: Pick<OwnershipContext, "store" | "nodes" | "id" | "onProblem">,

@@ -51,7 +51,9 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
   });
 }
 
-/** Gives a topic of a shared store to the server that would take it over. Returns false if there is no need, or none. */
+/**
+ * Gives a topic of a shared store to the server that would take it over. Returns false if there is no need, or none.
+ */
 async function giveToSuccessor(
   nodes: TopicNodes,
   { topic, node, version }: ListedTopic,
@@ -96,7 +98,9 @@ export async function giveUpTopic(
   }
 }
 
-/** Runs `work` while the server cannot start. Rejects with LOCK_BUSY while it runs or its session may still be alive. */
+/**
+ * Runs `work` while the server cannot start. Rejects with LOCK_BUSY while it runs or its session may still be alive.
+ */
 export async function withServerName<T>(
   zk: ZooKeeper,
   path: PubsubPath,

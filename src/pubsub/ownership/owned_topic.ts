@@ -83,15 +83,19 @@ export class OwnedTopic {
     return queued;
   }
 
-  /** Reads the node again, then does the same as `settle`. A served topic is not read: no other server can have changed it. */
+  /**
+   * Reads the node again, then does the same as `settle`. A served topic is not read: no other server can have changed
+   * it.
+   */
   refresh(): Promise<void> {
     this.#mustReadNode = true;
     return this.settle();
   }
 
   /**
-   * Hands the topic to `to`: sends its messages while it is served, seals it, and sends the rest. Nothing is moved if `epoch` is
-   * given and is not the current one, or if `to` is this server. A failure before the seal leaves everything unchanged.
+   * Hands the topic to `to`: sends its messages while it is served, seals it, and sends the rest. Nothing is moved if
+   * `epoch` is given and is not the current one, or if `to` is this server. A failure before the seal leaves everything
+   * unchanged.
    */
   handOff(to: string, epoch: number | null): Promise<HandoffResult> {
     return this.#enqueue(async () => {
@@ -455,8 +459,8 @@ export class OwnedTopic {
 
   /**
    * One attempt to send the topic. Returns null if no reply came. An open copy is sealed when almost all of it is sent;
-   * the deadline applies after the seal, before it there is none as long as data flows. Rejects with the error of finding
-   * the receiver, and with the reason of the session's end.
+   * the deadline applies after the seal, before it there is none as long as data flows. Rejects with the error of
+   * finding the receiver, and with the reason of the session's end.
    */
   async #transfer(to: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): Promise<TransferReply | null> {
     const { id, store, channel, clock, signal } = this.#context;

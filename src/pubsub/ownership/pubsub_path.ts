@@ -8,8 +8,8 @@
  *   <root>/pubsub/stores/<store id>       the last recorded generation of a server's store
  *   <root>/pubsub/stores/<store id>/<id>  the same for one server of a store that several servers share
  *
- * A list of children is one frame of at most 1 MB. With 256 shards, 400,000 topics with short names fit, or 60,000 with the
- * longest ones.
+ * A list of children is one frame of at most 1 MB. With 256 shards, 400,000 topics with short names fit, or 60,000 with
+ * the longest ones.
  */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../base/errors.ts";

@@ -4,8 +4,8 @@
  * and, while messages are stored, every second. The store's number is raised first, so it is behind the recorded one
  * only if the store was replaced by an older copy.
  *
- * A store that several servers share has a generation for each of them. Each server checks all: commits of one that has died may be
- * missing, too.
+ * A store that several servers share has a generation for each of them. Each server checks all: commits of one that has
+ * died may be missing, too.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";

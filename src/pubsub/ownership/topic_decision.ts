@@ -1,7 +1,7 @@
 /**
  * Decides what a server does about one topic, from the stored copies and the topic's node as last read. This is the
- * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Further decisions are
- * about transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
+ * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Further decisions
+ * are about transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/owned_store.ts";
 import {
@@ -20,8 +20,8 @@ export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unope
   /** Null if the node does not exist. */
   readonly node: TopicNode | null;
   /**
-   * The store that this server shares with others: its id, and whether the owner is announced, if the node names this store.
-   * Null: a store that only this server has.
+   * The store that this server shares with others: its id, and whether the owner is announced, if the node names this
+   * store. Null: a store that only this server has.
    */
   readonly shared: { readonly store: string; readonly isOwnerThere: boolean } | null;
 }
@@ -73,8 +73,8 @@ export function decideTopic(facts: TopicFacts): TopicAction {
 
 /**
  * Decides about a topic for a server whose store is shared. `copy` is content that this server has opened; `staged` and
- * `unopened` belong to all servers of the store. Whether this server may write is decided by the topic's row: only the server that
- * has opened it last, at the highest epoch, writes.
+ * `unopened` belong to all servers of the store. Whether this server may write is decided by the topic's row: only the
+ * server that has opened it last, at the highest epoch, writes.
  */
 function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<TopicFacts["shared"]>): TopicAction {
   const { me, node, copy, staged } = facts;
@@ -98,7 +98,9 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
   return copy === null ? none : { do: "release" };
 }
 
-/** Whether the node names this staged content: it is activated by the owner, or by the server that takes the topic over. */
+/**
+ * Whether the node names this staged content: it is activated by the owner, or by the server that takes the topic over.
+ */
 function isAwaited({ store, state, source, incarnation }: TopicNode, staged: StagedCopy, here: string): boolean {
   return store === here && state === "moving" && staged.incarnation === incarnation &&
     staged.owner === source?.owner && staged.epoch === source.epoch;
@@ -114,7 +116,10 @@ function decideStaged(me: string, node: TopicNode, staged: StagedCopy, store: st
   return { do: "write", next: takenNode(node, me, store), why: "take" };
 }
 
-/** Decides about rows of a topic that another store has now. They are a second copy of all data until its owner has confirmed. */
+/**
+ * Decides about rows of a topic that another store has now. They are a second copy of all data until its owner has
+ * confirmed.
+ */
 function decideLeftover(node: TopicNode, copy: TopicCopy | null, content: TopicCopy | null): TopicAction {
   const isOld = content !== null && content.incarnation === node.incarnation && content.epoch < node.epoch;
   if (isOld && node.state === "stored") return { do: "drop", epoch: node.epoch };
@@ -142,8 +147,8 @@ function decideAsSharedOwner({ copy, staged, unopened, shared }: TopicFacts, nod
     }
     case "moving": {
       if (isCurrent) return { do: "write", next: confirmedNode(node), why: "confirm" };
-      // Activated already, by this server or one that owned the topic before; what is staged is then the same once more. Rows of
-      // an earlier epoch are not this content.
+      // Activated already, by this server or one that owned the topic before; what is staged is then the same once
+      // more. Rows of an earlier epoch are not this content.
       const content = copy ?? unopened ?? null;
       const isActivated = content?.incarnation === node.incarnation && content.epoch > (node.source?.epoch ?? 0);
       if (isActivated) return { do: "activate", what: "copy" };

@@ -2,7 +2,10 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { PubsubPath } from "./pubsub_path.ts";
 
-/** Returns the names in no order. Long names are left out, as their nodes are named by a hash. Rejects with NONODE without topics. */
+/**
+ * Returns the names in no order. Long names are left out, as their nodes are named by a hash. Rejects with NONODE
+ * without topics.
+ */
 export async function listTopicNames(zk: Pick<ZooKeeper, "getChildren">, root: string): Promise<string[]> {
   const { topics } = new PubsubPath(root);
   const { children: shards } = await zk.getChildren(topics);

@@ -31,7 +31,10 @@ export interface TopicNode {
   readonly baseOffset: number;
   /** Only for a moving topic; otherwise null. */
   readonly source: ContentSource | null;
-  /** The id of the shared store that has the topic, whichever of its servers owns it. Without one: the owner's own store. */
+  /**
+   * The id of the shared store that has the topic, whichever of its servers owns it. Without one: the owner's own
+   * store.
+   */
   readonly store?: string;
 }
 
@@ -53,8 +56,8 @@ function inStore({ store: _, ...node }: TopicNode, store: string | undefined): T
 }
 
 /**
- * Written by a server of a shared store that finds other content under the name of a new topic, or content of a later epoch: the
- * tree was lost, and this is what the topic had.
+ * Written by a server of a shared store that finds other content under the name of a new topic, or content of a later
+ * epoch: the tree was lost, and this is what the topic had.
  */
 export function claimedNode(
   node: TopicNode,
@@ -71,13 +74,19 @@ export function confirmedNode(node: TopicNode): TopicNode {
   return { ...node, state: "stored", source: null };
 }
 
-/** Written by a receiver when it has durably staged the sealed content. `store`: the shared store of the receiver, if it has one. */
+/**
+ * Written by a receiver when it has durably staged the sealed content. `store`: the shared store of the receiver, if it
+ * has one.
+ */
 export function takenNode(node: TopicNode, owner: string, store?: string): TopicNode {
   const source = { owner: node.owner, epoch: node.epoch, ...(node.store === undefined ? {} : { store: node.store }) };
   return inStore({ ...node, owner, epoch: node.epoch + 1, state: "moving", source }, store);
 }
 
-/** Written by the old owner to take the topic back; then no receiver can take it. The rows of a shared store are just opened again. */
+/**
+ * Written by the old owner to take the topic back; then no receiver can take it. The rows of a shared store are just
+ * opened again.
+ */
 export function takenBackNode(node: TopicNode): TopicNode {
   return node.store === undefined ? takenNode(node, node.owner) : takenOverNode(node, node.owner);
 }
@@ -115,7 +124,10 @@ export function restoredNode(node: TopicNode, copyEpoch: number): TopicNode | nu
   };
 }
 
-/** Written when the content of a moving topic is lost at its receiver: its source still has all data. Null if there is no source. */
+/**
+ * Written when the content of a moving topic is lost at its receiver: its source still has all data. Null if there is
+ * no source.
+ */
 export function returnedNode(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
   const { owner, store } = node.source;

@@ -1,6 +1,6 @@
 /**
- * Reads and writes topics' nodes, which are JSON. A write reports its outcome and never overwrites a version that was not
- * read. Reading is strict: a node in an unknown format is refused.
+ * Reads and writes topics' nodes, which are JSON. A write reports its outcome and never overwrites a version that was
+ * not read. Reading is strict: a node in an unknown format is refused.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";

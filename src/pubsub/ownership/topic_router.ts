@@ -208,8 +208,8 @@ export function chooseServer(topics: ReadonlyMap<string, number>): string | null
 }
 
 /**
- * Returns the server that takes over a topic: the one with the highest hash of topic and id. So all proxies that see the
- * same servers choose the same one, the topics of a dead server are spread evenly, and no other topic moves.
+ * Returns the server that takes over a topic: the one with the highest hash of topic and id. So all proxies that see
+ * the same servers choose the same one, the topics of a dead server are spread evenly, and no other topic moves.
  */
 export function chooseSuccessor(topic: string, servers: Iterable<string>): string | null {
   let best: string | null = null;

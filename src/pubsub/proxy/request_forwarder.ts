@@ -283,8 +283,8 @@ export class RequestForwarder implements ServerLinkHost {
   }
 
   /**
-   * Treats the requests at a server of a shared store that has left as if its connection were lost: other servers take its
-   * topics over. Late responses are dropped.
+   * Treats the requests at a server of a shared store that has left as if its connection were lost: other servers take
+   * its topics over. Late responses are dropped.
    */
   #takeBack(link: ServerLink): void {
     for (const request of [...this.#inFlight]) {
@@ -304,7 +304,9 @@ export class RequestForwarder implements ServerLinkHost {
     if (target !== null) this.#options.directory.correctRoute(topic, target, hint);
   }
 
-  /** A server that has lost its shared database during a request opens the topic again, and knows then what was done. */
+  /**
+   * A server that has lost its shared database during a request opens the topic again, and knows then what was done.
+   */
   #mayBeRepeated({ target }: ProxyRequest, frames: readonly Uint8Array[]): boolean {
     if (this.#options.directory.servers.get(target?.owner ?? "")?.store === undefined) return false;
     const answer = decodeMessage(frames);

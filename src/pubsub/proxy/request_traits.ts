@@ -56,8 +56,8 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
 }
 
 /**
- * A publisher reports after its puts that they are resolved. Registration, which has counter 0, and the end of a session create the
- * topic: what the network delivers late must find them there.
+ * A publisher reports after its puts that they are resolved. Registration, which has counter 0, and the end of a
+ * session create the topic: what the network delivers late must find them there.
  */
 function isReportOfResolvedPuts({ counter, batch, headers }: Extract<Message, { name: "PUT" }>): boolean {
   return counter > 0 && batch?.length === 0 && headers?.fromSession === undefined;

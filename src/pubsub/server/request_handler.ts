@@ -32,7 +32,8 @@ export interface RequestHandlerOptions {
   readonly endpointOf: (id: string) => string | null;
   readonly latency?: RequestLatency;
   /**
-   * The commit of a response has compared the epoch of its topic in a shared store: it is valid whatever happens to the lease afterwards.
+   * The commit of a response has compared the epoch of its topic in a shared store: it is valid whatever happens to the
+   * lease afterwards.
    */
   readonly confirmsByCommit?: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * Gives topics of a shared store to servers that have fewer, such as one that has come back: a server that died has nothing, and moving a
- * topic within a store copies nothing. Owns its timer.
+ * Gives topics of a shared store to servers that have fewer, such as one that has come back: a server that died has
+ * nothing, and moving a topic within a store copies nothing. Owns its timer.
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { chooseServer } from "../ownership/topic_router.ts";
@@ -52,8 +52,8 @@ export class TopicBalance implements Disposable {
 }
 
 /**
- * How many topics a server gives to which other one; null: none. Only a server with clearly more than its share gives any, so that topics
- * do not wander. Pure.
+ * How many topics a server gives to which other one; null: none. Only a server with clearly more than its share gives
+ * any, so that topics do not wander. Pure.
  */
 export function decideShare(
   counts: ReadonlyMap<string, number>,

@@ -70,7 +70,10 @@ export interface TopicServerOptions {
   readonly openShared?:
     | ((hooks: TopicStoreHooks, options: Partial<StoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
-  /** How often topics are given to servers of a shared store that have fewer, in milliseconds; null: never. Default: 10,000. */
+  /**
+   * How often topics are given to servers of a shared store that have fewer, in milliseconds; null: never. Default:
+   * 10,000.
+   */
   readonly balanceEveryMs?: number | null;
   /** The data directory is a copy whose original is never served again. */
   readonly wasMoved?: boolean | undefined;

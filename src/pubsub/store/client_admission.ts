@@ -25,9 +25,10 @@ export interface RegistrationView {
 export type RegistrationDecision = "known" | "new" | "unregistered";
 
 /**
- * Decides whether a request of a session comes from a client as the topic knows it. A topic forgets publishers and their
- * counters, and a late request of such a client must not be treated as new. So a topic's number grows when it forgets a
- * client, and a request carries the number that its client knows (0: none). Pure; the model in test/pubsub/model calls it.
+ * Decides whether a request of a session comes from a client as the topic knows it. A topic forgets publishers and
+ * their counters, and a late request of such a client must not be treated as new. So a topic's number grows when it
+ * forgets a client, and a request carries the number that its client knows (0: none). Pure; the model in
+ * test/pubsub/model calls it.
  */
 export function decideRegistration(carried: number, { client, topic }: RegistrationView): RegistrationDecision {
   if (carried < (client ?? topic)) return "unregistered";

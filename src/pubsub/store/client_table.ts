@@ -210,8 +210,8 @@ export class ClientTable {
   }
 
   /**
-   * Creates a window, stored with the next commit. If there are too many, the window of the oldest session is deleted. The
-   * new window is kept even if its session is older than all others: its client may not know that the put arrived.
+   * Creates a window, stored with the next commit. If there are too many, the window of the oldest session is deleted.
+   * The new window is kept even if its session is older than all others: its client may not know that the put arrived.
    */
   createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
     const windows = this.windowsOf(client);

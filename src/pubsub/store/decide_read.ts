@@ -49,8 +49,8 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: L
 export const lostIds = 2 ** 32;
 
 /**
- * Messages between the last acknowledged and the next existing one. Unknown across a restore or a loss: then 0. Only the last of them is in
- * `baseOffset`; earlier ones are recognized by the ids that they have left out.
+ * Messages between the last acknowledged and the next existing one. Unknown across a restore or a loss: then 0. Only
+ * the last of them is in `baseOffset`; earlier ones are recognized by the ids that they have left out.
  */
 export function countMissed(had: number, next: number, baseOffset = 0): number {
   const count = next - had - 1;

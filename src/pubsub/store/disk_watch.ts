@@ -1,6 +1,6 @@
 /**
- * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures before
- * the first put of a batch; its bytes are counted before any of them is written.
+ * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures
+ * before the first put of a batch; its bytes are counted before any of them is written.
  */
 import { type DiskSpace, freeBytesAfter } from "../../base/storage/disk_space.ts";
 import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
@@ -83,7 +83,9 @@ export class DiskWatch {
     return this.isNearlyFull ? this.#describeShare(0, diskWarningShare) : null;
   }
 
-  /** The same if no new client and no new topic may be stored: the rest is for the positions of those that are there. */
+  /**
+   * The same if no new client and no new topic may be stored: the rest is for the positions of those that are there.
+   */
   reserveSentence(): string | null {
     return this.fullSentence(0, diskReserveShare);
   }

@@ -65,8 +65,8 @@ export interface OwnedStore {
    */
   readonly storeId: string;
   /**
-   * Grows whenever it is raised: an older copy of the store has a smaller generation. In a shared store each server has one; default:
-   * this server.
+   * Grows whenever it is raised: an older copy of the store has a smaller generation. In a shared store each server has
+   * one; default: this server.
    */
   generation(server?: string): Promise<number>;
   /**
@@ -77,8 +77,8 @@ export interface OwnedStore {
   /** False even if all of its topics are damaged. */
   isEmpty(): Promise<boolean>;
   /**
-   * Topics with an active or staged copy, except damaged ones. Of a shared store: those that a transfer to or from another store
-   * has left staged or sealed.
+   * Topics with an active or staged copy, except damaged ones. Of a shared store: those that a transfer to or from
+   * another store has left staged or sealed.
    */
   topics(): Promise<readonly string[]>;
   copiesOf(topic: string): Promise<TopicCopies>;
@@ -104,8 +104,8 @@ export interface OwnedStore {
    */
   importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
   /**
-   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. `incarnation`: that of the
-   * topic's node; a shared store opens no other content.
+   * Opens the server's own sealed copy, or the staged one in place of any other, at this epoch. `incarnation`: that of
+   * the topic's node; a shared store opens no other content.
    */
   activate(topic: string, epoch: number, what: "copy" | "staged", incarnation: string): Promise<void>;
   /** Only of a shared store: closes the copy that this server has opened. Its content stays. */
@@ -113,8 +113,8 @@ export interface OwnedStore {
   /** Only of a shared store: closes all copies. */
   releaseAll(): Promise<void>;
   /**
-   * Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. In a shared store also one that this
-   * server has not opened, of this incarnation.
+   * Removes the copy if its epoch is lower, and remembers its incarnation with this epoch. In a shared store also one
+   * that this server has not opened, of this incarnation.
    */
   drop(topic: string, epoch: number, incarnation?: string): Promise<void>;
   /** Removes this staged copy. One that was staged since stays: other servers stage in a shared store. */

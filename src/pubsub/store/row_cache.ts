@@ -1,7 +1,10 @@
 /** Cache of recently read and written rows of messages, for all topics of a store. */
 import type { LogRow } from "./topic_rows.ts";
 
-/** Memory of a row beside its records: objects, and the entry of the cache. Without it, small rows would need six times the limit. */
+/**
+ * Memory of a row beside its records: objects, and the entry of the cache. Without it, small rows would need six times
+ * the limit.
+ */
 const bytesPerRow = 512;
 
 /** `Key`: what identifies a row in the whole store. */

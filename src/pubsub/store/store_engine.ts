@@ -161,8 +161,8 @@ export class StoreEngine {
   }
 
   /**
-   * Applies an operation. One that meets damaged data is refused and changes nothing. One that needs data that is not in
-   * memory waits, and so do later ones of its topic.
+   * Applies an operation. One that meets damaged data is refused and changes nothing. One that needs data that is not
+   * in memory waits, and so do later ones of its topic.
    */
   #attempt(operation: StoreOperation, nowMs: number): void {
     const isParked = operation.kind === "cancel"

@@ -1,6 +1,6 @@
 /**
- * The requests of a storage thread that have no response yet: batches of frames in, operations of the engine out; and its
- * responses back as frames, in pieces.
+ * The requests of a storage thread that have no response yet: batches of frames in, operations of the engine out; and
+ * its responses back as frames, in pieces.
  */
 import { messageOf } from "../../base/errors.ts";
 import { decodeMessage } from "../wire/decode_message.ts";

@@ -46,8 +46,8 @@ export interface OperationState {
 }
 
 /**
- * Order of a numbered operation relative to the last one; `any` for an operation without a number; `no room` for one of a client
- * without sessions after which none could follow.
+ * Order of a numbered operation relative to the last one; `any` for an operation without a number; `no room` for one of
+ * a client without sessions after which none could follow.
  */
 export function compareOperation(
   done: OperationState,

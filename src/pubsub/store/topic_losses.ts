@@ -1,6 +1,7 @@
 /**
- * Losses of a topic that fail-overs of its database have caused, and which clients are told of them. A subscriber is told with the first
- * message after the lost ones, by whichever server owns the topic then, until it has acknowledged a message after them. Pure.
+ * Losses of a topic that fail-overs of its database have caused, and which clients are told of them. A subscriber is
+ * told with the first message after the lost ones, by whichever server owns the topic then, until it has acknowledged a
+ * message after them. Pure.
  */
 import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import type { PutOperation } from "./store_operations.ts";
@@ -20,7 +21,10 @@ export interface MessageLoss {
   readonly atMs: number;
 }
 
-/** The database keeps this many losses of a topic, the latest ones, and for this time. Subscribers are told of them, and doctor names them. */
+/**
+ * The database keeps this many losses of a topic, the latest ones, and for this time. Subscribers are told of them, and
+ * doctor names them.
+ */
 export const lossesKept = 16;
 export const lossDaysKept = 30;
 /** Publishers are told for this time, in milliseconds, once by each server that owns the topic. */
@@ -51,8 +55,9 @@ export class TopicLosses {
   }
 
   /**
-   * Headers for messages from `first` on. `position`: the last message that the subscriber has acknowledged; `received`: the last one that
-   * it says it has received, which may be a lost one. `missed`: how many lost messages it has not received, if that is known.
+   * Headers for messages from `first` on. `position`: the last message that the subscriber has acknowledged;
+   * `received`: the last one that it says it has received, which may be a lost one. `missed`: how many lost messages it
+   * has not received, if that is known.
    */
   forMessages({ first, client, position, received }: {
     readonly first: number;

@@ -4,7 +4,10 @@ import { type ClientOperation, refuse, type RefusedOperation } from "./store_ope
 import { RowsUnavailable } from "./store_steps.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 
-/** Why a store does not serve a topic to a request; null: it does. `topic` null: it is not in memory; `isLost`: it was, and has to be opened again. */
+/**
+ * Why a store does not serve a topic to a request; null: it does. `topic` null: it is not in memory; `isLost`: it was,
+ * and has to be opened again.
+ */
 export function whyNotServed(
   operation: ClientOperation,
   topic: StoredTopic | null,

@@ -1,11 +1,11 @@
 /**
- * The rows of a topic store, as the engine sees them. The engine decides in memory; it asks these interfaces for data that
- * is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite, and
+ * The rows of a topic store, as the engine sees them. The engine decides in memory; it asks these interfaces for data
+ * that is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite, and
  * `../postgres_store/postgres_topic_rows.ts` in a database that servers share.
  *
  * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and NotLoaded for
- * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done again.
- * If `load` could not bring them, the method throws RowsUnavailable.
+ * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done
+ * again. If `load` could not bring them, the method throws RowsUnavailable.
  */
 import type { ErrorCode } from "../../base/errors.ts";
 import type { ResolvedCounter } from "../wire/topic_records.ts";
@@ -258,7 +258,10 @@ export interface LostTopic {
 export interface TopicCopyRows {
   /** Ids of the topics that are served; damaged ones are reported and left out. */
   active(): Answer<readonly number[]>;
-  /** Names of the topics that are served or staged, except damaged ones; of a shared store those that are sealed or staged. */
+  /**
+   * Names of the topics that are served or staged, except damaged ones; of a shared store those that are sealed or
+   * staged.
+   */
   names(): Answer<string[]>;
   /** Whether the store has no data, as in a new folder. */
   isEmpty(): Answer<boolean>;
@@ -274,9 +277,9 @@ export interface TopicCopyRows {
   /** Writes the receiver of a topic that is now sealed. */
   seal(topic: TopicRow): Answer<void>;
   /**
-   * Opens a topic of a shared store at this epoch: nothing that was sent for it before changes it afterwards. Returns its
-   * id, or null if the store does not have it. Throws STALE_TOKEN if another server has opened it at a higher epoch, or
-   * its content is another one. `incarnation` null: any. Null for a store that is not shared.
+   * Opens a topic of a shared store at this epoch: nothing that was sent for it before changes it afterwards. Returns
+   * its id, or null if the store does not have it. Throws STALE_TOKEN if another server has opened it at a higher
+   * epoch, or its content is another one. `incarnation` null: any. Null for a store that is not shared.
    */
   takeOver(name: string, incarnation: string | null, epoch: number): Answer<number | null>;
   /** Writes the epoch of a topic that is now open. */
@@ -285,7 +288,10 @@ export interface TopicCopyRows {
   activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
   /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
   drop(topic: TopicRow, epoch: number): Answer<void>;
-  /** The same in a shared store for a topic that this server has not opened: its content of this incarnation and a lower epoch. */
+  /**
+   * The same in a shared store for a topic that this server has not opened: its content of this incarnation and a lower
+   * epoch.
+   */
   dropUnopened(name: string, incarnation: string, epoch: number): Answer<void>;
   /** Starts new message ids after the base offset; `clients` have new positions. */
   raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Answer<void>;
@@ -323,14 +329,18 @@ export interface TopicRows {
   open(id: number): Answer<OpenedTopic>;
   /** Brings data that a reading method did not have: it is there at least until the next commit. */
   load(lacks: readonly Lack[]): Answer<void>;
-  /** Frees what `load` has brought, and asks again for what it could not bring: called by a reader between its pieces. */
+  /**
+   * Frees what `load` has brought, and asks again for what it could not bring: called by a reader between its pieces.
+   */
   forgetLoaded(): void;
   /**
-   * All changes are durable then, except those of the topics that it returns. After an exception the outcome is unknown,
-   * unless the disk is full.
+   * All changes are durable then, except those of the topics that it returns. After an exception the outcome is
+   * unknown, unless the disk is full.
    */
   commit(changes: readonly TopicChange[]): Answer<readonly LostTopic[]>;
-  /** Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again. */
+  /**
+   * Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again.
+   */
   repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
   /** Compares indexes with tables again when they are next used: they may have been damaged since. */
   checkIndexesAgain(): void;

@@ -172,7 +172,10 @@ export class TopicStore extends DeclaredMethods {
     return await TopicStore.openThread(thread, opening, hooks);
   }
 
-  /** Opens a store in a thread of its own, to which `opening` is passed. Rejects with its error, and with the signal's reason. */
+  /**
+   * Opens a store in a thread of its own, to which `opening` is passed. Rejects with its error, and with the signal's
+   * reason.
+   */
   static async openThread(
     thread: StoreThread,
     opening: object,

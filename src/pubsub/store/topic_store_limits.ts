@@ -55,7 +55,9 @@ export const deletedRowsPerCommitMax = 64;
 /** Window rows that are deleted together. */
 export const forgottenRowsPerDelete = 32;
 
-/** Shares of the disk limit: messages are refused from the second one on, new clients and topics from the third one on. */
+/**
+ * Shares of the disk limit: messages are refused from the second one on, new clients and topics from the third one on.
+ */
 export const diskWarningShare = 0.8;
 export const diskFullShare = 0.95;
 export const diskReserveShare = 0.975;

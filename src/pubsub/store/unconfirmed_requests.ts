@@ -1,6 +1,6 @@
 /**
- * Requests of a shared store whose responses wait for a commit. The commit shows that no other server has opened the topic
- * before; if it fails, the responses must not be sent.
+ * Requests of a shared store whose responses wait for a commit. The commit shows that no other server has opened the
+ * topic before; if it fails, the responses must not be sent.
  */
 import { type ClientOperation, refuse, type RefusedOperation, type StoreResponse } from "./store_operations.ts";
 import type { LostTopic, TopicChange } from "./topic_rows.ts";

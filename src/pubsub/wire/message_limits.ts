@@ -13,8 +13,9 @@ export const batchMessagesMax = 1024;
 /** Maximum of all numbers: the largest exact integer of a double. A larger counter or ID is refused, never rounded. */
 export const numberMax = Number.MAX_SAFE_INTEGER;
 /**
- * A number that a client continues from, its session or a counter without a session, is refused above the first one, unless it is
- * at most the second one above the last number of this client: otherwise one request could use up all that are left.
+ * A number that a client continues from, its session or a counter without a session, is refused above the first one,
+ * unless it is at most the second one above the last number of this client: otherwise one request could use up all that
+ * are left.
  */
 export const freeNumbers = 2 ** 48;
 export const numberStepMax = 2 ** 20;

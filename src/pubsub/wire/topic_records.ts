@@ -1,7 +1,7 @@
 /**
  * A topic's content as bytes: how messages lie in the store, and the stream that a handoff sends and hashes. The same
- * content gives the same bytes, however it was cut into rows: messages by id, and then, because they change until the topic
- * is sealed, its numbers, clients by name, their windows by session, their counters ascending.
+ * content gives the same bytes, however it was cut into rows: messages by id, and then, because they change until the
+ * topic is sealed, its numbers, clients by name, their windows by session, their counters ascending.
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
  *   message  id, time, publisher's session and counter, publisher, msg-id or none, body

@@ -1,4 +1,7 @@
-/** Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id identifies repetitions. */
+/**
+ * Passes dead letters to a shell command as stdin. Exit code 0 means delivered. Delivery is at least once; the id
+ * identifies repetitions.
+ */
 import { ResignableLease } from "../../base/process/resignable_lease.ts";
 import { LocalLease } from "../../base/process/local_lease.ts";
 import { startGuard } from "../../base/process/guard/guard.ts";
@@ -15,7 +18,9 @@ export interface CommandSinkOptions extends DeadLetterFormat {
   readonly timeoutMs: number;
   readonly killAfterMs: number;
   readonly clock: Clock;
-  /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
+  /**
+   * Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending.
+   */
   readonly takeLock: () => (() => void) | null;
   /** Prints what is wrong with the guard. */
   readonly say?: (sentence: string) => void;

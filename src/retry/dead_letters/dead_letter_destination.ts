@@ -1,6 +1,6 @@
 /**
- * Parses the destination of dead letters: `store`, `drop`, `file:PATH`, `exec:LINE`, `topic:NAME`, `kafka://broker,broker/Topic?option=value`.
- * Pure; files that it names are read elsewhere.
+ * Parses the destination of dead letters: `store`, `drop`, `file:PATH`, `exec:LINE`, `topic:NAME`,
+ * `kafka://broker,broker/Topic?option=value`. Pure; files that it names are read elsewhere.
  */
 import { resolve } from "node:path";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";

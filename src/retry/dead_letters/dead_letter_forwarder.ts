@@ -1,7 +1,7 @@
 /**
- * Sends dead letters from the store to a sink. A dead letter leaves the store only when it is durable in the sink: the store records that
- * it is being sent and to which offset, the sink writes it, then the store marks it as forwarded. After a crash in between, the sink
- * looks whether the dead letter arrived. One process of a store does this at a time.
+ * Sends dead letters from the store to a sink. A dead letter leaves the store only when it is durable in the sink: the
+ * store records that it is being sent and to which offset, the sink writes it, then the store marks it as forwarded.
+ * After a crash in between, the sink looks whether the dead letter arrived. One process of a store does this at a time.
  */
 import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -13,11 +13,13 @@ import type { PendingDeadLetter } from "../queue/sqlite/dead_letter_index.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface DeadLetterSink {
-  /** True: others are sent before a dead letter that fails. False: it must be repaired first, as it may be half written. */
+  /**
+   * True: others are sent before a dead letter that fails. False: it must be repaired first, as it may be half written.
+   */
   readonly skipsFailed: boolean;
   /**
-   * Prepares for some dead letters; null: another process is sending. Rejects when the sink cannot be reached. Here and below, a
-   * rejection with one of `sinkErrorCodes` concerns the sink, one with BAD_DATA a single dead letter.
+   * Prepares for some dead letters; null: another process is sending. Rejects when the sink cannot be reached. Here and
+   * below, a rejection with one of `sinkErrorCodes` concerns the sink, one with BAD_DATA a single dead letter.
    */
   open(signal: AbortSignal): Promise<OpenSink | null>;
   /** Called after the last dead letter. */
@@ -26,11 +28,14 @@ export interface DeadLetterSink {
 
 export interface OpenSink {
   /**
-   * The offset of the dead letter that is sent next. `send` understands it later, even after a crash. Null: the sink recognizes a
-   * dead letter that is sent twice by its id, so that nothing has to be recorded before.
+   * The offset of the dead letter that is sent next. `send` understands it later, even after a crash. Null: the sink
+   * recognizes a dead letter that is sent twice by its id, so that nothing has to be recorded before.
    */
   nextOffset(): number | null;
-  /** Resolves when the dead letter is durable. `offset`: as `nextOffset` gave it to this process or to one that died since. */
+  /**
+   * Resolves when the dead letter is durable. `offset`: as `nextOffset` gave it to this process or to one that died
+   * since.
+   */
   send(letter: ClaimedMessage, offset: number | null, signal: AbortSignal): Promise<void>;
   close(): void;
 }
@@ -41,8 +46,8 @@ export interface DeadLetterForwarderOptions {
   readonly clock: Clock;
   readonly wallClockMs: () => number;
   /**
-   * Milliseconds, for a run that ends by itself: how long opening the sink may take, and how long dead letters that the sink does not
-   * accept are retried at the end.
+   * Milliseconds, for a run that ends by itself: how long opening the sink may take, and how long dead letters that the
+   * sink does not accept are retried at the end.
    */
   readonly openTimeoutMs?: number;
   readonly onForwarded: (letter: ClaimedMessage) => void;
@@ -82,8 +87,8 @@ export class DeadLetterForwarder {
   }
 
   /**
-   * Sends until the signal; then once more what is left, as far as the first try gets, or within `openTimeoutMs`; with `hurry` within
-   * 10 s. With `now` sending stops immediately.
+   * Sends until the signal; then once more what is left, as far as the first try gets, or within `openTimeoutMs`; with
+   * `hurry` within 10 s. With `now` sending stops immediately.
    */
   async run(signal: AbortSignal, hurry?: AbortSignal, now?: AbortSignal): Promise<void> {
     const { clock, sink, store } = this.#options;
@@ -165,7 +170,9 @@ export class DeadLetterForwarder {
     return await sink.open(deadline.signal);
   }
 
-  /** False: other dead letters would probably fail as well. Rejects with errors that do not concern this dead letter. */
+  /**
+   * False: other dead letters would probably fail as well. Rejects with errors that do not concern this dead letter.
+   */
   async #trySend(letter: PendingDeadLetter, open: OpenSink, signal: AbortSignal): Promise<boolean> {
     try {
       await this.#send(letter, open, signal);

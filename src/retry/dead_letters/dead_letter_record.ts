@@ -1,4 +1,7 @@
-/** Messages as JSON; a dead letter as one line with all its data except credentials, for a file, a program or another store. Pure. */
+/**
+ * Messages as JSON; a dead letter as one line with all its data except credentials, for a file, a program or another
+ * store. Pure.
+ */
 import type { ClaimedMessage, MessageHead, StoredMessage } from "../queue/stored_message.ts";
 import { redactHead, type Redaction, redactText } from "./redaction.ts";
 

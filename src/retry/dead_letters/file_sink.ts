@@ -1,4 +1,7 @@
-/** Appends dead letters to a file as lines of JSON. Each line is written once, complete and flushed, in spite of crashes. */
+/**
+ * Appends dead letters to a file as lines of JSON. Each line is written once, complete and flushed, in spite of
+ * crashes.
+ */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, reasonOf } from "../../base/errors.ts";
@@ -84,9 +87,10 @@ class OpenFileSink implements OpenSink {
 }
 
 /**
- * Decides how a dead letter is written after a crash. Pure. `tail`: the file from the offset at which the line was going to be written.
- * `prefix`: the start that identifies the line; left out: the whole line. `present`: the complete line is in the file. `cut`: the file
- * ends with a part of the line, which is removed before the line is appended. `append`: the line is appended.
+ * Decides how a dead letter is written after a crash. Pure. `tail`: the file from the offset at which the line was
+ * going to be written. `prefix`: the start that identifies the line; left out: the whole line. `present`: the complete
+ * line is in the file. `cut`: the file ends with a part of the line, which is removed before the line is appended.
+ * `append`: the line is appended.
  */
 export function planAppend(tail: string, line: string, prefix = line): "present" | "cut" | "append" {
   const end = tail.lastIndexOf("\n") + 1;
@@ -97,8 +101,8 @@ export function planAppend(tail: string, line: string, prefix = line): "present"
 }
 
 /**
- * Removes a line that a crash left incomplete: its dead letter is sent again, unless it was redriven or purged since, and a line that
- * follows it would be a part of it. An unfinished line of another program is ended.
+ * Removes a line that a crash left incomplete: its dead letter is sent again, unless it was redriven or purged since,
+ * and a line that follows it would be a part of it. An unfinished line of another program is ended.
  */
 function endLastLine(fd: number): void {
   const { size } = fstatSync(fd);

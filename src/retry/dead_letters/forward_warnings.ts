@@ -1,6 +1,6 @@
 /**
- * Warnings about dead letters that are not delivered: one for a sink that fails, and one for each letter that fails by itself, until it is delivered.
- * Later failures are details: `retry-processor stats` and `show` have the newest error.
+ * Warnings about dead letters that are not delivered: one for a sink that fails, and one for each letter that fails by
+ * itself, until it is delivered. Later failures are details: `retry-processor stats` and `show` have the newest error.
  */
 import type { Log } from "../../base/support/log.ts";
 

@@ -1,7 +1,8 @@
 /**
- * Sends dead letters to a Kafka topic: the key of a record is the message's id, the value its body, and headers have the rest. A record is
- * durable when all in-sync replicas have it. Delivery is at least once: a processor that dies after the record and before its mark in
- * the store leads to a second record with the same key. Loaded only where Kafka is used.
+ * Sends dead letters to a Kafka topic: the key of a record is the message's id, the value its body, and headers have
+ * the rest. A record is durable when all in-sync replicas have it. Delivery is at least once: a processor that dies
+ * after the record and before its mark in the store leads to a second record with the same key. Loaded only where Kafka
+ * is used.
  */
 import { readFileSync } from "node:fs";
 import { BatonError, reasonOf } from "../../base/errors.ts";
@@ -15,7 +16,9 @@ import { type DeadLetterFormat, deadLetterJson } from "./dead_letter_record.ts";
 import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
 export interface KafkaSinkOptions extends KafkaProducerOptions, DeadLetterFormat {
-  /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
+  /**
+   * Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending.
+   */
   readonly takeLock: () => (() => void) | null;
 }
 
@@ -56,8 +59,8 @@ export class KafkaSink implements DeadLetterSink {
 }
 
 /**
- * Headers without a value are left out. The time of the record is the time of sending: retention in the topic is based on it, and would
- * remove a dead letter immediately that was stored for long.
+ * Headers without a value are left out. The time of the record is the time of sending: retention in the topic is based
+ * on it, and would remove a dead letter immediately that was stored for long.
  */
 export function recordOf(letter: ClaimedMessage, format: DeadLetterFormat, nowMs: number): KafkaRecord {
   const json = deadLetterJson(letter, format);

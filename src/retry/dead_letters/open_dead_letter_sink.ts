@@ -71,8 +71,8 @@ export async function openDeadLetterSink(
 }
 
 /**
- * Takes the lock that lets one process of a store send dead letters at a time. Gives the function that releases it; the system releases it
- * when the process dies. Null: another process has it.
+ * Takes the lock that lets one process of a store send dead letters at a time. Gives the function that releases it; the
+ * system releases it when the process dies. Null: another process has it.
  */
 function forwarderLock(folder: string, lockFile: (fd: number) => boolean): (() => void) | null {
   const fd = openSync(join(folder, "dead_letters.lock"), "a", 0o600);

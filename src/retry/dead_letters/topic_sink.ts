@@ -1,6 +1,6 @@
 /**
- * Puts dead letters into a publish/subscribe topic, as lines of JSON. Each is put once, under a message ID of its own. It is durable when
- * the server has it on the disk. The topic needs a subscriber.
+ * Puts dead letters into a publish/subscribe topic, as lines of JSON. Each is put once, under a message ID of its own.
+ * It is durable when the server has it on the disk. The topic needs a subscriber.
  */
 import { requireOk } from "../../pubsub/client/pubsub_client_session.ts";
 import { TopicPutter } from "../targets/topic_putter.ts";
@@ -10,7 +10,9 @@ import type { DeadLetterSink, OpenSink } from "./dead_letter_forwarder.ts";
 
 export interface TopicSinkOptions extends DeadLetterFormat {
   readonly topic: string;
-  /** Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending. */
+  /**
+   * Takes the forwarder lock and gives the function that releases it; null: another process of the store is sending.
+   */
   readonly takeLock: () => (() => void) | null;
   /** Called with the forwarder lock, so that no other process uses the client. */
   readonly openClient: (signal: AbortSignal) => Promise<OpenTopicClient>;
@@ -51,7 +53,8 @@ export class TopicSink implements DeadLetterSink {
     return {
       nextOffset: () => null,
       async send(letter, _, ending) {
-        // A message that was redriven and died again is a new dead letter: the fencing number makes its message ID unique.
+        // A message that was redriven and died again is a new dead letter: the fencing number makes its message ID
+        // unique.
         const messageId = `${letter.id}.${letter.fence}`;
         const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());
         requireOk(`put the dead letter ${letter.id} into topic "${topic}"`, await putter.put(messageId, body, ending));

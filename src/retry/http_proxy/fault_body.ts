@@ -44,8 +44,8 @@ export interface StoredId {
 }
 
 /**
- * `stored` null: the message is NOT stored, or `kind` says that this is unknown. `status`: instead of that of the failure. A SOAP request that was accepted gets an
- * empty body, as a fault would be an error for its client.
+ * `stored` null: the message is NOT stored, or `kind` says that this is unknown. `status`: instead of that of the
+ * failure. A SOAP request that was accepted gets an empty body, as a fault would be an error for its client.
  */
 export function makeFault(
   kind: FaultKind,

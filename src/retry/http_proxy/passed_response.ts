@@ -16,8 +16,8 @@ interface BackendReply {
 }
 
 /**
- * Returns why the response is not complete; null: it is. Then the client has got what came, and its connection is closed without the end of the
- * body. A client that has left ends it silently.
+ * Returns why the response is not complete; null: it is. Then the client has got what came, and its connection is
+ * closed without the end of the body. A client that has left ends it silently.
  */
 export async function passResponse(
   response: ServerResponse,
@@ -45,7 +45,10 @@ export async function passResponse(
   return null;
 }
 
-/** The headers of the message, and the length of the body if the backend has sent it. What no header may have becomes a "?", or is left out. */
+/**
+ * The headers of the message, and the length of the body if the backend has sent it. What no header may have becomes a
+ * "?", or is left out.
+ */
 function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
   const length = headerValue(headers, "content-length");
   const isChunked = headerValue(headers, "transfer-encoding") !== null;
@@ -55,7 +58,10 @@ function passedHeaders(status: number, headers: HttpHeaders): HttpHeaders {
   return [...valid, ...(keepsLength ? [["Content-Length", length] as const] : [])];
 }
 
-/** Sends what was written, and closes the connection without the end of the body: so the client notices that something is missing. */
+/**
+ * Sends what was written, and closes the connection without the end of the body: so the client notices that something
+ * is missing.
+ */
 function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): void {
   const { socket, req } = response;
   if (socket === null) return void response.destroy();
@@ -69,7 +75,10 @@ function cutOff(response: ServerResponse, hasLength: boolean, clock: Clock): voi
   else socket.write("", () => socket.resetAndDestroy());
 }
 
-/** Resolves when the client has taken what was written, or the connection is closed. A client that takes nothing loses it. */
+/**
+ * Resolves when the client has taken what was written, or the connection is closed. A client that takes nothing loses
+ * it.
+ */
 function drained(response: ServerResponse, closed: AbortSignal, clock: Clock): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const cancel = clock.startTimer(takeMsMax, () => response.destroy());

@@ -1,4 +1,7 @@
-/** Reads the body of a request within its time limit and the memory budget. Stops reading the connection while there is no memory. */
+/**
+ * Reads the body of a request within its time limit and the memory budget. Stops reading the connection while there is
+ * no memory.
+ */
 import type { IncomingMessage } from "node:http";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";

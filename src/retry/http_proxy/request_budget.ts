@@ -1,8 +1,9 @@
 /**
- * The memory limit for all requests in progress of a proxy. One half is for requests that arrive and those that are stored without a
- * first try, the other half for requests at the backend, at most `callsMax`: with a backend that hangs, other requests can still be
- * received and stored. A request takes memory for the data that has arrived, not for the announced length. When memory is short, only the
- * requests that lack least are read, as many as can be completed; so requests never wait for each other, and short ones pass.
+ * The memory limit for all requests in progress of a proxy. One half is for requests that arrive and those that are
+ * stored without a first try, the other half for requests at the backend, at most `callsMax`: with a backend that
+ * hangs, other requests can still be received and stored. A request takes memory for the data that has arrived, not for
+ * the announced length. When memory is short, only the requests that lack least are read, as many as can be completed;
+ * so requests never wait for each other, and short ones pass.
  */
 import type { Clock } from "../../base/support/clock.ts";
 

@@ -1,6 +1,7 @@
 /**
- * The HTTP proxy in front of a backend. It responds in bounded time, whatever the backend does: a request that could not be delivered is
- * stored durably before the client gets its response, and so is a request above the limit of requests at the backend. Owns the listener.
+ * The HTTP proxy in front of a backend. It responds in bounded time, whatever the backend does: a request that could
+ * not be delivered is stored durably before the client gets its response, and so is a request above the limit of
+ * requests at the backend. Owns the listener.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BatonError, messageOf } from "../../base/errors.ts";
@@ -54,7 +55,9 @@ interface RetryHttpProxyOptions {
   readonly timeoutMs: number;
   readonly bodyBytesMax: number;
   readonly bodyTimeoutMs: number;
-  /** Memory for all requests in progress; at least twice `bodyBytesMax`, so that every request may go to the backend. */
+  /**
+   * Memory for all requests in progress; at least twice `bodyBytesMax`, so that every request may go to the backend.
+   */
   readonly memoryBytes: number;
   /** Maximum number of requests at the backend; one more is stored without a first try. */
   readonly callsMax: number;
@@ -112,8 +115,8 @@ export class RetryHttpProxy {
   }
 
   /**
-   * Accepts no new connections; resolves when all requests in progress have a response. After the signal, requests at the backend are
-   * stored, and requests that have not arrived are abandoned.
+   * Accepts no new connections; resolves when all requests in progress have a response. After the signal, requests at
+   * the backend are stored, and requests that have not arrived are abandoned.
    */
   async close(signal: AbortSignal): Promise<void> {
     this.#listener?.stop();

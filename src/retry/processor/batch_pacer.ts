@@ -1,10 +1,16 @@
-/** Decides when due messages may be claimed: always, at most N in each interval (a batch), or at the times of a schedule (cron). Pure. */
+/**
+ * Decides when due messages may be claimed: always, at most N in each interval (a batch), or at the times of a schedule
+ * (cron). Pure.
+ */
 
 export interface BatchPacerOptions {
   /** Maximum number of messages in each interval, or at each time of the schedule. Null: no limit. */
   readonly batch: number | null;
   readonly intervalMs: number;
-  /** The first time of the schedule after the given one; null: there is none. Wall clock, milliseconds. Left out: no schedule. */
+  /**
+   * The first time of the schedule after the given one; null: there is none. Wall clock, milliseconds. Left out: no
+   * schedule.
+   */
   readonly nextTimeMs?: ((afterMs: number) => number | null) | undefined;
 }
 

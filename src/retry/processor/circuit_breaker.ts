@@ -1,6 +1,6 @@
 /**
- * A circuit breaker: after k failures in a row there are no calls for a while, then one probe decides. Pure: each call has the time as an
- * argument. A message that is not tried because of the breaker loses no try.
+ * A circuit breaker: after k failures in a row there are no calls for a while, then one probe decides. Pure: each call
+ * has the time as an argument. A message that is not tried because of the breaker loses no try.
  */
 
 export interface BreakerOptions {
@@ -30,8 +30,8 @@ export function breakerAfterCallStart(breaker: Breaker): Breaker {
 }
 
 /**
- * Records the end of a call. `isHealthy`: the backend responded, whatever it thought of the message; null: unknown, such as for a try
- * that was not made. Calls that started before the breaker opened neither open nor close it.
+ * Records the end of a call. `isHealthy`: the backend responded, whatever it thought of the message; null: unknown,
+ * such as for a try that was not made. Calls that started before the breaker opened neither open nor close it.
  */
 export function breakerAfterCall(
   breaker: Breaker,

@@ -3,7 +3,10 @@ import { readFileSync } from "node:fs";
 import { BatonError } from "../../base/errors.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 
-/** The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the machine. */
+/**
+ * The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the
+ * machine.
+ */
 export interface MachineBoot {
   readonly id: string;
   nowMs(): number;
@@ -28,7 +31,10 @@ export async function machineBoot(): Promise<MachineBoot> {
   return { id, nowMs };
 }
 
-/** The same clock where the C library cannot be called, as under Node.js, in steps of 10 ms. NaN where it cannot be read. */
+/**
+ * The same clock where the C library cannot be called, as under Node.js, in steps of 10 ms. NaN where it cannot be
+ * read.
+ */
 function uptimeMs(): number {
   try {
     return Number(readFileSync("/proc/uptime", "latin1").split(" ")[0]) * 1000;

@@ -1,7 +1,8 @@
 /**
- * Elects which of several processors of one store tries messages, by baton's own election. The election is named after the random name of
- * the store, so that stores with the same --name on two machines have separate elections. Owns the session and the campaign. The election
- * only decides which process starts tries; the store itself prevents two tries of one message at the same time.
+ * Elects which of several processors of one store tries messages, by baton's own election. The election is named after
+ * the random name of the store, so that stores with the same --name on two machines have separate elections. Owns the
+ * session and the campaign. The election only decides which process starts tries; the store itself prevents two tries
+ * of one message at the same time.
  */
 import { hostname } from "node:os";
 import process from "node:process";
@@ -77,8 +78,8 @@ export class ProcessorElection {
   }
 
   /**
-   * Stands for election, leads, and stands again, until it is stopped. Rejects when no server responds at the start, and with errors that
-   * servers report. Servers that responded once are waited for.
+   * Stands for election, leads, and stands again, until it is stopped. Rejects when no server responds at the start,
+   * and with errors that servers report. Servers that responded once are waited for.
    */
   async run(): Promise<void> {
     const { signal } = this.#stopping;

@@ -1,9 +1,9 @@
 /**
- * Claims due messages, tries them and records the results. Pure functions decide the state of a message (in the store) and when one may
- * be claimed (pacer, circuit breaker, rate limit).
+ * Claims due messages, tries them and records the results. Pure functions decide the state of a message (in the store)
+ * and when one may be claimed (pacer, circuit breaker, rate limit).
  *
- * Every try is claimed durably before it starts, under the lease of this processor. When the lease is lost, all tries are stopped, their
- * results are ignored, and the processor registers again.
+ * Every try is claimed durably before it starts, under the lease of this processor. When the lease is lost, all tries
+ * are stopped, their results are ignored, and the processor registers again.
  */
 import { BatonError } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
@@ -63,7 +63,9 @@ export interface RetryProcessorOptions {
   readonly drainMs: number;
   /** `tried`: ends when all due messages were tried once; `empty`: ends when no message waits. */
   readonly until: "stopped" | "tried" | "empty";
-  /** Tells, with an election, whether this processor may claim messages. Left out: always. `wakeUp` reports a change. */
+  /**
+   * Tells, with an election, whether this processor may claim messages. Left out: always. `wakeUp` reports a change.
+   */
   readonly leads?: (() => boolean) | undefined;
   readonly onEvent: (event: ProcessorEvent) => void;
 }
@@ -206,7 +208,8 @@ export class RetryProcessor {
     const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
-    // A message behind another one with the same key is still to be tried; a breaker or a batch leaves messages to the next run.
+    // A message behind another one with the same key is still to be tried; a breaker or a batch leaves messages to the
+    // next run.
     if (until === "tried") return !this.#hasMore || this.#pacer.messagesLeft <= 0 || this.#breaker.kind !== "closed";
     return await this.#retryWhileBusy(() => store.call("canBeTried", order)) === false;
   }
@@ -222,7 +225,8 @@ export class RetryProcessor {
     }
     const max = this.#claimAllowance();
     if (max === 0) return false;
-    // A run with --once tries what was due at its start, not what failed since, also if the clock was set back meanwhile.
+    // A run with --once tries what was due at its start, not what failed since, also if the clock was set back
+    // meanwhile.
     this.#startedMs = Math.min(this.#startedMs, wallClockMs());
     const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
     // A claim of large messages takes long, and a renewal would wait behind it.
@@ -371,8 +375,9 @@ export class RetryProcessor {
   }
 
   /**
-   * Whether another call may succeed: nothing was changed, or the store is a database, whose calls may be repeated (postgres_retry_store.ts).
-   * A service waits for a database that cannot be reached; a run that ends by itself reports it, as the next one may be waiting behind it.
+   * Whether another call may succeed: nothing was changed, or the store is a database, whose calls may be repeated
+   * (postgres_retry_store.ts). A service waits for a database that cannot be reached; a run that ends by itself reports
+   * it, as the next one may be waiting behind it.
    */
   #isTemporary(error: unknown): boolean {
     if (!(error instanceof BatonError)) return false;

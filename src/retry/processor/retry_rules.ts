@@ -70,8 +70,8 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
 }
 
 /**
- * `kinds`: what the codes of this command can stand for. A file may have codes for other commands; an option may not. Throws USAGE or
- * CONFIG.
+ * `kinds`: what the codes of this command can stand for. A file may have codes for other commands; an option may not.
+ * Throws USAGE or CONFIG.
  */
 export function retryRulesOf(values: PolicyValues, sources: ConfigSources, kinds: CodeKinds = anyCodes): RetryRules {
   const rangesOf = (name: "retryOn" | "retryNoRetryOn") =>

@@ -1,6 +1,7 @@
 /**
- * A processor with everything that belongs to it: the store in its thread, a watch for messages that other processes stored, the forwarder
- * of dead letters, ingest from a topic, the election, and the removal of old messages. `run` and `serve` have one.
+ * A processor with everything that belongs to it: the store in its thread, a watch for messages that other processes
+ * stored, the forwarder of dead letters, ingest from a topic, the election, and the removal of old messages. `run` and
+ * `serve` have one.
  */
 import process from "node:process";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";

@@ -1,7 +1,7 @@
 /**
- * Moves messages from a publish/subscribe topic into the message store, each once. The store records the id of the last message in the
- * transaction that accepts messages; the subscriber acknowledges afterwards. If the process dies in between, messages are delivered
- * again: the store recognizes them by their ids, which increase and are never reused.
+ * Moves messages from a publish/subscribe topic into the message store, each once. The store records the id of the last
+ * message in the transaction that accepts messages; the subscriber acknowledges afterwards. If the process dies in
+ * between, messages are delivered again: the store recognizes them by their ids, which increase and are never reused.
  */
 import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
 import { backoffMs, outageBackoff, retry } from "../../base/support/backoff.ts";
@@ -71,8 +71,9 @@ export class TopicIngest {
   }
 
   /**
-   * Moves the messages that are in the topic now. Rejects as `run`, and with UNREACHABLE when there is no response to the first request
-   * within `firstMs` (milliseconds): a run from a crontab should not wait for a whole request timeout.
+   * Moves the messages that are in the topic now. Rejects as `run`, and with UNREACHABLE when there is no response to
+   * the first request within `firstMs` (milliseconds): a run from a crontab should not wait for a whole request
+   * timeout.
    */
   async drain(signal: AbortSignal, { firstMs }: { readonly firstMs: number }): Promise<void> {
     const { clock, subscriber: { topic } } = this.#options;
@@ -104,8 +105,8 @@ export class TopicIngest {
   async #subscribe(signal: AbortSignal): Promise<void> {
     const { client, subscriber: { topic }, store } = this.#options;
     await client.subscribe(topic, { signal });
-    // A topic that was created again starts at the first id: the recorded id is of the old one. It is read first, as another processor
-    // may have stored newer messages meanwhile.
+    // A topic that was created again starts at the first id: the recorded id is of the old one. It is read first, as
+    // another processor may have stored newer messages meanwhile.
     const last = await store.call("lastIngestedId", topic);
     const { end = 0 } = await client.info(topic, { signal });
     if (last > end) await store.call("forgetIngested", topic, last);

@@ -1,20 +1,23 @@
 /**
- * The states of a stored message, and the effect of each event. Pure: the store applies each decision in one durable transaction, and
- * test/retry/model explores all of them with crashes in between.
+ * The states of a stored message, and the effect of each event. Pure: the store applies each decision in one durable
+ * transaction, and test/retry/model explores all of them with crashes in between.
  *
  *   waiting ──taken──▶ in flight ──tried──▶ done | waiting | dead | dropped
  *      ▲                   └──the lease ended, or the worker died──▶ waiting | dead (crashed)
  *      └──redriven── dead ──purged──▶ dropped          waiting ──cancelled──▶ cancelled
  *
- * Every message is in exactly one state. A message is durably in flight before its try starts. Only the owner of its fencing number may
- * report the result.
+ * Every message is in exactly one state. A message is durably in flight before its try starts. Only the owner of its
+ * fencing number may report the result.
  */
 import { decideNextTry, type RetryPolicy } from "./retry_policy.ts";
 
 export const messageStates = ["waiting", "in_flight", "done", "dead", "dropped", "cancelled"] as const;
 export type MessageState = (typeof messageStates)[number];
 
-/** The reason why a message is dead or dropped. `damaged`: its content differs from what was stored; `purged`: an operator gave it up. */
+/**
+ * The reason why a message is dead or dropped. `damaged`: its content differs from what was stored; `purged`: an
+ * operator gave it up.
+ */
 export const deathReasons = ["exhausted", "too_old", "final", "crashed", "damaged", "purged"] as const;
 export type DeathReason = (typeof deathReasons)[number];
 
@@ -70,7 +73,10 @@ export function lifeAfterClaim(life: MessageLife, nowMs: number): MessageLife | 
   return { ...life, state: "in_flight", fence: life.fence + 1 };
 }
 
-/** Applies the result of the try with this fencing number. Null: the message has another owner now, and the result is ignored. */
+/**
+ * Applies the result of the try with this fencing number. Null: the message has another owner now, and the result is
+ * ignored.
+ */
 export function lifeAfterTry(
   life: MessageLife,
   fence: number,
@@ -81,7 +87,9 @@ export function lifeAfterTry(
   return lifeAfterOutcome(life, end, rules, nowMs, random);
 }
 
-/** Returns a message whose try was certainly not started: nothing is counted. Null: the message has another owner now. */
+/**
+ * Returns a message whose try was certainly not started: nothing is counted. Null: the message has another owner now.
+ */
 export function lifeAfterReturn(life: MessageLife, fence: number, nowMs: number): MessageLife | null {
   if (life.state !== "in_flight" || life.fence !== fence) return null;
   return { ...life, state: "waiting", nextAtMs: nowMs };
@@ -107,8 +115,8 @@ export function lifeAfterCrash(
 }
 
 /**
- * Handles content that changed on the disk: the message is not tried, and kept even where dead letters are dropped. Null: it is not
- * waiting.
+ * Handles content that changed on the disk: the message is not tried, and kept even where dead letters are dropped.
+ * Null: it is not waiting.
  */
 export function lifeAfterDamage(life: MessageLife): MessageLife | null {
   return life.state === "waiting" ? { ...life, state: "dead", reason: "damaged" } : null;
@@ -138,7 +146,10 @@ export function lifeAfterCancel(life: MessageLife): MessageLife | null {
   return life.state === "waiting" ? { ...life, state: "cancelled" } : null;
 }
 
-/** Returns a dead letter to the queue with all its tries. The fencing number continues to increase. Null: it is not dead. */
+/**
+ * Returns a dead letter to the queue with all its tries. The fencing number continues to increase. Null: it is not
+ * dead.
+ */
 export function lifeAfterRedrive(life: MessageLife, nowMs: number): MessageLife | null {
   if (life.state !== "dead") return null;
   return { ...life, state: "waiting", tries: 0, crashes: 0, sinceMs: nowMs, nextAtMs: nowMs, reason: null };

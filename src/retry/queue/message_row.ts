@@ -1,4 +1,7 @@
-/** The facts in a row of a message, as stores in folders and in databases have them: their columns have the same names and numbers. */
+/**
+ * The facts in a row of a message, as stores in folders and in databases have them: their columns have the same names
+ * and numbers.
+ */
 import type { DatabaseRow } from "../../base/storage/sql_row.ts";
 import {
   type DeathReason,

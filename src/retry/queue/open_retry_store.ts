@@ -1,4 +1,7 @@
-/** Opens a message store where it is: in a folder of this machine, or in a database. The code for a database is loaded only if one is named. */
+/**
+ * Opens a message store where it is: in a folder of this machine, or in a database. The code for a database is loaded
+ * only if one is named.
+ */
 import { statSync } from "node:fs";
 import type { DatabaseAddress } from "../../base/postgres/database_address.ts";
 import { DirectStore, readOnlyRules } from "./sqlite/direct_store.ts";
@@ -45,7 +48,10 @@ export async function openCommandStore(
   return await PostgresRetryStore.open({ ...database, name, rules, mustExist });
 }
 
-/** Rejects with CONFIG if there is no such store. Of a store in a folder only its file is looked for, so that this does not wait for other processes. */
+/**
+ * Rejects with CONFIG if there is no such store. Of a store in a folder only its file is looked for, so that this does
+ * not wait for other processes.
+ */
 export async function requireStoreAt(location: StoreLocation): Promise<void> {
   if (location.database === null) {
     if (canBeFolder(location.folder)) requireStoreIn(location.folder);

@@ -20,7 +20,10 @@ export interface RetryPolicy {
   readonly maxElapsedMs: number | null;
 }
 
-/** The longest Retry-After that is respected, a day: a longer one is probably a mistake and would delay the message too much. */
+/**
+ * The longest Retry-After that is respected, a day: a longer one is probably a mistake and would delay the message too
+ * much.
+ */
 export const retryAfterMsMax = 86_400_000;
 
 /** The delay before redelivery number `redelivery` (1 is the first), in whole milliseconds. `random` gives [0, 1). */

@@ -3,8 +3,8 @@
 /** Maximum of --max-body. Bytes. */
 export const bodyBytesMax = 256 << 20;
 /**
- * The same for a store in a database: a body is sent and read as one value; the database can hold larger ones, but needs several
- * times their size in memory.
+ * The same for a store in a database: a body is sent and read as one value; the database can hold larger ones, but
+ * needs several times their size in memory.
  */
 export const sharedBodyBytesMax = 64 << 20;
 /** Maximum size of command line, path and headers of a message. Bytes. */
@@ -22,15 +22,19 @@ export const changesMax = 1000;
 /** Reserved size of the write-ahead log, so that tries in flight can be recorded when the disk is full. Bytes. */
 export const logBytes = 4 << 20;
 /**
- * Free space that remains on the file system when messages are accepted, so that accepted messages can be tried and recorded and the
- * store can be opened: the smaller of the first two, but at least the last. Bytes, and a share of the disk.
+ * Free space that remains on the file system when messages are accepted, so that accepted messages can be tried and
+ * recorded and the store can be opened: the smaller of the first two, but at least the last. Bytes, and a share of the
+ * disk.
  */
 export const freeBytesKept = 16 << 20;
 export const freeShareKept = 0.05;
 export const freeBytesLeast = 8 << 20;
 /** Bytes that each message takes besides its content. */
 export const messageBytes = 1024;
-/** How long unused pages are given to the file system when there is no room, in milliseconds, and how many in one transaction. */
+/**
+ * How long unused pages are given to the file system when there is no room, in milliseconds, and how many in one
+ * transaction.
+ */
 export const makeRoomMs = 500;
 export const vacuumPages = 256;
 /** How long a transaction waits for other processes, in milliseconds. */

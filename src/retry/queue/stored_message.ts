@@ -5,8 +5,8 @@ import type { MessageLife, TryEnd } from "./message_life.ts";
 /** The data of a message besides its body. */
 export type MessageHead =
   /**
-   * Arguments of a command and its working directory; null: `run --exec` names the command. `trace`: the span that the message came
-   * from; an HTTP request has it in its headers.
+   * Arguments of a command and its working directory; null: `run --exec` names the command. `trace`: the span that the
+   * message came from; an HTTP request has it in its headers.
    */
   | {
     readonly kind: "command";
@@ -14,7 +14,10 @@ export type MessageHead =
     readonly cwd: string | null;
     readonly trace?: { readonly traceparent: string; readonly tracestate?: string };
   }
-  /** `path` starts with a slash and includes the query; headers are in their order. Without `origin`, `run --url` names the backend. */
+  /**
+   * `path` starts with a slash and includes the query; headers are in their order. Without `origin`, `run --url` names
+   * the backend.
+   */
   | {
     readonly kind: "http";
     readonly origin?: string;
@@ -70,7 +73,9 @@ export interface StateTotals {
   readonly bytes: number;
 }
 
-/** Whether the messages of an `accept` that has failed may be stored: a disk may have what was written before it failed. */
+/**
+ * Whether the messages of an `accept` that has failed may be stored: a disk may have what was written before it failed.
+ */
 export function mayBeStored(error: unknown): boolean {
   const { code, outcome } = error as Partial<StatementError>;
   return code === "OUTCOME_UNKNOWN" || (code === "IO" && outcome !== "rolled_back");

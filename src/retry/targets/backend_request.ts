@@ -99,8 +99,8 @@ function placeFor(head: MessageHead, backend: HttpPlace | null): HttpPlace | nul
 }
 
 /**
- * Parses `Name: value`. Throws USAGE, also for headers that could not be sent: otherwise every message would fail. Values may be
- * secrets, so an error has none.
+ * Parses `Name: value`. Throws USAGE, also for headers that could not be sent: otherwise every message would fail.
+ * Values may be secrets, so an error has none.
  */
 export function parseHeaders(lines: readonly string[]): HttpHeaders {
   return lines.map((line, at) => {
@@ -143,8 +143,8 @@ export function losesBody(method: string, body: Uint8Array): boolean {
 const retryAfterSecondsMax = 1e9;
 
 /**
- * Parses the header Retry-After (RFC 9110, 10.2.3), a number of seconds or a date, to milliseconds from `nowMs`. Null: it is neither. A
- * date in the past is 0.
+ * Parses the header Retry-After (RFC 9110, 10.2.3), a number of seconds or a date, to milliseconds from `nowMs`. Null:
+ * it is neither. A date in the past is 0.
  */
 export function parseRetryAfter(written: string | null, nowMs: number): number | null {
   const text = written?.trim() ?? "";

@@ -1,6 +1,6 @@
 /**
- * Delivers messages to a command: the body is its stdin. The command runs under the guard: when the processor dies, the command is killed
- * within a second, before the lease ends that keeps other processors from trying the same message.
+ * Delivers messages to a command: the body is its stdin. The command runs under the guard: when the processor dies, the
+ * command is killed within a second, before the lease ends that keeps other processors from trying the same message.
  */
 import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
@@ -98,7 +98,9 @@ export function messageEnvironment(
   };
 }
 
-/** The message's own command. A relative path to a program is resolved from the directory where the command was stored. */
+/**
+ * The message's own command. A relative path to a program is resolved from the directory where the command was stored.
+ */
 function commandOf(head: MessageHead): { readonly argv: readonly string[]; readonly cwd: string | null } | null {
   if (head.kind !== "command" || head.argv === null) return null;
   const [name = "", ...args] = head.argv;
@@ -111,8 +113,8 @@ function isFolder(path: string): boolean {
 }
 
 /**
- * Looks up the program of a simple shell command before any message is tried: with a mistyped name every message would become a dead
- * letter. Throws COMMAND_NOT_FOUND, NOT_EXECUTABLE.
+ * Looks up the program of a simple shell command before any message is tried: with a mistyped name every message would
+ * become a dead letter. Throws COMMAND_NOT_FOUND, NOT_EXECUTABLE.
  */
 export function checkExecLine(line: string, path: string | undefined): void {
   const [word = ""] = line.trim().split(/\s+/);

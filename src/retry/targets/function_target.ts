@@ -16,7 +16,10 @@ export class PermanentFailure extends Error {
 }
 
 export interface FunctionTargetOptions {
-  /** Resolves: the message is done. Rejects: it is tried again, except with PermanentFailure. It has to end when the signal aborts. */
+  /**
+   * Resolves: the message is done. Rejects: it is tried again, except with PermanentFailure. It has to end when the
+   * signal aborts.
+   */
   readonly run: (message: ClaimedMessage, signal: AbortSignal) => Promise<void> | void;
   readonly timeoutMs: number;
   readonly clock: Clock;

@@ -65,7 +65,10 @@ export function retryAfterOf(headers: HttpHeaders): number | null {
   return parseRetryAfter(headerValue(headers, "retry-after"), Date.now());
 }
 
-/** Reads a short response to its end, and abandons a long one. The status has arrived: a body that breaks does not matter. */
+/**
+ * Reads a short response to its end, and abandons a long one. The status has arrived: a body that breaks does not
+ * matter.
+ */
 async function drainBody({ body, done }: BackendResponse): Promise<void> {
   let bytes = 0;
   try {

@@ -15,12 +15,15 @@ export interface RetryRules {
 }
 
 /**
- * Exit codes that do not improve by repetition. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad configuration; env(1): 126
- * not executable, 127 not found. 75, EX_TEMPFAIL, explicitly asks for another try.
+ * Exit codes that do not improve by repetition. sysexits.h: 64 usage, 65 bad data, 77 not permitted, 78 bad
+ * configuration; env(1): 126 not executable, 127 not found. 75, EX_TEMPFAIL, explicitly asks for another try.
  */
 const finalExits: ReadonlySet<number> = new Set([64, 65, 77, 78, 126, 127]);
 
-/** Temporary 4xx statuses (RFC 9110, RFC 6585): timeout, too early, too many requests. Other 4xx mean that the request is wrong. */
+/**
+ * Temporary 4xx statuses (RFC 9110, RFC 6585): timeout, too early, too many requests. Other 4xx mean that the request
+ * is wrong.
+ */
 const passingStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /** The outcome of an exit code; a signal is 128 and its number. */
@@ -29,7 +32,10 @@ export function outcomeOfExit(code: number, rules: RetryRules): TryEnd["outcome"
   return ruledOutcome(code, rules) ?? (finalExits.has(code) ? "final" : "retry");
 }
 
-/** The outcome of an HTTP status. With 2xx alone the backend has accepted the request. A number that is no status is final. */
+/**
+ * The outcome of an HTTP status. With 2xx alone the backend has accepted the request. A number that is no status is
+ * final.
+ */
 export function outcomeOfStatus(status: number, rules: RetryRules): TryEnd["outcome"] {
   if (status >= 200 && status < 300) return "done";
   const isTemporary = passingStatuses.has(status) || (status >= 500 && status < 600);

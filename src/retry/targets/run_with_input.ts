@@ -1,4 +1,6 @@
-/** Runs a command with a body as its stdin, under a guard and a time limit. Signals to baton are not passed on to it. */
+/**
+ * Runs a command with a body as its stdin, under a guard and a time limit. Signals to baton are not passed on to it.
+ */
 import { closeSync } from "node:fs";
 import { superviseChild, type SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";

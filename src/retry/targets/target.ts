@@ -14,8 +14,8 @@ export interface TryTrace {
 
 export interface Target {
   /**
-   * Tries once. When this resolves, nothing of the try is running on this machine; it stops by itself when the lease is lost. Never
-   * rejects because of the destination.
+   * Tries once. When this resolves, nothing of the try is running on this machine; it stops by itself when the lease is
+   * lost. Never rejects because of the destination.
    */
   deliver(message: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult>;
 }
@@ -23,7 +23,9 @@ export interface Target {
 export type TryResult =
   /** The message was tried. `isHealthy`: whether the destination responded, for the circuit breaker; null: unknown. */
   | { readonly kind: "tried"; readonly end: TryEnd; readonly error: string | null; readonly isHealthy: boolean | null }
-  /** The try was not started, for a reason other than the message. With `error` no other message can be tried either. */
+  /**
+   * The try was not started, for a reason other than the message. With `error` no other message can be tried either.
+   */
   | { readonly kind: "not_begun"; readonly why: string; readonly error?: BatonError }
   /** The lease was lost: the result is ignored. */
   | { readonly kind: "lost" }

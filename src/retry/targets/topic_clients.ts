@@ -1,7 +1,7 @@
 /**
- * The publish/subscribe clients of a processor: one client for each role, over one connection to the proxies. Loaded only where a topic is
- * used. The state of each client is in the folder of the message store, as it is as valuable as the messages; `shared_client_states.ts` has those
- * of a store in a database.
+ * The publish/subscribe clients of a processor: one client for each role, over one connection to the proxies. Loaded
+ * only where a topic is used. The state of each client is in the folder of the message store, as it is as valuable as
+ * the messages; `shared_client_states.ts` has those of a store in a database.
  */
 import { join } from "node:path";
 import { BatonError } from "../../base/errors.ts";
@@ -30,7 +30,10 @@ export interface ClientWait {
 export interface ClientStates extends AsyncDisposable {
   /** The random name of the store. */
   readonly storeName: string;
-  /** Rejects with LOCK_BUSY while another process of the store uses this client. The disposal of the result closes the state. */
+  /**
+   * Rejects with LOCK_BUSY while another process of the store uses this client. The disposal of the result closes the
+   * state.
+   */
   open(id: string, wait: ClientWait): Promise<{ readonly state: ClientState } & Disposable>;
 }
 
@@ -73,7 +76,9 @@ export class FolderClientStates implements ClientStates {
   readonly storeName: string;
   readonly #folder: string;
 
-  /** Creates the store if it does not exist, as its random name is part of the client ID. Throws as DirectStore does. */
+  /**
+   * Creates the store if it does not exist, as its random name is part of the client ID. Throws as DirectStore does.
+   */
   constructor(folder: string) {
     this.#folder = join(folder, "topics");
     using store = new DirectStore(folder, readOnlyRules, { mustExist: false });

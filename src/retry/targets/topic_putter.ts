@@ -1,6 +1,7 @@
 /**
- * Puts messages into a topic under message IDs. The server stores one of several puts with the same message ID, whatever process sent
- * them, as long as it is among the last 10,000 IDs of the client. So puts with an unknown outcome need not be recorded here.
+ * Puts messages into a topic under message IDs. The server stores one of several puts with the same message ID,
+ * whatever process sent them, as long as it is among the last 10,000 IDs of the client. So puts with an unknown outcome
+ * need not be recorded here.
  */
 import { BatonError } from "../../base/errors.ts";
 import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.ts";

@@ -1,4 +1,7 @@
-/** Puts messages into a publish/subscribe topic, each once: every try of a message uses the same message ID, that of the store. */
+/**
+ * Puts messages into a publish/subscribe topic, each once: every try of a message uses the same message ID, that of the
+ * store.
+ */
 import { BatonError, messageOf } from "../../base/errors.ts";
 import { bodyBytesMax } from "../../pubsub/wire/message_limits.ts";
 import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester.ts";
@@ -10,7 +13,10 @@ import { type Target, type TryResult, tryResult } from "./target.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "./topic_clients.ts";
 import { TopicPutter } from "./topic_putter.ts";
 
-/** Milliseconds: after this wait for another processor, one that ends by itself gives up, and any other one logs that it waits. */
+/**
+ * Milliseconds: after this wait for another processor, one that ends by itself gives up, and any other one logs that it
+ * waits.
+ */
 const busyNoticeMs = 1000;
 
 export class TopicTarget implements Target {
@@ -49,8 +55,9 @@ export function tryResultOf(outcome: RequestOutcome, topic: string): TryResult {
 }
 
 /**
- * Opens a topic as the target of a processor. Of several processors of a store that put into topics, one works at a time. Rejects with
- * CONFIG if the topic has no subscriber, REFUSED, and LOCK_BUSY while another processor works; with `waits` it waits for that one's end.
+ * Opens a topic as the target of a processor. Of several processors of a store that put into topics, one works at a
+ * time. Rejects with CONFIG if the topic has no subscriber, REFUSED, and LOCK_BUSY while another processor works; with
+ * `waits` it waits for that one's end.
  */
 export async function openTopicTarget(
   clients: TopicClients,

@@ -52,8 +52,8 @@ export function parentIn(headers: HttpHeaders): TraceContext | null {
 }
 
 /**
- * A first try, which is made before there is a message. `headers`: those of the request, whose traceparent is the parent.
- * Without one the parent is the span around this process.
+ * A first try, which is made before there is a message. `headers`: those of the request, whose traceparent is the
+ * parent. Without one the parent is the span around this process.
  */
 export function firstTrySpan(source: TraceSource, storeName: string, headers: HttpHeaders): TrySpan {
   const isGiven = headerValue(headers, "traceparent") !== null;

@@ -1,4 +1,6 @@
-/** Connections to a real PostgreSQL through a real PgBouncer, with the settings that change what a client sees of it. */
+/**
+ * Connections to a real PostgreSQL through a real PgBouncer, with the settings that change what a client sees of it.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { parseDatabaseUrl } from "../../../src/base/postgres/database_address.ts";
 import { connectToPrimary } from "../../../src/base/postgres/primary_connection.ts";

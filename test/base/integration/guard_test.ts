@@ -13,7 +13,9 @@ import { runtimes } from "../../support/supervise_run.ts";
 
 setDefaultTimeout(20_000);
 
-/** A command with its cookie, or a script that has none, and a guard that is at its post. `tell` tells the guard of it. */
+/**
+ * A command with its cookie, or a script that has none, and a guard that is at its post. `tell` tells the guard of it.
+ */
 async function guarded({ command, deadlineMs, script, isHeld = false }: {
   readonly command: readonly string[];
   readonly deadlineMs: number;

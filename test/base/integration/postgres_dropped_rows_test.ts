@@ -1,4 +1,7 @@
-/** A real PostgreSQL that leaves out changes without an error, or refuses them: nothing is acknowledged, and the reason is named. */
+/**
+ * A real PostgreSQL that leaves out changes without an error, or refuses them: nothing is acknowledged, and the reason
+ * is named.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { BatonError } from "../../../src/base/errors.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";

@@ -1,6 +1,7 @@
 /**
- * The oldest PostgreSQL that baton supports, and the newest: statements, schema, topics and queues have the same results on them as on
- * Debian's, where all tests of these files run. What needs a standby, takes long, or has nothing to do with the release is left out here.
+ * The oldest PostgreSQL that baton supports, and the newest: statements, schema, topics and queues have the same
+ * results on them as on Debian's, where all tests of these files run. What needs a standby, takes long, or has nothing
+ * to do with the release is left out here.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { execFile } from "node:child_process";

@@ -1,4 +1,7 @@
-/** Statements for PostgreSQL have the same results and outcomes under Bun, compiled by Bun, and under Deno; and end when they are done. */
+/**
+ * Statements for PostgreSQL have the same results and outcomes under Bun, compiled by Bun, and under Deno; and end when
+ * they are done.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

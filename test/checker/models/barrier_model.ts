@@ -1,6 +1,6 @@
 /**
- * A barrier of generations. An arrival and a departure of a member are operations of their own: a generation forms with the arrival
- * that makes it complete, and a departure shows that the member was in one.
+ * A barrier of generations. An arrival and a departure of a member are operations of their own: a generation forms with
+ * the arrival that makes it complete, and a departure shows that the member was in one.
  */
 import { z } from "zod";
 import type { CheckerModel, HistoryOperation } from "../operation.ts";

@@ -1,6 +1,6 @@
 /**
- * A log whose entries have rising IDs, and readers with cursors. A read from an ID returns what follows it, without a gap; a take
- * returns what follows the reader's cursor and moves it, so that each reader has each entry once.
+ * A log whose entries have rising IDs, and readers with cursors. A read from an ID returns what follows it, without a
+ * gap; a take returns what follows the reader's cursor and moves it, so that each reader has each entry once.
  */
 import { z } from "zod";
 import type { CheckerModel, HistoryOperation } from "../operation.ts";
@@ -110,8 +110,8 @@ function took(state: Log, { input, output }: HistoryOperation): Log | null {
 }
 
 /**
- * An append of unknown outcome took effect when a reader has had the value that it alone has written: before that response, with the
- * ID that it names. Otherwise it makes nothing possible, and is left out.
+ * An append of unknown outcome took effect when a reader has had the value that it alone has written: before that
+ * response, with the ID that it names. Otherwise it makes nothing possible, and is left out.
  */
 function withShownAppends(operations: readonly HistoryOperation[]): readonly HistoryOperation[] {
   const appends = operations.filter(({ do: name }) => name === "append");

@@ -1,4 +1,7 @@
-/** A lock with fencing tokens, and a semaphore: permits that are acquired and released, with tokens that rise with each grant. */
+/**
+ * A lock with fencing tokens, and a semaphore: permits that are acquired and released, with tokens that rise with each
+ * grant.
+ */
 import { z } from "zod";
 import type { CheckerModel, HistoryOperation } from "../operation.ts";
 

@@ -154,8 +154,8 @@ const written = (operation: HistoryOperation): string[] =>
     : partsOf(operation).flatMap((one) => ("data" in one ? [one.data] : []));
 
 /**
- * An operation of unknown outcome took effect when a response shows data that it alone has written: before that response, with the
- * version and the zxid that the response names.
+ * An operation of unknown outcome took effect when a response shows data that it alone has written: before that
+ * response, with the version and the zxid that the response names.
  */
 function withShownOutcomes(operations: readonly HistoryOperation[]): readonly HistoryOperation[] {
   const writers = new Map<string, number>();
@@ -181,7 +181,10 @@ function withShownOutcomes(operations: readonly HistoryOperation[]): readonly Hi
   });
 }
 
-/** A version that has passed does not come again where nothing is deleted: a set that demands it can take effect once only. */
+/**
+ * A version that has passed does not come again where nothing is deleted: a set that demands it can take effect once
+ * only.
+ */
 function withSpendable(operations: readonly HistoryOperation[]): readonly HistoryOperation[] {
   if (operations.some(({ do: name }) => name === "end")) return operations;
   const deleted = new Set(

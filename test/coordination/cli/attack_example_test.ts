@@ -1,4 +1,7 @@
-/** docs/examples/attack: its workload on real servers, with a server and a worker killed, and its checker. An engine is not needed. */
+/**
+ * docs/examples/attack: its workload on real servers, with a server and a worker killed, and its checker. An engine is
+ * not needed.
+ */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

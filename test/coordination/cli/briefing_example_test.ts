@@ -1,4 +1,6 @@
-/** docs/examples/barrier, as its README says: eight agents present when all are there, and leave when all have finished. */
+/**
+ * docs/examples/barrier, as its README says: eight agents present when all are there, and leave when all have finished.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { BatonSession } from "../../support/baton_session.ts";

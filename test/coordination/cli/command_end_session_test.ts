@@ -1,4 +1,6 @@
-/** The end of a command by a signal, as the parent of baton sees it: as if the command had been started without baton. */
+/**
+ * The end of a command by a signal, as the parent of baton sees it: as if the command had been started without baton.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { constants } from "node:os";

@@ -1,4 +1,7 @@
-/** docs/examples/container: what the services of compose.yaml run does what its comments say. An engine is not needed for that. */
+/**
+ * docs/examples/container: what the services of compose.yaml run does what its comments say. An engine is not needed
+ * for that.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Jobs with processes of another user (sudo, setuid), which baton may not end, where /proc shows each user its own processes
- * only. It needs root, to be both.
+ * Jobs with processes of another user (sudo, setuid), which baton may not end, where /proc shows each user its own
+ * processes only. It needs root, to be both.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,7 @@
-/** `baton hold` and `baton release` where servers take every connection and answer nothing: what is said, with which code, and when. */
+/**
+ * `baton hold` and `baton release` where servers take every connection and answer nothing: what is said, with which
+ * code, and when.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { describeBackend, keeper, zooKeeperEnsemble } from "../../support/backends.ts";

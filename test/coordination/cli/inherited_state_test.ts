@@ -122,7 +122,8 @@ describe.each(Object.keys(starters))("a command of baton %s has the same", (name
   test.each(rows)("%s", (row) => {
     const of = (starter: string) => seen.get(starter)?.find((line) => line.startsWith(`${row}:`));
     expect(of("without")).toBeDefined();
-    // The command of fence run holds the store by a descriptor. Jobs of cron have the variables that crontab(5) describes.
+    // The command of fence run holds the store by a descriptor. Jobs of cron have the variables that crontab(5)
+    // describes.
     if (`${name} ${row}` === "fence run descriptors" || `${name} ${row}` === "cron variables") return;
     expect(of(name)).toBe(of("without"));
   });

@@ -1,4 +1,7 @@
-/** `baton lock --recipe` beside Curator's and kazoo's own programs on one path: never two at once, and nobody is starved. */
+/**
+ * `baton lock --recipe` beside Curator's and kazoo's own programs on one path: never two at once, and nobody is
+ * starved.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

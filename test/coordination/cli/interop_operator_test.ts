@@ -1,4 +1,7 @@
-/** `ls`, `break` and `doctor` on locks of Curator's and kazoo's: held by batons, and by nodes as those programs make them. */
+/**
+ * `ls`, `break` and `doctor` on locks of Curator's and kazoo's: held by batons, and by nodes as those programs make
+ * them.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, parseServers, type ZooKeeper } from "../../../src/library/baton.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";

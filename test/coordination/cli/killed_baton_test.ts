@@ -1,6 +1,6 @@
 /**
- * What a baton that was killed with SIGKILL leaves on the server: its guard ends the session once everything of its job is
- * dead. T is a minute here, so that what is free within seconds did not become so by the session's expiry.
+ * What a baton that was killed with SIGKILL leaves on the server: its guard ends the session once everything of its job
+ * is dead. T is a minute here, so that what is free within seconds did not become so by the session's expiry.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
@@ -41,8 +41,8 @@ class Scene {
   }
 
   /**
-   * Kills it: neither holder nor waiter within the promised time, and nothing of its job, or of its guard, runs then. `listed`: the
-   * pid that `baton who` shows for it, which for a holder process is the script's.
+   * Kills it: neither holder nor waiter within the promised time, and nothing of its job, or of its guard, runs then.
+   * `listed`: the pid that `baton who` shows for it, which for a holder process is the script's.
    */
   async freed(
     killed: number,

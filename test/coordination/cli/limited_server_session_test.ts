@@ -1,6 +1,6 @@
 /**
- * `baton` on servers that lack operations: ZooKeeper 3.4, and ClickHouse Keeper, which closes connections and cannot resume a
- * session. Plain nodes stand in for containers, and nothing that should go stays.
+ * `baton` on servers that lack operations: ZooKeeper 3.4, and ClickHouse Keeper, which closes connections and cannot
+ * resume a session. Plain nodes stand in for containers, and nothing that should go stays.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, parseServers, type ZooKeeper } from "../../../src/library/baton.ts";

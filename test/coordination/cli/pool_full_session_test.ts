@@ -1,4 +1,7 @@
-/** `baton pool` where nothing can be claimed: --total is used up, others run it on other terms, the job around it is in its way. */
+/**
+ * `baton pool` where nothing can be claimed: --total is used up, others run it on other terms, the job around it is in
+ * its way.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { BatonSession, untilMade } from "../../support/baton_session.ts";
 

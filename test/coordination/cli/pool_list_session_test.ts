@@ -1,4 +1,7 @@
-/** `baton pool` as people who know xargs and GNU parallel type it: a whole list in one call, its summary, progress and job log. */
+/**
+ * `baton pool` as people who know xargs and GNU parallel type it: a whole list in one call, its summary, progress and
+ * job log.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { hostname } from "node:os";

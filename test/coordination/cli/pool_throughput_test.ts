@@ -1,6 +1,7 @@
 /**
  * By hand, with BATON_DOSE=full: 1,000 items of 50 ms over ten processes, beside xargs. Prints the ratio; on a machine
- * that is busy with other things it says little, as ten processes with their guards want the processors, and xargs does not.
+ * that is busy with other things it says little, as ten processes with their guards want the processors, and xargs does
+ * not.
  */
 import { expect, test } from "bun:test";
 import { BatonSession } from "../../support/baton_session.ts";

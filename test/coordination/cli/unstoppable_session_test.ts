@@ -1,6 +1,6 @@
 /**
- * Jobs with a process that baton may not kill (sudo, setuid): as long as it lives, its lock does not move, whoever is left to keep the
- * session alive. It needs root, to be both users.
+ * Jobs with a process that baton may not kill (sudo, setuid): as long as it lives, its lock does not move, whoever is
+ * left to keep the session alive. It needs root, to be both users.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
- * How long commands that wait take where servers are not there, take every connection and say nothing, fall silent while they
- * wait, are killed, or are something else; and what they exit with: 75 when a server has said that it is busy, 69 when none
- * has answered, 77 when it is refused.
+ * How long commands that wait take where servers are not there, take every connection and say nothing, fall silent
+ * while they wait, are killed, or are something else; and what they exit with: 75 when a server has said that it is
+ * busy, 69 when none has answered, 77 when it is refused.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createServer as createHttpServer } from "node:http";

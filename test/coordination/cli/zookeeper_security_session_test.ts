@@ -1,4 +1,6 @@
-/** What an operator meets who gives the wrong password or the wrong certificate, on a real ZooKeeper with TLS and SASL. */
+/**
+ * What an operator meets who gives the wrong password or the wrong certificate, on a real ZooKeeper with TLS and SASL.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";

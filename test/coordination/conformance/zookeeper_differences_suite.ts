@@ -1,7 +1,7 @@
 /**
- * Where the keeper differs from Apache ZooKeeper 3.8.0, on purpose: what each of them does, side by side. docs/protocol/keeper.md
- * gives the reason of each by the name of its test here. Later releases have taken over some of it: `since38` is what 3.8.7
- * and 3.9.6 do, `since39` what 3.9.6 does.
+ * Where the keeper differs from Apache ZooKeeper 3.8.0, on purpose: what each of them does, side by side.
+ * docs/protocol/keeper.md gives the reason of each by the name of its test here. Later releases have taken over some of
+ * it: `since38` is what 3.8.7 and 3.9.6 do, `since39` what 3.9.6 does.
  */
 import { expect, test } from "bun:test";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";

@@ -1,4 +1,6 @@
-/** One running server for a suite, connections that are closed after each test, and a place of its own for each test. */
+/**
+ * One running server for a suite, connections that are closed after each test, and a place of its own for each test.
+ */
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll } from "bun:test";
 import type { Address } from "../../../src/base/sockets/connection.ts";

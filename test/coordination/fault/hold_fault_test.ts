@@ -1,4 +1,7 @@
-/** The gate's dose of faults around scripts that hold a lock, on the binary under test; `scripts/fault hold` runs the full one. */
+/**
+ * The gate's dose of faults around scripts that hold a lock, on the binary under test; `scripts/fault hold` runs the
+ * full one.
+ */
 import { keeper } from "../../support/backends.ts";
 import { holdFaults } from "./hold/hold_faults.ts";
 import { holdWrapper } from "./hold/hold_wrapper.ts";

@@ -1,6 +1,6 @@
 /**
- * The gate's dose of faults around locks that baton shares with Curator's or kazoo's programs, on the binary under test;
- * `scripts/fault interop` runs the full one.
+ * The gate's dose of faults around locks that baton shares with Curator's or kazoo's programs, on the binary under
+ * test; `scripts/fault interop` runs the full one.
  */
 import { afterAll } from "bun:test";
 import { describeWithPeer } from "../../support/peers.ts";

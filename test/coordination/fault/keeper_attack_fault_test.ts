@@ -1,6 +1,7 @@
 /**
- * Bad clients at work on a keeper while somebody holds a lock on it: the lock stays held, the keeper stays small, and others
- * are served. `BATON_DOSE=full` goes through all of them with a lock's shortest session of two seconds, and another's of one.
+ * Bad clients at work on a keeper while somebody holds a lock on it: the lock stays held, the keeper stays small, and
+ * others are served. `BATON_DOSE=full` goes through all of them with a lock's shortest session of two seconds, and
+ * another's of one.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
@@ -22,7 +23,10 @@ import { RawClient } from "../../support/raw_client.ts";
 setDefaultTimeout(120_000);
 
 const seed = testSeed();
-/** The shortest that a lock is held with, and a session with an ephemeral of its own. A busy machine of a gate may take a second away from anybody. */
+/**
+ * The shortest that a lock is held with, and a session with an ephemeral of its own. A busy machine of a gate may take
+ * a second away from anybody.
+ */
 const lockTimeoutMs = dose({ gate: 4_000, full: 2_000 });
 const sessionTimeoutMs = dose({ gate: 4_000, full: 1_000 });
 const atWorkMs = dose({ gate: 1_500, full: 8_000 });
@@ -44,7 +48,10 @@ function residentMib(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1] ?? NaN) / 1024;
 }
 
-/** Resolves when it has begun. It has what is left of the processor: what it does to the keeper is to be seen, not that it is there. */
+/**
+ * Resolves when it has begun. It has what is left of the processor: what it does to the keeper is to be seen, not that
+ * it is there.
+ */
 async function attack(name: string, socketPath: string): Promise<void> {
   const program = join(import.meta.dirname, "../../support/keeper_attacks.ts");
   const child = attacker = spawn(process.execPath, [program, name, socketPath], {

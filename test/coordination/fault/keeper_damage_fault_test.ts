@@ -1,6 +1,6 @@
 /**
- * Bits that flip in a keeper's files while nobody uses them: verify finds each of them, or a keeper that starts from the
- * files has all that it had. `BATON_DOSE=full` flips some ten thousand.
+ * Bits that flip in a keeper's files while nobody uses them: verify finds each of them, or a keeper that starts from
+ * the files has all that it had. `BATON_DOSE=full` flips some ten thousand.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -89,7 +89,10 @@ function isFound(dataDir: string): boolean {
   }
 }
 
-/** Where the last commits of a log begin that nothing goes on from so that a flipped bit could be told from a write cut short. */
+/**
+ * Where the last commits of a log begin that nothing goes on from so that a flipped bit could be told from a write cut
+ * short.
+ */
 function lastCommitsAt(log: Uint8Array): number {
   const view = new DataView(log.buffer, log.byteOffset);
   const ends: number[] = [];

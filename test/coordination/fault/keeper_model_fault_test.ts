@@ -1,6 +1,6 @@
 /**
- * A keeper that dies in the middle of everything that changes nodes, compared node by node with what its clients know: data,
- * versions, counters, ACLs, owners, transaction numbers. `BATON_DOSE=full` does it some hundred times.
+ * A keeper that dies in the middle of everything that changes nodes, compared node by node with what its clients know:
+ * data, versions, counters, ACLs, owners, transaction numbers. `BATON_DOSE=full` does it some hundred times.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";

@@ -1,6 +1,7 @@
 /**
- * A keeper whose storage loses what was not synced, at every step, and takes no more or fails: what was acknowledged is there, with
- * its sessions, and transaction ids never go back. `BATON_DOSE=full` goes through every step of the start and of the work.
+ * A keeper whose storage loses what was not synced, at every step, and takes no more or fails: what was acknowledged is
+ * there, with its sessions, and transaction ids never go back. `BATON_DOSE=full` goes through every step of the start
+ * and of the work.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * `baton lock` killed at any moment of its life, its start included, while others want the same lock. T is a minute, so that a
- * lock, or a place in the queue, that is left to expire shows as a wait that takes too long.
+ * `baton lock` killed at any moment of its life, its start included, while others want the same lock. T is a minute, so
+ * that a lock, or a place in the queue, that is left to expire shows as a wait that takes too long.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { spawn } from "node:child_process";

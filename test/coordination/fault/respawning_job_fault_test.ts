@@ -1,4 +1,6 @@
-/** Jobs that start themselves again every some hundred microseconds: none of them runs beside the lock's next holder. */
+/**
+ * Jobs that start themselves again every some hundred microseconds: none of them runs beside the lock's next holder.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** The gate's dose: what clients are answered about the same nodes is linearizable, under faults; `scripts/fault znode` runs more. */
+/**
+ * The gate's dose: what clients are answered about the same nodes is linearizable, under faults; `scripts/fault znode`
+ * runs more.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { verdictLine } from "../../checker/verdict_line.ts";
 import { backends, describeBackend } from "../../support/backends.ts";

@@ -12,8 +12,8 @@ const nothing = new Uint8Array(0);
 const clock = systemClock();
 
 describeBackend(zooKeeperEnsemble, () => {
-  // A follower that is cut off goes on answering pings and reads until syncLimit ticks are over; the leader, which hears
-  // of no session through it, ends them T after its last news.
+  // A follower that is cut off goes on answering pings and reads until syncLimit ticks are over; the leader, which
+  // hears of no session through it, ends them T after its last news.
   test("the lease of a client at a follower that is cut off ends before the leader ends its session", async () => {
     await using stack = new AsyncDisposableStack();
     const partition = new Partition();

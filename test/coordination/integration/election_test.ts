@@ -1,4 +1,7 @@
-/** The election's recipe on real servers: one leader at a time, and every grant told once, whatever becomes of who listens. */
+/**
+ * The election's recipe on real servers: one leader at a time, and every grant told once, whatever becomes of who
+ * listens.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { campaign, type Leadership, resign } from "../../../src/coordination/election/campaign.ts";

@@ -40,8 +40,8 @@ for (const backend of [...backends, zooKeeperEnsemble]) {
       expect(await endSession(handle, { clock, limitMs: 10_000 })).toBe(true);
       await other.sync("/");
       expect(await other.exists(path)).toBeNull();
-      // At its next sign of life: it may have come back for the moment before the end. A server that leaves its connection open
-      // and does not answer is left after a third of the session timeout, 20 s.
+      // At its next sign of life: it may have come back for the moment before the end. A server that leaves its
+      // connection open and does not answer is left after a third of the session timeout, 20 s.
       await eventually(() => zk.session.ended.aborted, { withinMs: 45_000 });
       expect(await endSession(handle, { clock, limitMs: 10_000 })).toBe(true); // it has ended already
       await zk.close();

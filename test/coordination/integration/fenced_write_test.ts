@@ -1,4 +1,6 @@
-/** Over a real connection: the loss of each request and each reply of a fenced write, one after the other: done once. */
+/**
+ * Over a real connection: the loss of each request and each reply of a fenced write, one after the other: done once.
+ */
 import { expect, test } from "bun:test";
 import { type FencedOperation, fencedWrite } from "../../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";

@@ -1,4 +1,6 @@
-/** Records of holds by many holders at the same time, on the keeper, on ZooKeeper and on an ensemble whose servers lag. */
+/**
+ * Records of holds by many holders at the same time, on the keeper, on ZooKeeper and on an ensemble whose servers lag.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { forgetHistory } from "../../../src/coordination/history/clear_history.ts";
 import { historyLimitsDefault, historyPath } from "../../../src/coordination/history/history_log.ts";

@@ -1,4 +1,7 @@
-/** A keeper on a disk that its nodes fill: they can be read and deleted, also by a keeper that is started then. It needs root. */
+/**
+ * A keeper on a disk that its nodes fill: they can be read and deleted, also by a keeper that is started then. It needs
+ * root.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,6 @@
-/** A keeper on demand: one wins, it stands on its own, it leaves when nobody needs it and comes back when somebody does. */
+/**
+ * A keeper on demand: one wins, it stands on its own, it leaves when nobody needs it and comes back when somebody does.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { spawn } from "node:child_process";
 import {

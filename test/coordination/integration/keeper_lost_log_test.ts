@@ -1,4 +1,7 @@
-/** A write-ahead log that is cut off or removed after kill -9 is found out: exit 74, never a keeper without what it had acknowledged. */
+/**
+ * A write-ahead log that is cut off or removed after kill -9 is found out: exit 74, never a keeper without what it had
+ * acknowledged.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";

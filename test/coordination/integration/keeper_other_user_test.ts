@@ -1,6 +1,6 @@
 /**
- * Another user of the same machine, a real one: what he puts in the way of a keeper is not used, and what is the keeper's is
- * not his. Needs root, who can be two other users.
+ * Another user of the same machine, a real one: what he puts in the way of a keeper is not used, and what is the
+ * keeper's is not his. Needs root, who can be two other users.
  */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";

@@ -1,6 +1,6 @@
 /**
- * Two keepers on one data directory, as it comes about when somebody removes the file that decides between them: the older
- * one acknowledges nothing from then on, and answers nobody for so long that a lease could outlast its session.
+ * Two keepers on one data directory, as it comes about when somebody removes the file that decides between them: the
+ * older one acknowledges nothing from then on, and answers nobody for so long that a lease could outlast its session.
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

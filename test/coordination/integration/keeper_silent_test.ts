@@ -1,4 +1,7 @@
-/** Connections that open no session, from the address of good clients: these are let in, and no session is closed for it. */
+/**
+ * Connections that open no session, from the address of good clients: these are let in, and no session is closed for
+ * it.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

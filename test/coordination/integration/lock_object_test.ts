@@ -1,4 +1,6 @@
-/** The library's lock as an object, in the shapes that applications know: shared by tasks, with a type and an info text. */
+/**
+ * The library's lock as an object, in the shapes that applications know: shared by tasks, with a type and an info text.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, Lock, lockStatus, parseServers, Semaphore } from "../../../src/library/baton.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";

@@ -1,4 +1,7 @@
-/** Runs of one pool that are told different things, on real servers: all but one kind are refused before anything is run. */
+/**
+ * Runs of one pool that are told different things, on real servers: all but one kind are refused before anything is
+ * run.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";

@@ -66,7 +66,8 @@ for (const kind of backends) {
       expect(await pool(crew, b, work, { ...options, wait: "none" })).toMatchObject({ claimed: 0, remaining: 2 });
       expect(await pool(crew, b, work, { ...options, wait: 1000 })).toMatchObject({ claimed: 0, remaining: 2 });
       const { total, component } = pathIn(crew);
-      // A run that only asks whether a permit is free stands in the queue for a moment, and holds the component meanwhile.
+      // A run that only asks whether a permit is free stands in the queue for a moment, and holds the component
+      // meanwhile.
       const isWaiting = async (count: number) =>
         await eventually(async () => {
           const choosing = (await b.getChildren(component.holders)).children;

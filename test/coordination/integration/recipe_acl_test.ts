@@ -1,4 +1,7 @@
-/** A client with an ACL of its own: whatever the library's recipes make at it has that ACL, unless they are given another. */
+/**
+ * A client with an ACL of its own: whatever the library's recipes make at it has that ACL, unless they are given
+ * another.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { listInUse } from "../../../src/coordination/admin/list_in_use.ts";
 import { findOtherUses } from "../../../src/coordination/admin/use_status.ts";

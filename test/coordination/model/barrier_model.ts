@@ -151,7 +151,9 @@ export class BarrierModel implements Model<BarrierWorldState> {
     }
   }
 
-  /** A member whose node somebody deletes stops its command; that it takes a moment is what the documentation warns of. */
+  /**
+   * A member whose node somebody deletes stops its command; that it takes a moment is what the documentation warns of.
+   */
   #disowned(state: BarrierWorldState): BarrierWorldState {
     const parties = state.parties.map((party, who) => {
       const isLost = party.step === "running" && this.#world.own(who, party, servers.namesOf(state.server)) === "";

@@ -1,4 +1,7 @@
-/** What a party of the barrier's model does: one step of src/coordination/barrier/barrier_participant.ts at a time, rightly or with a mistake. */
+/**
+ * What a party of the barrier's model does: one step of src/coordination/barrier/barrier_participant.ts at a time,
+ * rightly or with a mistake.
+ */
 import {
   type BarrierDecision,
   barrierDecision,
@@ -332,7 +335,9 @@ export class PartyModel {
     return servers.namesOf(server).filter((name) => parseParticipant(name)?.guid === guid || name.endsWith(`-${guid}`));
   }
 
-  /** Gives up before the start: one transaction takes it off and makes its answer worthless, or breaks the gathering. */
+  /**
+   * Gives up before the start: one transaction takes it off and makes its answer worthless, or breaks the gathering.
+   */
   #quit(state: BarrierWorldState, who: number, p: Party, out: Out): void {
     const { server } = state;
     const own = this.#world.own(who, p, servers.namesOf(server));

@@ -1,9 +1,9 @@
 /**
- * baton, its guard and the session as an explicit-state model: who is told what when, and when the guard may end the session
- * of a dead baton. The guard reads lines and decides with its own readGuardLine and sessionToEnd. Everything is written and
- * read line by line, so that a kill may fall between any two. A living baton's session ends only when its jobs are dead: that
- * is the lease's business. A dead baton's session expires when the guard has had its time: it has killed what it can, and keeps the session
- * alive only while a process lives that it cannot stop.
+ * baton, its guard and the session as an explicit-state model: who is told what when, and when the guard may end the
+ * session of a dead baton. The guard reads lines and decides with its own readGuardLine and sessionToEnd. Everything is
+ * written and read line by line, so that a kill may fall between any two. A living baton's session ends only when its
+ * jobs are dead: that is the lease's business. A dead baton's session expires when the guard has had its time: it has
+ * killed what it can, and keeps the session alive only while a process lives that it cannot stop.
  */
 import {
   childLine,
@@ -17,7 +17,10 @@ import {
 } from "../../../src/base/process/guard/guard_state.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
-/** The last two: a process that the guard can see and not kill, and something of a job that it can neither see for certain nor kill. */
+/**
+ * The last two: a process that the guard can see and not kill, and something of a job that it can neither see for
+ * certain nor kill.
+ */
 export type GuardFault =
   | "baton killed"
   | "guard killed"

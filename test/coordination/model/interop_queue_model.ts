@@ -1,8 +1,8 @@
 /**
- * The line of a lock that Curator's or kazoo's programs take too (docs/protocol/lock.md) as an explicit-state model, deciding
- * with the recipe's own interopPosition. A session sees a prefix of the history that only grows, so that a stale read is the
- * same read done earlier, except after a lost reply: then the next connection may be behind the session's own write, until a
- * write of its own. That is what `view` is for.
+ * The line of a lock that Curator's or kazoo's programs take too (docs/protocol/lock.md) as an explicit-state model,
+ * deciding with the recipe's own interopPosition. A session sees a prefix of the history that only grows, so that a
+ * stale read is the same read done earlier, except after a lost reply: then the next connection may be behind the
+ * session's own write, until a write of its own. That is what `view` is for.
  */
 import { namingOf, parseInteropNode } from "../../../src/coordination/interop/interop_node_names.ts";
 import { interopPosition } from "../../../src/coordination/interop/interop_queue_position.ts";

@@ -1,4 +1,7 @@
-/** What a contender of the lock's model does: one step of src/coordination/lock/lock_contender.ts at a time, rightly or with a mistake. */
+/**
+ * What a contender of the lock's model does: one step of src/coordination/lock/lock_contender.ts at a time, rightly or
+ * with a mistake.
+ */
 import { contenderPrefix, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
 import { isSettled, requestAfterChange } from "../../../src/coordination/lock/queue_position.ts";
 import type { Transition } from "../../support/explore.ts";
@@ -426,7 +429,10 @@ export class ContenderModel {
     });
   }
 
-  /** Looks at what the leader has: enough for a request that checks the version, or for a grant that is alone, and for no wait. */
+  /**
+   * Looks at what the leader has: enough for a request that checks the version, or for a grant that is alone, and for
+   * no wait.
+   */
   #lookFirst(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const { server } = state;
     const position = this.#world.position(who, c, {

@@ -1,9 +1,10 @@
 /**
  * The lock protocol of docs/protocol/lock.md as an explicit-state model, deciding with the recipe's own queuePosition.
  *
- * Stale reads: a session sees a prefix of the history that only grows, so a stale read is the same read done earlier, and
- * interleaving covers it, except after a lost reply: then the new connection may be behind the session's own write until
- * a write of its own. That is what `view` is for. With `staleReads` every read has an explicit view, which shows the same at more cost.
+ * Stale reads: a session sees a prefix of the history that only grows, so a stale read is the same read done earlier,
+ * and interleaving covers it, except after a lost reply: then the new connection may be behind the session's own write
+ * until a write of its own. That is what `view` is for. With `staleReads` every read has an explicit view, which shows
+ * the same at more cost.
  */
 import { grantsMax, isCompatible } from "../../../src/coordination/lock/queue_position.ts";
 import { parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";

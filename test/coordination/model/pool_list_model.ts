@@ -1,7 +1,8 @@
 /**
- * Lists that are older than the end of an item they name (docs/protocol/pool.md) as an explicit-state model of one item, with
- * the recipe's own isListValid, isRecordNeeded and othersLists. Its lock is taken for granted: one holder at a time, and no
- * process of a job is left when its session ends. A read that a server answers late is the same read made earlier.
+ * Lists that are older than the end of an item they name (docs/protocol/pool.md) as an explicit-state model of one
+ * item, with the recipe's own isListValid, isRecordNeeded and othersLists. Its lock is taken for granted: one holder at
+ * a time, and no process of a job is left when its session ends. A read that a server answers late is the same read
+ * made earlier.
  */
 import { isListValid, listName, otherLists } from "../../../src/coordination/pool/item_record.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";

@@ -1,7 +1,8 @@
 /**
- * The protocol of docs/protocol/tick.md as an explicit-state model, with the product's own decision. One lock, one schedule, and the
- * records of its history. Each request is one step of the server, and its reply may be lost; the schedule and the lock are read in
- * separate steps. At the end one faultless call settles what is left, and the history must account for every tick.
+ * The protocol of docs/protocol/tick.md as an explicit-state model, with the product's own decision. One lock, one
+ * schedule, and the records of its history. Each request is one step of the server, and its reply may be lost; the
+ * schedule and the lock are read in separate steps. At the end one faultless call settles what is left, and the history
+ * must account for every tick.
  */
 import {
   decideTick,

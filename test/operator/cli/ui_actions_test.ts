@@ -1,4 +1,6 @@
-/** Actions of `baton ui` over HTTP: who may act, stale pages, and what they do. The dialogs are in ui_browser_test.ts. */
+/**
+ * Actions of `baton ui` over HTTP: who may act, stale pages, and what they do. The dialogs are in ui_browser_test.ts.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { request } from "node:http";
 import { DirectStore, readOnlyRules } from "../../../src/retry/queue/sqlite/direct_store.ts";

@@ -1,4 +1,7 @@
-/** Actions in the page of `baton ui` on real processes, in a real browser: a leader, servers of topics. Others are in ui_browser_test.ts. */
+/**
+ * Actions in the page of `baton ui` on real processes, in a real browser: a leader, servers of topics. Others are in
+ * ui_browser_test.ts.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { BatonSession, untilMade } from "../../support/baton_session.ts";

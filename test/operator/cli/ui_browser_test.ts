@@ -1,4 +1,7 @@
-/** The page of `baton ui` in a real browser, on the keeper and on ZooKeeper, with many rows. Makes the pictures of docs/ui.md. */
+/**
+ * The page of `baton ui` in a real browser, on the keeper and on ZooKeeper, with many rows. Makes the pictures of
+ * docs/ui.md.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -273,7 +276,8 @@ describeWithPeer("chromium", "baton ui in a browser", () => {
 
         test("axe finds no problem in any view, light and dark", async () => {
           const axe = readFileSync(join(import.meta.dirname, "../../../node_modules/axe-core/axe.min.js"), "utf8");
-          // The content security policy refuses the script as a part of the page: it runs in a context without the policy.
+          // The content security policy refuses the script as a part of the page: it runs in a context without the
+          // policy.
           const checked = await browser.newContext({ bypassCSP: true });
           const other = await checked.newPage();
           await other.goto(served.actLink);

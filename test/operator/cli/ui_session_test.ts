@@ -1,4 +1,7 @@
-/** `baton ui` as a process: its link, who it refuses, its options, and its end. The page itself is in ui_browser_test.ts. */
+/**
+ * `baton ui` as a process: its link, who it refuses, its options, and its end. The page itself is in
+ * ui_browser_test.ts.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, writeFileSync } from "node:fs";
 import { request } from "node:http";

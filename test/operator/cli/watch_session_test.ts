@@ -239,7 +239,10 @@ describe("top", () => {
     expect(pty.output).toContain(leave);
   });
 
-  /** A shell with job control on a terminal: it prints the exit code when its job is stopped, and continues it after a key. */
+  /**
+   * A shell with job control on a terminal: it prints the exit code when its job is stopped, and continues it after a
+   * key.
+   */
   const shell = (job: string) => {
     const script = `set -m; ${job}; echo "stopped $?"; read -r go; fg >/dev/null; echo "ended $?"`;
     return new PtySession(["bash", "-c", script], { env: session.env, cwd: session.folder });

@@ -1,4 +1,7 @@
-/** The command line as hands know it from flock, timeout and xargs: aliases, plain seconds, a command without --, options anywhere. */
+/**
+ * The command line as hands know it from flock, timeout and xargs: aliases, plain seconds, a command without --,
+ * options anywhere.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { BatonSession, type Running } from "../../support/baton_session.ts";

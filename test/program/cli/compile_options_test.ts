@@ -1,4 +1,7 @@
-/** What scripts/compile.sh asks of Bun: Bun ignores an option that it does not know, without a word. And what a start costs. */
+/**
+ * What scripts/compile.sh asks of Bun: Bun ignores an option that it does not know, without a word. And what a start
+ * costs.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -33,7 +36,10 @@ test("a binary starts with high thresholds for the compilation of JavaScript", (
 
 test.skipIf(process.platform !== "linux")("a start touches few pages more than that of a small program", async () => {
   await using session = new BatonSession();
-  /** Page faults of a command and its children, each time that it runs; the first run starts the keeper, and does not count. */
+  /**
+   * Page faults of a command and its children, each time that it runs; the first run starts the keeper, and does not
+   * count.
+   */
   const pageFaults = async (command: string) => {
     const { code, stderr } = await session.run(`${command} >/dev/null`);
     expect(code, stderr).toBe(0);

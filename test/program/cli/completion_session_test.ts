@@ -1,4 +1,6 @@
-/** Completion in the shells themselves: bash, zsh and fish complete a line as if somebody had pressed the tabulator key. */
+/**
+ * Completion in the shells themselves: bash, zsh and fish complete a line as if somebody had pressed the tabulator key.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { BatonSession, type Running } from "../../support/baton_session.ts";

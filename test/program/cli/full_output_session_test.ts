@@ -1,4 +1,7 @@
-/** Commands whose stderr or stdout is a pipe that is full, because its reader has stopped: they go on, and lose messages only. */
+/**
+ * Commands whose stderr or stdout is a pipe that is full, because its reader has stopped: they go on, and lose messages
+ * only.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { closeSync, constants, openSync, readdirSync, readlinkSync, readSync, writeFileSync, writeSync } from "node:fs";
 import { BatonSession, type Running, untilMade } from "../../support/baton_session.ts";

@@ -1,4 +1,7 @@
-/** What the binary prints for programs, beside its declared shapes and the golden files. BATON_WRITE_GOLDEN=1 writes them. */
+/**
+ * What the binary prints for programs, beside its declared shapes and the golden files. BATON_WRITE_GOLDEN=1 writes
+ * them.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** scripts/baton and scripts/build, in a project of their own with a program of a few lines: what they add is under test. */
+/**
+ * scripts/baton and scripts/build, in a project of their own with a program of a few lines: what they add is under
+ * test.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";

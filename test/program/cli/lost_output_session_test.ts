@@ -1,4 +1,7 @@
-/** Every command of the table whose stdout is full or closed: the results are lost, which is exit code 74 and never success. */
+/**
+ * Every command of the table whose stdout is full or closed: the results are lost, which is exit code 74 and never
+ * success.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { commandLoaders } from "../../../commands/products.ts";

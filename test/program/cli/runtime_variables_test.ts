@@ -1,4 +1,7 @@
-/** Variables and files that mean something to the runtime in the binary, or to other programs built on it: they have no effect on baton. */
+/**
+ * Variables and files that mean something to the runtime in the binary, or to other programs built on it: they have no
+ * effect on baton.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { BatonSession } from "../../support/baton_session.ts";

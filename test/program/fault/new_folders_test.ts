@@ -1,4 +1,7 @@
-/** A store in new folders is there after a power failure: the names above it are on the disk before anything is promised. */
+/**
+ * A store in new folders is there after a power failure: the names above it are on the disk before anything is
+ * promised.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";

@@ -1,4 +1,7 @@
-/** The command of the npm package: it finds the binary of the platform package, runs it in its place, or says what is missing. */
+/**
+ * The command of the npm package: it finds the binary of the platform package, runs it in its place, or says what is
+ * missing.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * What scripts/release makes for this machine, installed into empty places and used there by scripts/release itself. The binaries
- * of other platforms are compiled by a release only.
+ * What scripts/release makes for this machine, installed into empty places and used there by scripts/release itself.
+ * The binaries of other platforms are compiled by a release only.
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";

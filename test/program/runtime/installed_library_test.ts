@@ -1,4 +1,7 @@
-/** The library as an installed package in an empty project, under each runtime: the programs of docs/library.md, and the examples. */
+/**
+ * The library as an installed package in an empty project, under each runtime: the programs of docs/library.md, and the
+ * examples.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";

@@ -1,4 +1,7 @@
-/** /healthz of services with a PostgreSQL database that stores nothing any longer, while no client asks them for anything. */
+/**
+ * /healthz of services with a PostgreSQL database that stores nothing any longer, while no client asks them for
+ * anything.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";

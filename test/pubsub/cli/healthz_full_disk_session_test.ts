@@ -1,4 +1,7 @@
-/** /healthz while somebody else fills the disk of a role that has nothing to store just then. It needs root, to mount a disk. */
+/**
+ * /healthz while somebody else fills the disk of a role that has nothing to store just then. It needs root, to mount a
+ * disk.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";

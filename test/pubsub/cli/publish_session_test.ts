@@ -1,4 +1,7 @@
-/** `baton publish` and `baton subscribe` as a first-time user types them, with `baton pubsub serve` behind them and no client ID. */
+/**
+ * `baton publish` and `baton subscribe` as a first-time user types them, with `baton pubsub serve` behind them and no
+ * client ID.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { hostname } from "node:os";
 import { BatonSession, type Running } from "../../support/baton_session.ts";

@@ -70,7 +70,8 @@ test("of a client", async () => {
     [0, client("bob put news file --msg-id k")],
     [65, client("bob put news list --msg-id k")],
     [85, client("bob put news file")],
-    // Its file is none to be run any more once it reads its configuration: nobody can start it a second time, as a guard.
+    // Its file is none to be run any more once it reads its configuration: nobody can start it a second time, as a
+    // guard.
     [
       125,
       `cp "$baton" b; mkfifo conf; ./b pubsub client alice get news --exec true --config conf ${

@@ -1,4 +1,7 @@
-/** What people get wrong with publish/subscribe: each mistake has its code, a sentence that says what to do, and nothing on stdout. */
+/**
+ * What people get wrong with publish/subscribe: each mistake has its code, a sentence that says what to do, and nothing
+ * on stdout.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { BatonSession } from "../../support/baton_session.ts";

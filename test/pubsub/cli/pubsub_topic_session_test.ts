@@ -1,4 +1,7 @@
-/** What operators do at topics, with the binary: look, delete, have a client forgotten, give up what the disk has damaged. */
+/**
+ * What operators do at topics, with the binary: look, delete, have a client forgotten, give up what the disk has
+ * damaged.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { BatonSession } from "../../support/baton_session.ts";

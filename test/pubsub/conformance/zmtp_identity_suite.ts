@@ -93,7 +93,9 @@ export function identitySuite(fixture: ZmtpFixture): void {
   });
 }
 
-/** A ROUTER, and two peers with the same identity: the first has been heard, the second has come and said something too. */
+/**
+ * A ROUTER, and two peers with the same identity: the first has been heard, the second has come and said something too.
+ */
 async function rivals(fixture: ZmtpFixture, options: { readonly handOver: boolean }) {
   const router = await fixture.open("a", "ROUTER", options);
   const endpoint = await router.bind(fixture.endpoint());

@@ -1,4 +1,6 @@
-/** baton's sockets with each other, and with libzmq's in Node on both sides: today's, and the last that spoke ZMTP 3.0. */
+/**
+ * baton's sockets with each other, and with libzmq's in Node on both sides: today's, and the last that spoke ZMTP 3.0.
+ */
 import { libzmqInNode, oldLibzmqInNode, own } from "../../support/zeromq_peers/implementations.ts";
 import { describePairing } from "./zmtp_pairing.ts";
 

@@ -1,6 +1,6 @@
 /**
- * Handoffs of a topic that is put to and got from all the while, between server processes either of which is killed at a step
- * that chance decides, with what it had not synced: everything that was answered OK is there once, and in order.
+ * Handoffs of a topic that is put to and got from all the while, between server processes either of which is killed at
+ * a step that chance decides, with what it had not synced: everything that was answered OK is there once, and in order.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

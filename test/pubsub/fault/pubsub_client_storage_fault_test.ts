@@ -1,6 +1,6 @@
 /**
- * A client that is killed before each of its steps on the disk, with what it has not synced lost or not: each message becomes a
- * file once, and each line is put once. `BATON_DOSE=full` goes through every step.
+ * A client that is killed before each of its steps on the disk, with what it has not synced lost or not: each message
+ * becomes a file once, and each line is put once. `BATON_DOSE=full` goes through every step.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";

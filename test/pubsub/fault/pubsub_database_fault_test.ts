@@ -1,4 +1,7 @@
-/** The gate's dose of faults around servers that share a database; `scripts/fault pubsub --store postgres` runs the full one. */
+/**
+ * The gate's dose of faults around servers that share a database; `scripts/fault pubsub --store postgres` runs the full
+ * one.
+ */
 import { expect, test } from "bun:test";
 import { keeper } from "../../support/backends.ts";
 import { describeWithPeer } from "../../support/peers.ts";

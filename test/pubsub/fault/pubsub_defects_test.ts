@@ -1,6 +1,6 @@
 /**
- * The judge is judged: each defect of the paper's program, put back, is seen in its scene. `BATON_DOSE=full` plays the scenes
- * without the defect as well: then nothing is wrong.
+ * The judge is judged: each defect of the paper's program, put back, is seen in its scene. `BATON_DOSE=full` plays the
+ * scenes without the defect as well: then nothing is wrong.
  */
 import { beforeAll, expect, test } from "bun:test";
 import { isFullDose } from "../../support/dose.ts";

@@ -1,4 +1,7 @@
-/** The gate's dose of faults around publish/subscribe, on the binary under test; `scripts/fault pubsub` runs the full one. */
+/**
+ * The gate's dose of faults around publish/subscribe, on the binary under test; `scripts/fault pubsub` runs the full
+ * one.
+ */
 import { expect, test } from "bun:test";
 import { keeper } from "../../support/backends.ts";
 import { hasPeer } from "../../support/peers.ts";

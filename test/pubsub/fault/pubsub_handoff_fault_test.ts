@@ -1,7 +1,7 @@
 /**
- * A handoff between server processes, either of which is killed before each of its steps: what it writes, syncs, sends and
- * has received. What was not synced may be lost with it. One owner is left, and no message is missing or there twice.
- * `BATON_DOSE=full` goes through every step of both sides, on the keeper and on ZooKeeper.
+ * A handoff between server processes, either of which is killed before each of its steps: what it writes, syncs, sends
+ * and has received. What was not synced may be lost with it. One owner is left, and no message is missing or there
+ * twice. `BATON_DOSE=full` goes through every step of both sides, on the keeper and on ZooKeeper.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

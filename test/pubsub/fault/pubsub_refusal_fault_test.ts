@@ -1,6 +1,6 @@
 /**
- * A network that delivers each put once more, some seconds later, before servers that have room for little: most puts are
- * refused, and there is room again when the copy comes. Servers are killed and hand the topic over meanwhile.
+ * A network that delivers each put once more, some seconds later, before servers that have room for little: most puts
+ * are refused, and there is room again when the copy comes. Servers are killed and hand the topic over meanwhile.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";

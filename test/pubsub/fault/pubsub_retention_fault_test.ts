@@ -1,6 +1,6 @@
 /**
- * Servers that give up what is more than so many messages, killed and handing topics over, under readers that lag, seek and
- * fall over: whoever was passed over was told so, by how much, and has lost nothing else.
+ * Servers that give up what is more than so many messages, killed and handing topics over, under readers that lag, seek
+ * and fall over: whoever was passed over was told so, by how much, and has lost nothing else.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";

@@ -1,6 +1,6 @@
 /**
- * A server whose storage loses what was not synced, at every step, and takes no more or fails: what was answered OK is there,
- * once, under the id that was said. `BATON_DOSE=full` goes through every step of the start and of the work.
+ * A server whose storage loses what was not synced, at every step, and takes no more or fails: what was answered OK is
+ * there, once, under the id that was said. `BATON_DOSE=full` goes through every step of the start and of the work.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";

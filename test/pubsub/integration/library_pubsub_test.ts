@@ -1,4 +1,7 @@
-/** The library's publish/subscribe client: exactly-once puts, iteration with acknowledgements, time limits, topic administration. */
+/**
+ * The library's publish/subscribe client: exactly-once puts, iteration with acknowledgements, time limits, topic
+ * administration.
+ */
 import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { BatonError, parseServers } from "../../../src/library/baton.ts";
@@ -153,7 +156,8 @@ test("while a server stops again and again, each put is stored once, not at all,
     }
   })();
   const task = async (name: string) => {
-    // As many as it takes until some outcome is unknown: on a fast machine the first ones may all be stored between two stops.
+    // As many as it takes until some outcome is unknown: on a fast machine the first ones may all be stored between two
+    // stops.
     const hasBoth = () => new Set(outcomes.values()).isSupersetOf(new Set(["none", "OUTCOME_UNKNOWN"]));
     for (let number = 0; number < 40 || (number < 2000 && !hasBoth()); number++) {
       const text = `${name} ${number}`;

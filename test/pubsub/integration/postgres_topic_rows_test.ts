@@ -1,4 +1,7 @@
-/** Statements of topics in a real PostgreSQL that are late, cut off, refused or stale: what is answered, and what is stored. */
+/**
+ * Statements of topics in a real PostgreSQL that are late, cut off, refused or stale: what is answered, and what is
+ * stored.
+ */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { databaseFindings } from "../../../commands/operator/database_findings.ts";
 import { pubsubDoctor } from "../../../commands/pubsub/pubsub_doctor.ts";

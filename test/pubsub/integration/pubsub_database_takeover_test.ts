@@ -1,4 +1,6 @@
-/** Processes that share a database, on each coordination service: when the topics of a killed server are served again. */
+/**
+ * Processes that share a database, on each coordination service: when the topics of a killed server are served again.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";

@@ -1,4 +1,7 @@
-/** Publish/subscribe on three nodes of Apache ZooKeeper, of which some are killed: roles move to others, and nobody loses a message. */
+/**
+ * Publish/subscribe on three nodes of Apache ZooKeeper, of which some are killed: roles move to others, and nobody
+ * loses a message.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { describeBackend, zooKeeperEnsemble } from "../../support/backends.ts";
 import { isFullDose } from "../../support/dose.ts";

@@ -1,4 +1,7 @@
-/** Publishers that put once, each under an id of its own, into a topic that knows few: through proxies, handoffs and restarts. */
+/**
+ * Publishers that put once, each under an id of its own, into a topic that knows few: through proxies, handoffs and
+ * restarts.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";

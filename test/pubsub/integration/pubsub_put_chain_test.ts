@@ -1,4 +1,6 @@
-/** Puts of which each names the one before it: when the first was lost and comes at last, the others are not held up. */
+/**
+ * Puts of which each names the one before it: when the first was lost and comes at last, the others are not held up.
+ */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { eventually } from "../../support/eventually.ts";
 import { ProxyRig, put } from "../../support/proxy_rig.ts";

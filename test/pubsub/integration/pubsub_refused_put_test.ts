@@ -1,4 +1,7 @@
-/** A put that was definitely refused, and that the network delivers once more: after a crash, after a handoff, at any time. */
+/**
+ * A put that was definitely refused, and that the network delivers once more: after a crash, after a handoff, at any
+ * time.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { mkdirSync } from "node:fs";

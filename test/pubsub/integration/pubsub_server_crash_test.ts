@@ -1,4 +1,6 @@
-/** Servers as processes, killed and held up at random while they are put to, got from, and hand topics to each other. */
+/**
+ * Servers as processes, killed and held up at random while they are put to, got from, and hand topics to each other.
+ */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,7 @@
-/** A disk that changes bits under a topic store: nothing damaged is delivered, everything damaged is found, and all else is served. */
+/**
+ * A disk that changes bits under a topic store: nothing damaged is delivered, everything damaged is found, and all else
+ * is served.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -68,7 +71,9 @@ interface Read {
   readonly refusal: string | null;
 }
 
-/** What a subscriber gets, message by message; throws when it is given what was not stored, or passes over something. */
+/**
+ * What a subscriber gets, message by message; throws when it is given what was not stored, or passes over something.
+ */
 function readAll(store: EngineDriver, topic: string, client: string): Read {
   for (let last = 0;;) {
     const [response] = store.execute({ kind: "get", topic, client, last, max: 3 });

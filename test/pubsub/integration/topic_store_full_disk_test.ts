@@ -1,4 +1,7 @@
-/** A topic store on a disk that its messages fill: what was accepted can be read, acknowledged and opened again. It needs root. */
+/**
+ * A topic store on a disk that its messages fill: what was accepted can be read, acknowledged and opened again. It
+ * needs root.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";

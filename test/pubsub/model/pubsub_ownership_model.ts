@@ -1,7 +1,7 @@
 /**
  * Topic ownership and handoff of docs/protocol/pubsub_ownership.md as an explicit-state model of one topic, deciding
- * with the product's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time, at
- * any server, any number of times. A server acts on what it has read at any earlier time of its session.
+ * with the product's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time,
+ * at any server, any number of times. A server acts on what it has read at any earlier time of its session.
  */
 import { assignedNode, forgottenNode, reassignedNode, returnedNode } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition } from "../../support/explore.ts";
@@ -198,7 +198,10 @@ export class OwnershipModel implements Model<OwnershipState> {
     return { kind: "fault", label, state: next };
   }
 
-  /** By its owner: nothing more is let in, what was let in is done, the node is another content's, and then its copy goes. */
+  /**
+   * By its owner: nothing more is let in, what was let in is done, the node is another content's, and then its copy
+   * goes.
+   */
   #delete(state: OwnershipState, node: Znode, who: number): Transition<OwnershipState> {
     const fresh = forgottenNode(node.value, "f");
     if (fresh === null) throw new Error("No sequence numbers are left");

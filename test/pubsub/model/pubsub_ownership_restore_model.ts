@@ -4,7 +4,10 @@ import { forgottenNode, returnedNode } from "../../../src/pubsub/ownership/topic
 import type { Transition } from "../../support/explore.ts";
 import { type Mistake, type OwnershipState, type Server, serverName, withServer } from "./pubsub_ownership_world.ts";
 
-/** By an operator, who holds the server's name: topic and generation in one step: the generation is written last and read first. */
+/**
+ * By an operator, who holds the server's name: topic and generation in one step: the generation is written last and
+ * read first.
+ */
 export function restore(state: OwnershipState, who: number, { server, out, has }: {
   readonly server: Server;
   readonly out: Transition<OwnershipState>[];

@@ -1,7 +1,8 @@
 /**
- * A topic that forgets a publisher, or is deleted and begins again, while puts are under way, are delivered late, or again. One client with two messages of one
- * process, which becomes known to the topic first; it may be killed, and then asks what became of what it has sent. Requests stay
- * in the network for ever, and arrive as often as it likes, heard or not. Decides by the store's own function.
+ * A topic that forgets a publisher, or is deleted and begins again, while puts are under way, are delivered late, or
+ * again. One client with two messages of one process, which becomes known to the topic first; it may be killed, and
+ * then asks what became of what it has sent. Requests stay in the network for ever, and arrive as often as it likes,
+ * heard or not. Decides by the store's own function.
  */
 import { decideRegistration } from "../../../src/pubsub/store/client_admission.ts";
 import type { Model, Transition } from "../../support/explore.ts";
@@ -174,7 +175,8 @@ export class RegistrationModel implements Model<RegistrationState> {
     const number = this.#has("does not raise the number when it forgets") ? state.number : state.number + 1;
     const next = { ...state, client: null, number, forgetsLeft: state.forgetsLeft - 1 };
     out.push({ kind: "choice", label: "the topic forgets the client", state: next });
-    // With another content's numbers, which are all greater; who was subscribed to the old one may have had its messages.
+    // With another content's numbers, which are all greater; who was subscribed to the old one may have had its
+    // messages.
     const again = this.#has("begins again with the number 0") ? 0 : state.number + 1;
     const begun = { ...next, number: again };
     out.push({ kind: "choice", label: "an operator deletes the topic, and it begins again", state: begun });

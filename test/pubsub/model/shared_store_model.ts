@@ -1,7 +1,8 @@
 /**
- * A topic in a database that two servers share: statements that run at any time after their server has given them up, lost
- * replies, kills, sessions that end without their server knowing, and a fail-over to a standby. The decisions about the topic's
- * node are the product's (`decideTopic`); the statements are those of the design, as far as they compare and raise the row.
+ * A topic in a database that two servers share: statements that run at any time after their server has given them up,
+ * lost replies, kills, sessions that end without their server knowing, and a fail-over to a standby. The decisions
+ * about the topic's node are the product's (`decideTopic`); the statements are those of the design, as far as they
+ * compare and raise the row.
  *
  * Not in it: the transfer between stores (`store_transfer_model.ts`), several topics, claims of retries.
  */
@@ -385,7 +386,10 @@ export class SharedStoreModel implements Model<State> {
     server.durable = server.opened?.revision ?? 0;
   }
 
-  /** One statement, like every change of the row. Subscribers that had lost messages are placed at the end of what there is. */
+  /**
+   * One statement, like every change of the row. Subscribers that had lost messages are placed at the end of what there
+   * is.
+   */
   #noteLoss(state: State, server: ServerState): void {
     const { rows } = state;
     const opened = server.opened as Rows;

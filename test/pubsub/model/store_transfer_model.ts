@@ -1,9 +1,9 @@
 /**
- * A topic that moves between a server with a store of its own, "a", and two servers that share a database, "p1" and "p2". Transfers stay in
- * the network for ever, and the database runs a statement at any time after its server has given it up. Replies of writes and statements are
- * lost, processes killed, sessions end without their server knowing, staged rows are lost. Every server acts on a node that it
- * has read at any time of its session, and the database's servers answer without looking at their lease. The decisions are the
- * product's (`decideTopic`, `decideTransfer`).
+ * A topic that moves between a server with a store of its own, "a", and two servers that share a database, "p1" and
+ * "p2". Transfers stay in the network for ever, and the database runs a statement at any time after its server has
+ * given it up. Replies of writes and statements are lost, processes killed, sessions end without their server knowing,
+ * staged rows are lost. Every server acts on a node that it has read at any time of its session, and the database's
+ * servers answer without looking at their lease. The decisions are the product's (`decideTopic`, `decideTransfer`).
  */
 import { decideTopic, decideTransfer, type TopicAction } from "../../../src/pubsub/ownership/topic_decision.ts";
 import {

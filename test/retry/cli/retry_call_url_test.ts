@@ -1,4 +1,7 @@
-/** `baton retry-processor call --url`, and `serve --answer-stored`: what a client is told, what is stored, what the backend gets. */
+/**
+ * `baton retry-processor call --url`, and `serve --answer-stored`: what a client is told, what is stored, what the
+ * backend gets.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { BatonSession } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";

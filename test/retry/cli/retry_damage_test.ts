@@ -1,4 +1,7 @@
-/** A message store with damaged rows, by its commands: what is whole is served, each command ends, and its exit code says so. */
+/**
+ * A message store with damaged rows, by its commands: what is whole is served, each command ends, and its exit code
+ * says so.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { DatabaseSync } from "node:sqlite";
 import { BatonSession } from "../../support/baton_session.ts";

@@ -1,4 +1,7 @@
-/** Topics as source, target and dead letter of processors that share a queue in PostgreSQL, each on a machine of its own. */
+/**
+ * Topics as source, target and dead letter of processors that share a queue in PostgreSQL, each on a machine of its
+ * own.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
 import { BatonSession, type Running } from "../../support/baton_session.ts";

@@ -1,4 +1,7 @@
-/** `baton retry-processor run --elect` and `serve --elect`: one of several samples, another goes on, and what is said when nobody can tell who. */
+/**
+ * `baton retry-processor run --elect` and `serve --elect`: one of several samples, another goes on, and what is said
+ * when nobody can tell who.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -18,7 +18,9 @@ type Role = (typeof documented)[number];
 /** Reached so far. */
 const reached = new Map<Role, Set<number>>(documented.map((role) => [role, new Set()]));
 
-/** Takes longer than a gate has, needs to be root, or a disk that fails (test/retry/fault/retry_storage_fault_test.ts). */
+/**
+ * Takes longer than a gate has, needs to be root, or a disk that fails (test/retry/fault/retry_storage_fault_test.ts).
+ */
 const slow: readonly (readonly [Role, number])[] = [
   ["`submit`", 75],
   ["an operator's word", 75],
@@ -134,7 +136,8 @@ test("of run and serve", async () => {
   await expectCodes("`run`", [
     [126, "@retry run --exec /etc/passwd"],
     [127, "@retry run --exec ./mistyped"],
-    // Its file is none to be run any more once it reads its configuration: nobody can start it a second time, as a guard.
+    // Its file is none to be run any more once it reads its configuration: nobody can start it a second time, as a
+    // guard.
     [
       125,
       `echo x | @retry submit; cp "$baton" b; mkfifo conf; ./b retry-processor run --exec true --config conf &

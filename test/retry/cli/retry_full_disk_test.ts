@@ -9,7 +9,9 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession());
 afterAll(() => session[Symbol.asyncDispose]());
 
-/** A file system of the test's own, in a namespace of its own; where nobody may have that the test is left out, aloud. */
+/**
+ * A file system of the test's own, in a namespace of its own; where nobody may have that the test is left out, aloud.
+ */
 const small = (size: string, script: string) =>
   `unshare -rm sh -c 'mkdir -p disk && mount -t tmpfs -o size=${size} none disk && exec sh -c "$1"' sh '${script}'`;
 const canMount = spawnSync("unshare", ["-rm", "mount", "-t", "tmpfs", "none", "/mnt"]).status === 0;

@@ -1,4 +1,7 @@
-/** Requests of `call`, `run` and `serve` from the compiled binary: redirections, cut responses, TLS files, proxies, mistakes. */
+/**
+ * Requests of `call`, `run` and `serve` from the compiled binary: redirections, cut responses, TLS files, proxies,
+ * mistakes.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { copyFileSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";

@@ -1,4 +1,7 @@
-/** Dead letters to Kafka, by the compiled binary: librdkafka's broker and consumer, and a scripted broker for what that one never does. */
+/**
+ * Dead letters to Kafka, by the compiled binary: librdkafka's broker and consumer, and a scripted broker for what that
+ * one never does.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";

@@ -1,4 +1,7 @@
-/** `baton retry-processor serve` when more comes than it can pass on: a backend that hangs, bodies that crawl, silent connections. */
+/**
+ * `baton retry-processor serve` when more comes than it can pass on: a backend that hangs, bodies that crawl, silent
+ * connections.
+ */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";

@@ -1,4 +1,7 @@
-/** `baton retry-processor call`, `submit` and `run` as scripts use them: what is passed on, what is stored, every exit code, kill -9. */
+/**
+ * `baton retry-processor call`, `submit` and `run` as scripts use them: what is passed on, what is stored, every exit
+ * code, kill -9.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -263,7 +266,8 @@ describe("run", () => {
     const alive = () => pids.filter((pid) => isAlive(pid));
     expect(alive().length).toBe(4);
     first.child.kill("SIGKILL");
-    // 0.1 s on a machine that has time. What counts is that nobody else may try them before: the lease of 2 s, and 2 s more.
+    // 0.1 s on a machine that has time. What counts is that nobody else may try them before: the lease of 2 s, and 2 s
+    // more.
     await eventually(() => alive().length === 0, { what: "the tries to be dead", withinMs: 4000 });
     expect(store.rows().map(({ state }) => state)).toEqual([inFlight, inFlight, inFlight, inFlight]);
     await session.run("rmdir lock1 lock2 lock3 lock4; touch quick");

@@ -1,4 +1,7 @@
-/** The gate's dose of faults around the retry processor, on the binary under test; `scripts/fault retry` runs the full one. */
+/**
+ * The gate's dose of faults around the retry processor, on the binary under test; `scripts/fault retry` runs the full
+ * one.
+ */
 import { expect, test } from "bun:test";
 import { requireBinary } from "../../support/runtimes.ts";
 import { hasPeer } from "../../support/peers.ts";
@@ -8,7 +11,8 @@ import { testSeed } from "../../support/random.ts";
 
 const seed = testSeed();
 
-// The third is on a disk that is full for a while, where one can be mounted; the sixth is by commands, with an election.
+// The third is on a disk that is full for a while, where one can be mounted; the sixth is by commands, with an
+// election.
 const plans = planRetryRounds(seed, 6, 1000).map((plan) => ({ ...plan, fullDisks: Math.min(plan.fullDisks, 1) }));
 const inFolders = plans.filter(({ number, fullDisks }) => [0, 1, 5].includes(number) || fullDisks > 0);
 const inDatabases = hasPeer("postgres") ? planDatabaseRounds(seed, 1, 400) : [];

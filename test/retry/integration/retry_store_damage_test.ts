@@ -1,4 +1,7 @@
-/** A disk that changes bits under a message store: nothing damaged is tried, everything damaged is found, and all else is tried. */
+/**
+ * A disk that changes bits under a message store: nothing damaged is tried, everything damaged is found, and all else
+ * is tried.
+ */
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** A message store on a disk that its messages fill: what was accepted can be tried, recorded and opened again. It needs root. */
+/**
+ * A message store on a disk that its messages fill: what was accepted can be tried, recorded and opened again. It needs
+ * root.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,7 +1,8 @@
 /**
  * One stored message, its acceptor, and processors that claim, try, record and die at any point. The decisions are the
- * product's own (message_life.ts, plan_letter.ts); what is modelled is what stands between them: transactions whose reply is
- * lost, children that outlive their worker until its guard is through, and a file that dead letters are appended to.
+ * product's own (message_life.ts, plan_letter.ts); what is modelled is what stands between them: transactions whose
+ * reply is lost, children that outlive their worker until its guard is through, and a file that dead letters are
+ * appended to.
  */
 import {
   lifeAfterClaim,

@@ -1,10 +1,12 @@
 /**
- * Two messages with the same key in a database, what accepts them, and processors on several machines that claim, try and record them. A statement
- * is atomic in the database, runs at any time after it was sent, also after its client gave it up, and its reply may be lost. Statements that do
- * not lock what they decide by are in two parts: what they read, and their commit.
+ * Two messages with the same key in a database, what accepts them, and processors on several machines that claim, try
+ * and record them. A statement is atomic in the database, runs at any time after it was sent, also after its client
+ * gave it up, and its reply may be lost. Statements that do not lock what they decide by are in two parts: what they
+ * read, and their commit.
  *
- * With fail-overs there is a standby, which has everything at any later time, and is promoted at any time. With a synchronous one no reply comes
- * before the standby has what the statement has written; a statement that writes nothing waits for nothing.
+ * With fail-overs there is a standby, which has everything at any later time, and is promoted at any time. With a
+ * synchronous one no reply comes before the standby has what the statement has written; a statement that writes nothing
+ * waits for nothing.
  */
 import type { Model, Transition } from "../../support/explore.ts";
 import {
@@ -50,7 +52,9 @@ export interface SharedClaimsOptions {
   readonly redrives: boolean;
   /** Promotions of the standby; left out: there is none. */
   readonly failovers?: number;
-  /** False: a fail-over may undo what was answered. Messages are then tried again, and none stays in flight for ever. */
+  /**
+   * False: a fail-over may undo what was answered. Messages are then tried again, and none stays in flight for ever.
+   */
   readonly isSynchronous?: boolean;
   readonly mistake?: ClaimMistake;
 }
@@ -258,8 +262,8 @@ export class SharedClaimsModel implements Model<World> {
     const row = world.messages[at] as Message;
     const isMine = row.rev === rev ||
       (this.#has("records without the number of the claim") && row.state === "in_flight");
-    // The processor compares the row with what it wanted to write: an earlier copy of this statement was executed. With a standby that is
-    // another statement, and a fail-over may be between the two.
+    // The processor compares the row with what it wanted to write: an earlier copy of this statement was executed. With
+    // a standby that is another statement, and a fail-over may be between the two.
     if (!isMine && world.standby !== null) return ["not mine", world];
     if (!isMine) {
       return [row.fence === fence && row.rev === (rev ?? 0) + 1 && !isOpen(row) ? "recorded" : "not mine", world];

@@ -1,4 +1,7 @@
-/** What shared_claims_model.ts is about: the rows of a database and of its standby, statements, processors; and how they change. */
+/**
+ * What shared_claims_model.ts is about: the rows of a database and of its standby, statements, processors; and how they
+ * change.
+ */
 import type { Transition } from "../../support/explore.ts";
 
 export type MessageState = "none" | "waiting" | "in_flight" | "done" | "dead";

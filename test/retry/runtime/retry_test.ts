@@ -1,4 +1,7 @@
-/** The retry processor's thread is found, and a message goes its way, wherever baton runs: compiled, under Bun, under Deno. */
+/**
+ * The retry processor's thread is found, and a message goes its way, wherever baton runs: compiled, under Bun, under
+ * Deno.
+ */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

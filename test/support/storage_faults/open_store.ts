@@ -1,6 +1,6 @@
 /**
- * Opens a store in a folder that is not there, whose parent is not there either, and is killed. argv: folder, which store; for
- * `backup` also the store that is copied there.
+ * Opens a store in a folder that is not there, whose parent is not there either, and is killed. argv: folder, which
+ * store; for `backup` also the store that is copied there.
  */
 import { mkdirSync } from "node:fs";
 import process from "node:process";

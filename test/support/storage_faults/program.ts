@@ -1,4 +1,7 @@
-/** Writes to its folder by node:fs and by node:sqlite, with and without syncs, as storage_faults_test.ts tells. argv: folder, act. */
+/**
+ * Writes to its folder by node:fs and by node:sqlite, with and without syncs, as storage_faults_test.ts tells. argv:
+ * folder, act.
+ */
 import { spawnSync } from "node:child_process";
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync, writeSync } from "node:fs";
 import { writeFile } from "node:fs/promises";

@@ -1,6 +1,7 @@
 /**
- * A program's storage that forgets, fails and kills, by the library in storage_faults.c, which is compiled when it is first
- * needed. Owns a folder of its own beside the watched one; works on the compiled binary and on the source under Bun.
+ * A program's storage that forgets, fails and kills, by the library in storage_faults.c, which is compiled when it is
+ * first needed. Owns a folder of its own beside the watched one; works on the compiled binary and on the source under
+ * Bun.
  */
 import {
   closeSync,

@@ -1,7 +1,7 @@
 /**
- * What a program has done to its files and not synced, from the journal of storage_faults.c, and the loss of it: as after a
- * power failure each write and each name may be there or not. A file's content is durable by its own sync, a name by the
- * folder's; of what a folder's names went through an end is lost, never a middle.
+ * What a program has done to its files and not synced, from the journal of storage_faults.c, and the loss of it: as
+ * after a power failure each write and each name may be there or not. A file's content is durable by its own sync, a
+ * name by the folder's; of what a folder's names went through an end is lost, never a middle.
  */
 import {
   closeSync,
@@ -49,8 +49,8 @@ export interface Lost {
 }
 
 /**
- * Undoes what `random`, numbers from 0 to 1, takes of what the journal has and no sync has made durable; all of it when they
- * are 1. Nobody may use the files.
+ * Undoes what `random`, numbers from 0 to 1, takes of what the journal has and no sync has made durable; all of it when
+ * they are 1. Nobody may use the files.
  */
 export function loseUnsynced(journal: string, under: string, random: () => number): Lost {
   const entries = readEntries(journal);

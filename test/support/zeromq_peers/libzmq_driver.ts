@@ -125,7 +125,10 @@ async function receive(socket: AnySocket, withinMs: number): Promise<Uint8Array[
   }
 }
 
-/** Tried again while a ROUTER does not know its peer yet, and when a peer that goes while it is waited for makes EAGAIN come early. */
+/**
+ * Tried again while a ROUTER does not know its peer yet, and when a peer that goes while it is waited for makes EAGAIN
+ * come early.
+ */
 function send(socket: AnySocket, frames: Uint8Array[], withinMs: number): Promise<boolean> {
   return retry(withinMs, async (leftMs) => {
     socket.sendTimeout = leftMs;

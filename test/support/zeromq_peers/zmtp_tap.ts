@@ -1,7 +1,7 @@
 /**
- * A TCP proxy between two ZeroMQ sockets that reads along: which commands passed, in each direction. It can stop passing
- * bytes on, as a network or a peer that went silent does, and cut. Its parser is its own, and knows only what is not
- * encrypted: a greeting of 64 octets, then frames (RFC 37, "Framing").
+ * A TCP proxy between two ZeroMQ sockets that reads along: which commands passed, in each direction. It can stop
+ * passing bytes on, as a network or a peer that went silent does, and cut. Its parser is its own, and knows only what
+ * is not encrypted: a greeting of 64 octets, then frames (RFC 37, "Framing").
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 

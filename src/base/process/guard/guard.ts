@@ -1,6 +1,6 @@
 /**
- * baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies, or stops to respond, while
- * it is needed.
+ * baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies, or
+ * stops to respond, while it is needed.
  */
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
@@ -26,20 +26,27 @@ export interface Guard {
   /** The current guard process; 0 while there is none. */
   pid(): number;
   /**
-   * Makes the guard kill every process that carries `cookie` when baton dies, or when `remainingMs()` has reached 0. Resolves when a
-   * ready guard has the line in its pipe: it reads all lines before it sees the end of the pipe. Rejects with START_FAILED if
-   * there is no guard, or with the signal's reason.
+   * Makes the guard kill every process that carries `cookie` when baton dies, or when `remainingMs()` has reached 0.
+   * Resolves when a ready guard has the line in its pipe: it reads all lines before it sees the end of the pipe.
+   * Rejects with START_FAILED if there is no guard, or with the signal's reason.
    */
   watch(cookie: string, options: GuardWatchOptions): Promise<void>;
   reportChild(cookie: string, child: GuardedChild): void;
-  /** Milliseconds from the deadline until all processes of the job were dead, as the guard reports; null if it killed none or does not report. */
+  /**
+   * Milliseconds from the deadline until all processes of the job were dead, as the guard reports; null if it killed
+   * none or does not report.
+   */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
   /**
-   * Sets the session under which all watched jobs run, and nothing else, in the format of `formatSessionHandle`. A guard that outlives this
-   * process ends the session when all processes of all jobs are dead. Null: the session is left to expire.
+   * Sets the session under which all watched jobs run, and nothing else, in the format of `formatSessionHandle`. A
+   * guard that outlives this process ends the session when all processes of all jobs are dead. Null: the session is
+   * left to expire.
    */
   setSession(handle: string | null): void;
-  /** Processes of the job that the guard may not find: orphans, and those that cannot be stopped. They replace those that were reported before. */
+  /**
+   * Processes of the job that the guard may not find: orphans, and those that cannot be stopped. They replace those
+   * that were reported before.
+   */
   reportKnown(cookie: string, pids: readonly number[]): void;
   /** This process gives up to stop the job, and ends. The guard goes on, and does not end the session. */
   leave(cookie: string): void;
@@ -51,7 +58,10 @@ export interface Guard {
 
 export interface GuardWatchOptions {
   readonly remainingMs: () => number;
-  /** Calls the listener whenever `remainingMs` may have changed, until `forget()` or `end()`. Returns the function that unsubscribes. */
+  /**
+   * Calls the listener whenever `remainingMs` may have changed, until `forget()` or `end()`. Returns the function that
+   * unsubscribes.
+   */
   readonly subscribe: (listener: () => void) => () => void;
   /** The guard has seen the deadline pass, and kills the job. */
   readonly onKill: () => void;
@@ -64,7 +74,10 @@ export interface GuardWatchOptions {
   readonly child?: GuardedChild;
 }
 
-/** Guards in a row that are replaced immediately. Later ones are after a pause: baton itself still enforces every deadline. */
+/**
+ * Guards in a row that are replaced immediately. Later ones are after a pause: baton itself still enforces every
+ * deadline.
+ */
 const replacementsMax = 5;
 
 /** The pause before a guard is started again, in milliseconds. It doubles up to the second number. */
@@ -74,8 +87,8 @@ const [pauseMsMin, pauseMsMax] = [1000, 60_000];
 const steadyMs = 60_000;
 
 /**
- * The interval in milliseconds at which the guard is asked whether it runs, and the number of questions that may be unanswered. A guard
- * that has not reported yet may take five times as long.
+ * The interval in milliseconds at which the guard is asked whether it runs, and the number of questions that may be
+ * unanswered. A guard that has not reported yet may take five times as long.
  */
 const askEveryMs = 1000, unansweredMax = 3;
 
@@ -97,8 +110,8 @@ export function isGuardProcess(pid: number): boolean {
 }
 
 /**
- * Starts the guard and returns immediately: the guard starts while baton waits for the lock. `say` gets a sentence for the user when
- * commands run without a guard, and when they have one again: it must be shown whatever the options.
+ * Starts the guard and returns immediately: the guard starts while baton waits for the lock. `say` gets a sentence for
+ * the user when commands run without a guard, and when they have one again: it must be shown whatever the options.
  */
 export function startGuard(
   say: (sentence: string) => void,
@@ -278,7 +291,10 @@ class GuardHandle implements Guard {
     this.#cancelAsk = this.#clock.startTimer(askEveryMs, () => this.#ask());
   }
 
-  /** A guard that was stopped, or that hangs, is killed before its own deadlines pass: it would kill a job whose lease was renewed. */
+  /**
+   * A guard that was stopped, or that hangs, is killed before its own deadlines pass: it would kill a job whose lease
+   * was renewed.
+   */
   #ask(): void {
     if (this.#done) return;
     this.#askLater();
@@ -370,7 +386,10 @@ function ownLimits(): string {
   }
 }
 
-/** The deadline on the boot clock. The clock is read first, so that a pause in between makes the deadline early. Without libc there is no guard. */
+/**
+ * The deadline on the boot clock. The clock is read first, so that a pause in between makes the deadline early. Without
+ * libc there is no guard.
+ */
 function deadlineOf({ libc, options }: Pick<WatchedJob, "libc" | "options">): number {
   return (libc?.bootTimeMs() ?? 0) + options.remainingMs();
 }

@@ -1,11 +1,11 @@
 /**
- * The guard: a second process that acts when baton is dead or stopped. It waits on a pipe from baton. When the pipe ends without a
- * "done", it kills all jobs; when the deadline of a job passes without a renewal, it kills that job. It never asks a job to stop first,
- * because it acts only when baton cannot. When baton is dead and all processes of all jobs are dead, it ends baton's session, so that the
- * lock is free before the session expires.
+ * The guard: a second process that acts when baton is dead or stopped. It waits on a pipe from baton. When the pipe
+ * ends without a "done", it kills all jobs; when the deadline of a job passes without a renewal, it kills that job. It
+ * never asks a job to stop first, because it acts only when baton cannot. When baton is dead and all processes of all
+ * jobs are dead, it ends baton's session, so that the lock is free before the session expires.
  *
- * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code that it
- * needs is loaded before it reports "ready", because the disk may hang later.
+ * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code
+ * that it needs is loaded before it reports "ready", because the disk may hang later.
  */
 import { openSync, writeSync } from "node:fs";
 import { readProcess } from "../proc/process_table.ts";
@@ -45,7 +45,10 @@ const readsMax = 64;
 /** The same, at most, for processes that live on after SIGKILL. */
 const killPauseMsMax = 1000;
 
-/** Milliseconds for which processes may live after the deadline, while baton is stopped. It has little time: its session ends soon. */
+/**
+ * Milliseconds for which processes may live after the deadline, while baton is stopped. It has little time: its session
+ * ends soon.
+ */
 const stuckAfterMs = 100;
 
 /** Milliseconds between two kill passes for such processes. */
@@ -132,8 +135,8 @@ interface StartedKill {
 }
 
 /**
- * The next action of the guard. `wait`: for the pipe, for this time at most; `sleep`: the pipe has ended; `keep`: the same, and the
- * session is to be kept alive from now on. `end`: ends the session; null for none.
+ * The next action of the guard. `wait`: for the pipe, for this time at most; `sleep`: the pipe has ended; `keep`: the
+ * same, and the session is to be kept alive from now on. `end`: ends the session; null for none.
  */
 export type GuardStep =
   | { readonly kind: "wait" | "sleep"; readonly forMs: number }
@@ -204,7 +207,9 @@ export class GuardLoop {
     }
   }
 
-  /** The jobs whose processes live on after their deadline, while baton is stopped: it cannot keep its session itself. */
+  /**
+   * The jobs whose processes live on after their deadline, while baton is stopped: it cannot keep its session itself.
+   */
   #stuckJobs(): KeptJob[] {
     const { session, jobs } = this.#state;
     const lateMs = this.#libc.bootTimeMs() - stuckAfterMs;
@@ -340,8 +345,8 @@ class PipeLines {
   }
 
   /**
-   * All complete lines that are in the pipe; null when no further line will come. A "forget" may be behind the renewals of hours, and the
-   * pipe of some runtimes is a socket, which takes more than one read.
+   * All complete lines that are in the pipe; null when no further line will come. A "forget" may be behind the renewals
+   * of hours, and the pipe of some runtimes is a socket, which takes more than one read.
    */
   read(): string[] | null {
     const lines: string[] = [];

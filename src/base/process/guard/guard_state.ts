@@ -1,11 +1,11 @@
 /**
- * The guard's state, and when it kills: pure functions of the lines that baton sends. A line is a message; its words are separated by
- * spaces. Deadlines are milliseconds on the machine's boot clock, which both processes read, so that a line that is read late does not
- * move a deadline. Each job has a cookie.
+ * The guard's state, and when it kills: pure functions of the lines that baton sends. A line is a message; its words
+ * are separated by spaces. Deadlines are milliseconds on the machine's boot clock, which both processes read, so that a
+ * line that is read late does not move a deadline. Each job has a cookie.
  *
- *   watch COOKIE DEADLINE [NODE…]  watch this job from now on; NODE: a path of its lock on the server, encoded as in a URL
- *   child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS]  the command runs, in a process group of its own or in another program's;
- *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
+ *   watch COOKIE DEADLINE [NODE…] watch this job from now on; NODE: a path of its lock on the server, encoded as in a
+ *   URL child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS] the command runs, in a process group of its own or in
+ *   another program's; TICKS: its start time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
  *   renew COOKIE DEADLINE     the end of the lease has moved
  *   known COOKIE PID:TICKS…   processes of the job that a guard may not find: orphans, and those that baton cannot stop
  *   left COOKIE               baton gives up to stop the job, and ends: the session must not be ended
@@ -15,7 +15,8 @@
  *   ask                       the guard writes "runs"
  *   done                      nothing is left to watch; the guard ends
  *
- * When a deadline passes, the guard kills that job. When the pipe ends without a "done", it kills every job that it has not forgotten.
+ * When a deadline passes, the guard kills that job. When the pipe ends without a "done", it kills every job that it has
+ * not forgotten.
  */
 import type { CopiesOfScript } from "../proc/forked_subshells.ts";
 
@@ -109,7 +110,10 @@ export interface EndFacts {
   readonly isCleared: (cookie: string) => boolean;
 }
 
-/** The session that may be ended; null to let it expire. Its owner has reported each job before starting it, so no other job runs under it. */
+/**
+ * The session that may be ended; null to let it expire. Its owner has reported each job before starting it, so no other
+ * job runs under it.
+ */
 export function sessionToEnd({ jobs, session, done }: GuardState, after: EndFacts): GuardedSession | null {
   if (done || session === null || !after.isGone(session.owner)) return null;
   if ([...jobs.values()].some(({ isLeft }) => isLeft)) return null;

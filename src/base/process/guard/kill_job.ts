@@ -1,6 +1,6 @@
 /**
- * Kills all processes of a job, pass by pass, until two passes in a row find none alive. The guard is not the parent of the command:
- * known_processes.ts decides which processes belong to the job.
+ * Kills all processes of a job, pass by pass, until two passes in a row find none alive. The guard is not the parent of
+ * the command: known_processes.ts decides which processes belong to the job.
  */
 import { system } from "../../support/own_process.ts";
 import { StopRounds } from "../proc/stop_rounds.ts";
@@ -18,12 +18,15 @@ import { ancestorsOf } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
- * Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows only once it runs.
- * While a process may be about to become it, the wait goes on.
+ * Milliseconds to wait for a command that was not reported: baton may have died after starting it, and its cookie shows
+ * only once it runs. While a process may be about to become it, the wait goes on.
  */
 const unknownChildMs = 1000;
 
-/** Milliseconds after which it gives up on a process that cannot be killed (it waits in the kernel, or belongs to another user). */
+/**
+ * Milliseconds after which it gives up on a process that cannot be killed (it waits in the kernel, or belongs to
+ * another user).
+ */
 const killMsMax = 10_000;
 
 export interface JobKillResult {
@@ -31,14 +34,14 @@ export interface JobKillResult {
   readonly clearedAtMs: number;
   /**
    * Every process of the job is certainly dead, so that its lock may be given to another holder. False in doubt:
-   * - it gave up: a process stayed alive, or processes came and went too fast to be sure, or no command was reported, and a
-   *   process may still be about to become it (execve) and to show its cookie;
+   * - it gave up: a process stayed alive, or processes came and went too fast to be sure, or no command was reported,
+   *   and a process may still be about to become it (execve) and to show its cookie;
    * - there is no process table (macOS; /proc of another PID namespace);
    * - /proc shows only this user's processes (hidepid), and other users' processes may belong to the job;
    * - an orphan of another user, whose environment cannot be read, was started after the command: it may belong to the
    *   job (sudo, setuid).
-   * The guard does not know a daemon that left group and session, cleared its environment and lost its parents before (docs/limits.md);
-   * it is no reason for doubt.
+   * The guard does not know a daemon that left group and session, cleared its environment and lost its parents before
+   * (docs/limits.md); it is no reason for doubt.
    */
   readonly isCertain: boolean;
 }
@@ -72,7 +75,9 @@ export class JobKill {
     this.#rounds = new StopRounds(stoppable, cookie);
   }
 
-  /** The processes that the last pass found alive; the negative number of the group for one that /proc hides (hidepid). */
+  /**
+   * The processes that the last pass found alive; the negative number of the group for one that /proc hides (hidepid).
+   */
   get alive(): readonly number[] {
     const { alive } = this.#lastFound;
     const group = alive.length === 0 ? this.#groupNumber() : null;
@@ -80,8 +85,8 @@ export class JobKill {
   }
 
   /**
-   * One pass: kills every process it finds. Null if another pass is needed, some milliseconds later. `isPatient`: does not give up while it
-   * finds a process.
+   * One pass: kills every process it finds. Null if another pass is needed, some milliseconds later. `isPatient`: does
+   * not give up while it finds a process.
    */
   killOnce(isPatient = false): JobKillResult | null {
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
@@ -161,8 +166,9 @@ const groupProbes: GroupProbes = {
 };
 
 /**
- * Whether a process group is still the command's. The kernel may give the number of an empty group to an unrelated program, and a
- * signal to it would kill that program. The kernel never gives a new process the number of a group that exists.
+ * Whether a process group is still the command's. The kernel may give the number of an empty group to an unrelated
+ * program, and a signal to it would kill that program. The kernel never gives a new process the number of a group that
+ * exists.
  */
 export class GroupWatch {
   readonly #child: GuardedChild;
@@ -221,8 +227,8 @@ const procProbes: ProcProbes = {
 };
 
 /**
- * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no cookie yet: it is a
- * copy of baton, and runs the same program as the guard.
+ * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no
+ * cookie yet: it is a copy of baton, and runs the same program as the guard.
  */
 export function isBeingStarted(probes = procProbes): boolean {
   try {
@@ -236,7 +242,10 @@ export function isBeingStarted(probes = procProbes): boolean {
   }
 }
 
-/** Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are then invisible. */
+/**
+ * Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are
+ * then invisible.
+ */
 export function hidesProcesses(probes = procProbes): boolean {
   try {
     const procs = probes.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");

@@ -1,4 +1,7 @@
-/** Limits of resources that are too low for the runtime: a guard then ends before it can work, and may not say why. Pure. */
+/**
+ * Limits of resources that are too low for the runtime: a guard then ends before it can work, and may not say why.
+ * Pure.
+ */
 
 const neededKiB = 4 * 1024 * 1024;
 

@@ -1,10 +1,11 @@
 /**
- * Decides which job owns which process, where one baton supervises several jobs at the same time and adopts their orphans.
- * Pure: a snapshot in, owners out.
+ * Decides which job owns which process, where one baton supervises several jobs at the same time and adopts their
+ * orphans. Pure: a snapshot in, owners out.
  *
- * A job owns its command, the command's descendants, the processes in its session or process group, and those that carry its mark;
- * an owner that was certain once stays so. A process without any of these (a daemon that has left its session, cleared its environment
- * and lost its parents) may belong to any job that existed when the process was started.
+ * A job owns its command, the command's descendants, the processes in its session or process group, and those that
+ * carry its mark; an owner that was certain once stays so. A process without any of these (a daemon that has left its
+ * session, cleared its environment and lost its parents) may belong to any job that existed when the process was
+ * started.
  */
 import type { ProcessRow } from "./process_table.ts";
 
@@ -31,7 +32,10 @@ export interface Owners {
 
 const noOwners: ReadonlySet<string> = new Set();
 
-/** Returns the owners of each process, by pid. `processes`: all descendants of baton, parents first. `known`: the last result. */
+/**
+ * Returns the owners of each process, by pid. `processes`: all descendants of baton, parents first. `known`: the last
+ * result.
+ */
 export function attributeProcesses(
   processes: readonly ObservedProcess[],
   jobs: readonly ObservedJob[],

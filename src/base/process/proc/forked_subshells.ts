@@ -1,6 +1,6 @@
 /**
- * Recognizes the subshells that a shell leaves behind when it ends, as copies of it. They carry no mark, because the shell's own
- * environment has none (the programs that they run carry it), and their parent has ended. Linux only.
+ * Recognizes the subshells that a shell leaves behind when it ends, as copies of it. They carry no mark, because the
+ * shell's own environment has none (the programs that they run carry it), and their parent has ended. Linux only.
  */
 import { readProcess } from "./process_table.ts";
 

@@ -1,7 +1,8 @@
 /**
- * The processes of a command: finds them, signals them, reports which are alive. How they are found depends on the system. On Linux
- * baton adopts orphans, so that all processes of the command are its descendants. Where that fails they are found by process group
- * and by the mark in their environment; without /proc (macOS) by the process group alone.
+ * The processes of a command: finds them, signals them, reports which are alive. How they are found depends on the
+ * system. On Linux baton adopts orphans, so that all processes of the command are its descendants. Where that fails
+ * they are found by process group and by the mark in their environment; without /proc (macOS) by the process group
+ * alone.
  */
 import { isAdopted, isOwnHelper, system } from "../../support/own_process.ts";
 import { StopRounds } from "./stop_rounds.ts";
@@ -44,8 +45,8 @@ export abstract class CommandProcesses {
   protected abstract find(): { readonly alive: readonly number[]; readonly isCertain: boolean };
 
   /**
-   * Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Returns living ones, which are no descendants of
-   * the command any longer. Call it now and then.
+   * Reaps or remembers orphans, so that a command that runs for days leaves no zombies. Returns living ones, which are
+   * no descendants of the command any longer. Call it now and then.
    */
   abstract reapOrphans(): readonly number[];
 
@@ -64,8 +65,8 @@ export abstract class CommandProcesses {
   }
 
   /**
-   * Sends to all processes that are alive. SIGSTOP and SIGKILL also reach processes that are started meanwhile. `isRepeated`: leaves
-   * out those that have got this signal already.
+   * Sends to all processes that are alive. SIGSTOP and SIGKILL also reach processes that are started meanwhile.
+   * `isRepeated`: leaves out those that have got this signal already.
    */
   signalAll(signal: NodeJS.Signals, { isRepeated = false }: { readonly isRepeated?: boolean } = {}): void {
     if (signal === "SIGKILL") return this.#rounds.kill();
@@ -153,8 +154,8 @@ function isNotOfTheCommand(pid: number): boolean {
 }
 
 /**
- * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would otherwise
- * leave thousands of zombies, each of which every search for a living process would read.
+ * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would
+ * otherwise leave thousands of zombies, each of which every search for a living process would read.
  */
 export function reapAdopted(libc: Libc, children: readonly number[] = childrenOf(system.pid)): number[] {
   return children.filter((pid) => isAdopted(pid) && libc.reap(pid));
@@ -171,7 +172,10 @@ export function livingOrphans(libc: Libc): number[] {
     .filter((pid) => !isServiceProcess(pid));
 }
 
-/** All descendants. The orphans that were reaped now come first: they may have left children. `skip` leaves out a child and all below it. */
+/**
+ * All descendants. The orphans that were reaped now come first: they may have left children. `skip` leaves out a child
+ * and all below it.
+ */
 export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
   const children = childrenOf(system.pid);
   const reaped = new Set(reapAdopted(libc, children));
@@ -183,9 +187,9 @@ export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boole
 const searchesMax = 32;
 
 /**
- * The living processes among those that `find` returns. A process that dies between `find` and `isAlive` may leave children where
- * `find` has already searched, so that an empty result counts only if the search found no process beyond the dead ones of the
- * searches before. Pure.
+ * The living processes among those that `find` returns. A process that dies between `find` and `isAlive` may leave
+ * children where `find` has already searched, so that an empty result counts only if the search found no process beyond
+ * the dead ones of the searches before. Pure.
  */
 export function findLiving(find: () => readonly number[], isAlive: (pid: number) => boolean): number[] {
   const dead = new Set<number>();

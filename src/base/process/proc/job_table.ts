@@ -1,6 +1,6 @@
 /**
- * The commands (jobs) that one baton supervises at the same time, and the owners of the processes below it. Reads /proc and remembers
- * the owners it found; attribute_processes.ts decides them.
+ * The commands (jobs) that one baton supervises at the same time, and the owners of the processes below it. Reads /proc
+ * and remembers the owners it found; attribute_processes.ts decides them.
  */
 import { isOwnHelper, system } from "../../support/own_process.ts";
 import { CommandProcesses, descendantsAfterReaping, findLiving, livingOrphans } from "./job_processes.ts";
@@ -45,7 +45,10 @@ export class JobTable {
   #turn: Promise<void> = Promise.resolve();
   #orphans: readonly (readonly [pid: number, owners: Owners | undefined])[] = [];
 
-  /** Resolves in a turn of the event loop of its own: a start takes milliseconds, and many jobs may be ready in the same turn. */
+  /**
+   * Resolves in a turn of the event loop of its own: a start takes milliseconds, and many jobs may be ready in the same
+   * turn.
+   */
   startTurn(): Promise<void> {
     return this.#turn = this.#turn.then(() => new Promise((resolve) => void setImmediate(resolve)));
   }
@@ -86,7 +89,9 @@ export class JobTable {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Finds the owners of all descendants of this process, without its helpers and their descendants. Reaps dead orphans. */
+  /**
+   * Finds the owners of all descendants of this process, without its helpers and their descendants. Reaps dead orphans.
+   */
   scan(libc: Libc): JobTableSnapshot {
     const observed: ObservedProcess[] = [];
     const gone: number[] = [];
@@ -102,7 +107,9 @@ export class JobTable {
     return { owners, gone };
   }
 
-  /** Whether this job has to end a process that belongs to one of the jobs in `possible`: the last of them to end does. */
+  /**
+   * Whether this job has to end a process that belongs to one of the jobs in `possible`: the last of them to end does.
+   */
   isLastOf(job: TableJob, possible: ReadonlySet<string>): boolean {
     return job.endOrder > 0 && [...possible].every((cookie) => {
       const other = this.#jobs.get(cookie);
@@ -110,7 +117,10 @@ export class JobTable {
     });
   }
 
-  /** Reaps adopted orphans that have died. Returns those that live and belong, or may belong, to the job. Call it now and then. */
+  /**
+   * Reaps adopted orphans that have died. Returns those that live and belong, or may belong, to the job. Call it now
+   * and then.
+   */
   reapOrphans({ cookie }: TableJob, libc: Libc): number[] {
     if (performance.now() >= this.#reapedAtMs + reapEveryMs) {
       this.#reapedAtMs = performance.now();
@@ -134,7 +144,10 @@ export class JobTable {
   }
 }
 
-/** A process that /proc does not describe: only its parent is known, which lists it. It counts as started after every job. */
+/**
+ * A process that /proc does not describe: only its parent is known, which lists it. It counts as started after every
+ * job.
+ */
 function unreadableProcess(pid: number, parent: number): ObservedProcess {
   return { pid, parent, group: 0, session: 0, startTicks: Infinity, cookies: [] };
 }
@@ -143,7 +156,9 @@ function parentAmong(pids: readonly number[], child: number): number {
   return pids.find((pid) => childrenOf(pid).includes(child)) ?? system.pid;
 }
 
-/** The processes of one job among several. Used where this process adopts orphans; elsewhere JobProcesses finds them. */
+/**
+ * The processes of one job among several. Used where this process adopts orphans; elsewhere JobProcesses finds them.
+ */
 class SharedJobProcesses extends CommandProcesses {
   readonly #table: JobTable;
   readonly #job: TableJob;
@@ -175,7 +190,9 @@ class SharedJobProcesses extends CommandProcesses {
     }
   }
 
-  /** Whether, as of the last `alive()`, there is a process that may be this job's, and that another job may have to end. */
+  /**
+   * Whether, as of the last `alive()`, there is a process that may be this job's, and that another job may have to end.
+   */
   override isUndecided(): boolean {
     return this.#doubtfulPids().length > 0;
   }

@@ -1,8 +1,8 @@
 /**
- * Finds the processes of a job without being its parent: by the mark in the environment, by the process group, and by descent from the
- * command while the command is alive. A process that was found once stays one of the job's. A process that has left all three (a
- * daemon with a cleared environment whose parents have ended) is not found. A keeper or a holder process that was started inside the
- * job is not one of its processes.
+ * Finds the processes of a job without being its parent: by the mark in the environment, by the process group, and by
+ * descent from the command while the command is alive. A process that was found once stays one of the job's. A process
+ * that has left all three (a daemon with a cleared environment whose parents have ended) is not found. A keeper or a
+ * holder process that was started inside the job is not one of its processes.
  */
 import {
   cookiesIn,
@@ -22,8 +22,8 @@ export interface KnownSnapshot {
   /** The command is the first one if it is alive. */
   readonly alive: readonly number[];
   /**
-   * No other process with the mark or in the group was alive. False when a process ended before it could be read, because it may
-   * have left a child: search again.
+   * No other process with the mark or in the group was alive. False when a process ended before it could be read,
+   * because it may have left a child: search again.
    */
   readonly isCertain: boolean;
   /** Other users' processes, whose environment cannot be read. */
@@ -62,7 +62,9 @@ export class KnownProcesses {
     this.#known.set(pid, startTicks);
   }
 
-  /** One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found. */
+  /**
+   * One scan. `group`: the job's process group. `onFound` is called for each process with the mark when it is found.
+   */
   find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
     const { found, isCertain, unreadable } = this.#marked.scan(
       { ...this.#marks, group },
@@ -86,7 +88,9 @@ export class KnownProcesses {
     }
   }
 
-  /** Reads only the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended. */
+  /**
+   * Reads only the descendants of known processes, which is cheap enough to repeat. Forgets processes that have ended.
+   */
   rememberDescendants(): void {
     for (const root of [...this.#known.keys()]) {
       // A service looks like any other process before its execve.
@@ -99,14 +103,19 @@ export class KnownProcesses {
     }
   }
 
-  /** The known processes that are no descendants of the command any longer, without those that are older than the lock. */
+  /**
+   * The known processes that are no descendants of the command any longer, without those that are older than the lock.
+   */
   orphans(): number[] {
     return [...this.#known.keys()].filter((pid) =>
       pid !== this.#command && !this.#older.has(pid) && !this.#known.has(readProcess(pid)?.parent ?? pid)
     );
   }
 
-  /** Whether a known process is older than the lock, or one of its ancestors below the command was. A process with the mark is not. */
+  /**
+   * Whether a known process is older than the lock, or one of its ancestors below the command was. A process with the
+   * mark is not.
+   */
   isOlder(pid: number): boolean {
     return this.#older.has(pid);
   }
@@ -158,10 +167,11 @@ const startsPerMsMax = 32;
 type MarkedKind = "marked" | "other" | "unreadable" | "ended" | "undetermined" | "unknown";
 
 /**
- * Finds processes in a table that changes while it is read, and reports whether an empty result is certain: a process may fork and
- * exit, and its child have a number that was not in use when /proc was listed. So a listed process that has ended when it is read may
- * have a child that was not listed. The kernel lists /proc in ascending order and assigns ascending numbers: of a chain of processes,
- * each forked by the one before it, at least one is listed, except at the moment at which the numbers start from the lowest again.
+ * Finds processes in a table that changes while it is read, and reports whether an empty result is certain: a process
+ * may fork and exit, and its child have a number that was not in use when /proc was listed. So a listed process that
+ * has ended when it is read may have a child that was not listed. The kernel lists /proc in ascending order and assigns
+ * ascending numbers: of a chain of processes, each forked by the one before it, at least one is listed, except at the
+ * moment at which the numbers start from the lowest again.
  */
 class MarkedProcesses {
   readonly #others = new Set<number>();
@@ -244,7 +254,10 @@ function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): M
   }
 }
 
-/** Classifies a living process: a copy whose parent has ended ("orphaned"), a copy whose parent is alive ("child"), or no copy. */
+/**
+ * Classifies a living process: a copy whose parent has ended ("orphaned"), a copy whose parent is alive ("child"), or
+ * no copy.
+ */
 function classifyCopy(
   { isCopy, image, startTicks, parent }: ProcessRow,
   script: CopiesOfScript,

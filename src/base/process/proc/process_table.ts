@@ -1,6 +1,6 @@
 /**
- * Reads processes from /proc on Linux: parents and children, groups, marks in the environment. Every result is a snapshot: a
- * process may have ended or forked before the result is used.
+ * Reads processes from /proc on Linux: parents and children, groups, marks in the environment. Every result is a
+ * snapshot: a process may have ended or forked before the result is used.
  */
 import { existsSync } from "node:fs";
 import process from "node:process";
@@ -27,8 +27,8 @@ export interface ProcessRow {
   /** False in execve until the program's environment is there, for a process that is ending, and for another user's. */
   readonly hasEnvironment: boolean;
   /**
-   * The places of code, stack, arguments and environment in its memory, which the kernel chooses at random at each execve: a copy has
-   * those of its parent. Null for another user's.
+   * The places of code, stack, arguments and environment in its memory, which the kernel chooses at random at each
+   * execve: a copy has those of its parent. Null for another user's.
    */
   readonly image: string | null;
 }
@@ -47,13 +47,17 @@ export function readProcess(pid: number): ProcessRow | null {
   return row === "unknown" ? null : row;
 }
 
-/** The same for callers that must distinguish a process that cannot be read ("unknown") from one that does not exist (null). */
+/**
+ * The same for callers that must distinguish a process that cannot be read ("unknown") from one that does not exist
+ * (null).
+ */
 export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   let text: string;
   try {
     text = system.readText(`/proc/${pid}/stat`);
   } catch (error) {
-    // /proc may hide processes (hidepid of proc(5), a security module): a command's sudo then looks like one that has ended.
+    // /proc may hide processes (hidepid of proc(5), a security module): a command's sudo then looks like one that has
+    // ended.
     const exists = localErrors.includes((error as NodeJS.ErrnoException).code ?? "") ||
       (pid > 0 && sendSignal(pid, 0));
     return exists ? "unknown" : null;
@@ -80,7 +84,9 @@ export function probeProcess(pid: number): ProcessRow | null | "unknown" {
   };
 }
 
-/** The name that the kernel has for the process: the file that was started, at most 15 bytes. Empty if there is none. */
+/**
+ * The name that the kernel has for the process: the file that was started, at most 15 bytes. Empty if there is none.
+ */
 export function processName(pid: number): string {
   try {
     return system.readText(`/proc/${pid}/comm`, "utf8").trimEnd();
@@ -89,7 +95,10 @@ export function processName(pid: number): string {
   }
 }
 
-/** The process of a thread id, which /proc has without listing it. Returns the id itself for a process, and for one that has ended. */
+/**
+ * The process of a thread id, which /proc has without listing it. Returns the id itself for a process, and for one that
+ * has ended.
+ */
 export function processOfThread(id: number): number {
   try {
     return Number(/^Tgid:\s*(\d+)$/m.exec(system.readText(`/proc/${id}/status`))?.[1] ?? id);
@@ -227,8 +236,8 @@ export function cookiesOf(pid: number): string[] {
 }
 
 /**
- * Whether this PID namespace was made inside the job of `cookie`: its process 1 belongs to the job, and the lock's holder is not
- * visible here. False if that process is another user's.
+ * Whether this PID namespace was made inside the job of `cookie`: its process 1 belongs to the job, and the lock's
+ * holder is not visible here. False if that process is another user's.
  */
 export function isNamespaceOf(cookie: string): boolean {
   return cookiesOf(1).includes(cookie);
@@ -240,8 +249,8 @@ export function hasProcessTable(): boolean {
 }
 
 /**
- * The reason why /proc must not be used: it shows another PID namespace (`unshare -p` without --mount-proc), whose numbers belong to
- * other processes here. Null if it may be used.
+ * The reason why /proc must not be used: it shows another PID namespace (`unshare -p` without --mount-proc), whose
+ * numbers belong to other processes here. Null if it may be used.
  */
 export function otherNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
@@ -268,10 +277,14 @@ export function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-/** The mark of a command's processes: a list of holder ids (cookies), one for each enclosing lock, the outermost first. */
+/**
+ * The mark of a command's processes: a list of holder ids (cookies), one for each enclosing lock, the outermost first.
+ */
 export const cookieVariable = "BATON_LOCK_COOKIE";
 
-/** The variable for a command: its own cookie after the inherited ones, so that the outer lock finds its processes, too. */
+/**
+ * The variable for a command: its own cookie after the inherited ones, so that the outer lock finds its processes, too.
+ */
 export function cookieEnvironment(cookie: string, inherited: string | undefined): Record<string, string> {
   return { [cookieVariable]: inherited ? `${inherited}:${cookie}` : cookie };
 }
@@ -291,9 +304,9 @@ export const holderVariable = "BATON_HOLDER_PROCESS";
 const marks = [keeperVariable, holderVariable];
 
 /**
- * Whether the process is a keeper started on demand, which serves other programs too, or a holder process or its guard, which live as
- * long as their script. None of them is one of the processes of the command that started it. False for a process that has ended, or is
- * another user's.
+ * Whether the process is a keeper started on demand, which serves other programs too, or a holder process or its guard,
+ * which live as long as their script. None of them is one of the processes of the command that started it. False for a
+ * process that has ended, or is another user's.
  */
 export function isServiceProcess(pid: number): boolean {
   const environ = `\0${environmentOf(pid) ?? ""}`;

@@ -1,7 +1,8 @@
 /**
- * Kills processes that start others while they are being killed. They are suspended (SIGSTOP) first, round by round, until rounds
- * find no new process; then all are killed. A suspended process starts no other process and reacts to no death. If the rounds do not
- * end soon, the processes are moved into a cgroup, which their children inherit, and the cgroup is killed.
+ * Kills processes that start others while they are being killed. They are suspended (SIGSTOP) first, round by round,
+ * until rounds find no new process; then all are killed. A suspended process starts no other process and reacts to no
+ * death. If the rounds do not end soon, the processes are moved into a cgroup, which their children inherit, and the
+ * cgroup is killed.
  */
 import { system } from "../../support/own_process.ts";
 import { sendSignal } from "./process_table.ts";
@@ -10,7 +11,10 @@ import { join } from "node:path";
 
 /** Finds the processes to suspend or kill. */
 interface Stoppable {
-  /** The living processes; `onFound` may be called for each when it is found. `isCertain`: if none was found, none is alive. */
+  /**
+   * The living processes; `onFound` may be called for each when it is found. `isCertain`: if none was found, none is
+   * alive.
+   */
   find(onFound: (pid: number) => void): { readonly alive: readonly number[]; readonly isCertain: boolean };
   /** The job's process group, whose members a signal reaches at the same time; null for none. */
   group(): number | null;
@@ -22,7 +26,10 @@ const roundsMs = 20;
 /** The number of rounds with new processes after which a cgroup is used. */
 const roundsBeforeCgroup = 8;
 
-/** Rounds without a new process that prove that there is none: the child of a process that was forking appears within two. */
+/**
+ * Rounds without a new process that prove that there is none: the child of a process that was forking appears within
+ * two.
+ */
 const quietRounds = 2;
 
 export class StopRounds {
@@ -87,13 +94,16 @@ const addMsMax = 20;
 /** Milliseconds to wait for the cgroup to become empty: a process leaves it shortly after it has become a zombie. */
 const emptyMsMax = 20;
 
-/** The age in milliseconds of an empty cgroup that was left behind by a baton that was killed together with its guard. */
+/**
+ * The age in milliseconds of an empty cgroup that was left behind by a baton that was killed together with its guard.
+ */
 const staleAfterMs = 60_000;
 
 /**
- * A cgroup for processes that start others faster than these are found: new processes inherit it, and the kernel kills all its members
- * at the same time (cgroup.kill of cgroup v2, Linux 5.14). It is made only when needed: moving a process into a cgroup takes the kernel
- * milliseconds. Where none can be made (no cgroup v2, no permission) nothing happens.
+ * A cgroup for processes that start others faster than these are found: new processes inherit it, and the kernel kills
+ * all its members at the same time (cgroup.kill of cgroup v2, Linux 5.14). It is made only when needed: moving a
+ * process into a cgroup takes the kernel milliseconds. Where none can be made (no cgroup v2, no permission) nothing
+ * happens.
  */
 export class KillCgroup {
   readonly #name: string;

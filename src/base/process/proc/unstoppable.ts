@@ -6,7 +6,10 @@ import { probeProcess, processName } from "./process_table.ts";
 /** The number of processes that are described. */
 const describedMax = 5;
 
-/** Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative number is that of a group. */
+/**
+ * Returns `cannot be stopped: pid 812 sudo (root)`; empty if none of the processes is alive. A negative number is that
+ * of a group.
+ */
 export function describeUnstoppable(pids: readonly number[]): string {
   const described = pids.slice(0, describedMax).map(describe).filter((text) => text !== "");
   if (described.length === 0) return "";

@@ -11,11 +11,14 @@ export type ChildEnd =
 export type ChildEnding =
   /** The command ended by itself. */
   | ChildEnd
-  /** The command was stopped: the lock was about to be lost or lost, was revoked, or the time limit was over. `child`: how it then ended. */
+  /**
+   * The command was stopped: the lock was about to be lost or lost, was revoked, or the time limit was over. `child`:
+   * how it then ended.
+   */
   | { readonly kind: "lost" | "revoked" | "time_limit"; readonly child: ChildEnd | null }
   /**
-   * Some processes could not be confirmed dead in time. `isDead`: all of them are dead now, as after a suspend of the machine; else the
-   * lock must not be released, and its session has to expire.
+   * Some processes could not be confirmed dead in time. `isDead`: all of them are dead now, as after a suspend of the
+   * machine; else the lock must not be released, and its session has to expire.
    */
   | {
     readonly kind: "breach";

@@ -1,6 +1,6 @@
 /**
- * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. Its parent
- * sends lines, receives lines, and sees its end. Started by Bun.spawn under Bun, else by node:child_process.
+ * A second process of this same program, in a session of its own: the guard, or the holder process of `baton hold`. Its
+ * parent sends lines, receives lines, and sees its end. Started by Bun.spawn under Bun, else by node:child_process.
  */
 import { registerChild } from "../../support/own_process.ts";
 import { selfCommand } from "../../support/self_exec.ts";
@@ -9,8 +9,8 @@ import { onUnnamedSignal } from "./unnamed_signal.ts";
 export interface HelperProcess {
   readonly pid: number;
   /**
-   * Resolves when the line is in the pipe, where the helper finds it even if this process ends; undefined when it already is.
-   * Never rejects: `ended` reports a helper that has ended.
+   * Resolves when the line is in the pipe, where the helper finds it even if this process ends; undefined when it
+   * already is. Never rejects: `ended` reports a helper that has ended.
    */
   send(line: string): Promise<void> | undefined;
   /** Sends SIGKILL. */
@@ -48,8 +48,8 @@ interface RunningHelper {
 const endMsMax = 1000;
 
 /**
- * Marks a helper that was told to end, so that `waitForEndingHelpers` waits for it. `kills`: kills it, because it does not listen yet.
- * Does nothing for a helper that has ended.
+ * Marks a helper that was told to end, so that `waitForEndingHelpers` waits for it. `kills`: kills it, because it does
+ * not listen yet. Does nothing for a helper that has ended.
  */
 export function markAsEnding(pid: number, { kills = false } = {}): void {
   const helper = running.get(pid);
@@ -59,8 +59,8 @@ export function markAsEnding(pid: number, { kills = false } = {}): void {
 }
 
 /**
- * Resolves when all helpers that were told to end have been reaped; call it before this process ends. A helper that ends later is a
- * child of process 1, which in a container is often a program that reaps only its own children.
+ * Resolves when all helpers that were told to end have been reaped; call it before this process ends. A helper that
+ * ends later is a child of process 1, which in a container is often a program that reaps only its own children.
  */
 export async function waitForEndingHelpers(): Promise<void> {
   if (running.size === 0) return;
@@ -83,7 +83,10 @@ function endsInTime({ ended }: RunningHelper): Promise<boolean> {
   return promise.finally(() => clearTimeout(timer));
 }
 
-/** Starts a helper that no signal of the terminal and no `kill -- -GROUP` for this process reaches. Throws, or rejects with, errors of the system. */
+/**
+ * Starts a helper that no signal of the terminal and no `kill -- -GROUP` for this process reaches. Throws, or rejects
+ * with, errors of the system.
+ */
 export function startHelper(
   options: HelperOptions,
   onLine: (line: string) => void,

@@ -1,11 +1,14 @@
-/** The file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), or has closed. */
+/**
+ * The file descriptors that baton's parent has left open for the command (`9>file`, a jobserver, LISTEN_FDS), or has
+ * closed.
+ */
 import { fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import type { Libc } from "../libc.ts";
 
 /**
- * Descriptors from 3 up that were open when this process started. Call it before anything is opened: the descriptors of the
- * runtime are recognized, later ones are not.
+ * Descriptors from 3 up that were open when this process started. Call it before anything is opened: the descriptors of
+ * the runtime are recognized, later ones are not.
  */
 export function inheritedDescriptors(): number[] {
   const folder = process.platform === "linux" ? "/proc/self/fd" : "/dev/fd";
@@ -18,7 +21,10 @@ export function inheritedDescriptors(): number[] {
   return names.map(Number).filter((fd) => fd >= 3 && isInherited(fd)).sort((a, b) => a - b);
 }
 
-/** Closes them in a helper process, to which Deno passes every descriptor: a pipe that stays open keeps its reader waiting. */
+/**
+ * Closes them in a helper process, to which Deno passes every descriptor: a pipe that stays open keeps its reader
+ * waiting.
+ */
 export function closeInherited(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
   for (const fd of fds) libc.close(fd);
 }
@@ -35,7 +41,9 @@ function isInherited(fd: number): boolean {
   }
 }
 
-/** Recognizes a kqueue, which belongs to the runtime: macOS shows it as a pipe whose block size is that of one kevent. */
+/**
+ * Recognizes a kqueue, which belongs to the runtime: macOS shows it as a pipe whose block size is that of one kevent.
+ */
 function isOpen(fd: number): boolean {
   try {
     const stat = fstatSync(fd);
@@ -46,9 +54,9 @@ function isOpen(fd: number): boolean {
 }
 
 /**
- * Whether stdin was closed when this process started (`<&-`); it reads like an empty file then. Bun opens /dev/null in the place of
- * a closed standard stream, close-on-exec, which no inherited stream is. False where that cannot be seen: under Deno, which marks
- * none, and off Linux.
+ * Whether stdin was closed when this process started (`<&-`); it reads like an empty file then. Bun opens /dev/null in
+ * the place of a closed standard stream, close-on-exec, which no inherited stream is. False where that cannot be seen:
+ * under Deno, which marks none, and off Linux.
  */
 export function stdinWasClosed(): boolean {
   return wasClosed(0);

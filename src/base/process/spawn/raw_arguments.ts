@@ -1,6 +1,6 @@
 /**
- * Arguments and variables as the bytes that the kernel passed to this process. The runtimes decode both as UTF-8 and write U+FFFD
- * for invalid bytes: a file name in another encoding would become the name of another file.
+ * Arguments and variables as the bytes that the kernel passed to this process. The runtimes decode both as UTF-8 and
+ * write U+FFFD for invalid bytes: a file name in another encoding would become the name of another file.
  */
 import { readFileSync } from "node:fs";
 
@@ -41,8 +41,8 @@ export function rawVariables(
 }
 
 /**
- * The first of this process's last arguments `texts` that is not UTF-8. An argument may contain U+FFFD itself; without /proc it
- * cannot be distinguished from invalid bytes, and counts as invalid.
+ * The first of this process's last arguments `texts` that is not UTF-8. An argument may contain U+FFFD itself; without
+ * /proc it cannot be distinguished from invalid bytes, and counts as invalid.
  */
 export function unreadableArgument(texts: readonly string[], file = "/proc/self/cmdline"): UnreadableArgument | null {
   if (!texts.some(hasReplacement)) return null;

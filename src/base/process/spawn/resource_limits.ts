@@ -15,7 +15,10 @@ const dumpable = 4;
 /** Enough for every process, and less than what makes programs slow that close each possible descriptor. */
 const openFilesMost = 1n << 20n;
 
-/** Raises the soft limit of open files to the hard one, at most a million. Returns the one from before; null if it stays. */
+/**
+ * Raises the soft limit of open files to the hard one, at most a million. Returns the one from before; null if it
+ * stays.
+ */
 export async function raiseOpenFiles(): Promise<number | null> {
   const libc = await openLibrary(signatures);
   const limits = new BigUint64Array(2); // struct rlimit: soft, hard

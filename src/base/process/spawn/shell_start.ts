@@ -1,6 +1,7 @@
 /**
- * A shell that becomes the command, and puts back what the runtime or baton has changed. The kernel passes on all other state that baton
- * was started with: working directory, umask, niceness, limits, signal mask, processors, oom_score_adj.
+ * A shell that becomes the command, and puts back what the runtime or baton has changed. The kernel passes on all other
+ * state that baton was started with: working directory, umask, niceness, limits, signal mask, processors,
+ * oom_score_adj.
  *
  *   arguments, variables  the runtime passes on UTF-8 only; the shell writes the bytes
  *   open files, soft      the binary leaves the limit alone (scripts/runtime_patch.ts); where baton has raised it, the shell lowers
@@ -79,7 +80,10 @@ export function openFilesMax(): number | null {
   }
 }
 
-/** The state that the shell has to put back for a command with this environment; null for nothing. `stopSignal` must not be ignored. */
+/**
+ * The state that the shell has to put back for a command with this environment; null for nothing. `stopSignal` must not
+ * be ignored.
+ */
 export function stateToRestore(
   { env, hangUpIgnored, closed, stopSignal }: {
     readonly env: Readonly<Record<string, string>>;
@@ -118,7 +122,10 @@ export function shellArgs(
   return ["sh", "-c", `${state}${decode}${run}`, name.text, ...encoded];
 }
 
-/** Prefixes each argument with its kind: t for text, w and v for an argument and a variable that printf %b has to decode. */
+/**
+ * Prefixes each argument with its kind: t for text, w and v for an argument and a variable that printf %b has to
+ * decode.
+ */
 function encode(kind: "v" | "w", { text, bytes }: RawArgument): string {
   return bytes === undefined ? `t${text}` : `${kind}${escapeBytes(bytes)}`;
 }
@@ -154,7 +161,10 @@ function settable(variables: readonly RawArgument[]): RawArgument[] {
   return variables.filter(({ text }) => /^[A-Za-z_][A-Za-z0-9_]*=/.test(text));
 }
 
-/** The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with stderr for stdout. */
+/**
+ * The command for a line of shell that baton runs beside the command, such as a hook: without its stdin, and with
+ * stderr for stdout.
+ */
 export function shellLine(line: string): readonly [string, ...string[]] {
   return ["/bin/sh", "-c", `exec </dev/null >${wasClosed(2) ? "/dev/null" : "&2"}\n${line}`];
 }

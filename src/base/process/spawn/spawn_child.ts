@@ -160,7 +160,8 @@ async function spawnWithNode(
   { ownGroup, onStarted }: LaunchOptions,
   spawn: typeof import("node:child_process").spawn,
 ): Promise<StartedProcess> {
-  // Deno closes only its own descriptors, and those left out of a list here: without a list the inherited ones are passed on.
+  // Deno closes only its own descriptors, and those left out of a list here: without a list the inherited ones are
+  // passed on.
   const descriptors = "Deno" in globalThis ? [] : stdioEntries<"ignore">(start.descriptors, "ignore");
   const stdio: StdioOptions = [inputOf(start), start.isRead ? "pipe" : "inherit", "inherit", ...descriptors];
   const child = spawn(start.path, start.argv.slice(1), { ...startSettings(start, ownGroup), stdio });

@@ -7,7 +7,10 @@ export interface StartFailure {
   readonly message: string;
 }
 
-/** Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other errors of exec. */
+/**
+ * Classifies as env(1) does: not_found (127) for a missing file or "#!" interpreter, not_executable (126) for other
+ * errors of exec.
+ */
 export function startFailure(path: string, error: unknown): StartFailure {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ENOENT") {

@@ -1,6 +1,6 @@
 /**
- * Decides what to do with a command, and when, from the clock, the lease and the actions so far. Pure. It defines the timing that
- * has all processes dead before the server can grant the lock to another holder; it sends no signal itself.
+ * Decides what to do with a command, and when, from the clock, the lease and the actions so far. Pure. It defines the
+ * timing that has all processes dead before the server can grant the lock to another holder; it sends no signal itself.
  */
 
 /** Why a command is stopped. `leftovers`: the command has ended, and processes that it started have not. */
@@ -54,8 +54,8 @@ export function lossAtMs(situation: Pick<Situation, "leaseEndMs" | "goneAtMs">):
 }
 
 /**
- * The time after the end of the lease within which all processes must be dead. The lease ends this long before the session timeout,
- * and the server grants the lock to no other holder earlier.
+ * The time after the end of the lease within which all processes must be dead. The lease ends this long before the
+ * session timeout, and the server grants the lock to no other holder earlier.
  */
 export function lossMarginMs(sessionTimeoutMs: number): number {
   return Math.max(500, sessionTimeoutMs / 20);
@@ -76,7 +76,10 @@ function actionWhileHeld(situation: Situation): "run" | "freeze" {
   return situation.freezeOnDoubt && situation.inDoubt ? "freeze" : "run";
 }
 
-/** While the lease is held, its holder stays, so that no other process gets the lock beside processes that cannot be stopped. */
+/**
+ * While the lease is held, its holder stays, so that no other process gets the lock beside processes that cannot be
+ * stopped.
+ */
 function giveUpAtMs(situation: Situation, killedAtMs: number): number {
   const { nowMs, isLocal, sessionTimeoutMs } = situation;
   const lossMs = lossAtMs(situation);

@@ -1,6 +1,6 @@
 /**
- * A command that runs: connects the plan (child_plan.ts) with the lease, the clock, the processes, the guard and the signals.
- * Every event reads the clock first and then executes the plan for that time.
+ * A command that runs: connects the plan (child_plan.ts) with the lease, the clock, the processes, the guard and the
+ * signals. Every event reads the clock first and then executes the plan for that time.
  */
 import { isRevoked, type Lease } from "../lease.ts";
 import { onAbort, TaskScope } from "../../support/abort.ts";
@@ -23,9 +23,14 @@ import { processName } from "../proc/process_table.ts";
 /** An event for a log: what was done to the command, and why. */
 export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
-  /** The command has ended by itself, and these processes had not: they were stopped, or they run on (`leavesRunning`). */
+  /**
+   * The command has ended by itself, and these processes had not: they were stopped, or they run on (`leavesRunning`).
+   */
   | { readonly kind: "leftovers_stopped" | "leftovers_left"; readonly processes: readonly NamedProcess[] }
-  /** The command's processes are alive after SIGKILL, for example another user's; the lease is kept until they have ended. */
+  /**
+   * The command's processes are alive after SIGKILL, for example another user's; the lease is kept until they have
+   * ended.
+   */
   | { readonly kind: "unstoppable"; readonly what: string }
   /** No guard watches the command: nothing stops it when baton is killed. */
   | { readonly kind: "guard_missing"; readonly why: string }
@@ -61,7 +66,9 @@ export interface ChildRunOptions {
   readonly onDoubt: "ignore" | "freeze";
   /** The command is stopped this long after the grant. */
   readonly maxHoldMs?: number | null;
-  /** Processes that the command leaves running are not stopped when it ends by itself. The lease does not protect them. */
+  /**
+   * Processes that the command leaves running are not stopped when it ends by itself. The lease does not protect them.
+   */
   readonly leavesRunning?: boolean;
   readonly onEvent?: (event: ChildEvent) => void;
 }
@@ -75,7 +82,10 @@ const checkIntervalMsMax = 500;
 /** Milliseconds between looks for orphans: no signal reports them. */
 const orphansEveryMs = 1000;
 
-/** Milliseconds that the processes of a command have to end after it: some end at the same time, such as the other end of a pipe. */
+/**
+ * Milliseconds that the processes of a command have to end after it: some end at the same time, such as the other end
+ * of a pipe.
+ */
 const leftoverGraceMs = 10;
 
 /** Milliseconds between checks of processes that another command may own: its end is reported. */
@@ -168,7 +178,8 @@ export class ChildRun {
     if (this.#over) return;
     const lossMs = lossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
-    // A command that was told to stop may have started further processes, which get the signal now. Otherwise the plan decides.
+    // A command that was told to stop may have started further processes, which get the signal now. Otherwise the plan
+    // decides.
     if (this.#stop !== null && nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop.reason, nowMs);
     this.#act();
   }
@@ -267,7 +278,8 @@ export class ChildRun {
     if (reason !== "leftovers") this.#options.processes.claimUndecided();
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
-    // The shell of a line dies of a signal immediately, and its program, which has got the signal too, may need time to end.
+    // The shell of a line dies of a signal immediately, and its program, which has got the signal too, may need time to
+    // end.
     const isRepeated = this.#end !== null && nowMs < this.#askedAtMs + this.#options.killAfterMs;
     this.#askedAtMs = nowMs;
     this.#options.processes.signalAll(this.#options.stopSignal, { isRepeated });

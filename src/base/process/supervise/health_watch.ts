@@ -1,6 +1,6 @@
 /**
- * Runs a line of shell again and again to check whether a command is healthy. One check at a time, each bounded in time; all its
- * processes are dead before the next one. Failures are counted in a row: a success resets the count.
+ * Runs a line of shell again and again to check whether a command is healthy. One check at a time, each bounded in
+ * time; all its processes are dead before the next one. Failures are counted in a row: a success resets the count.
  */
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
@@ -30,7 +30,9 @@ export interface HealthOptions {
   readonly onFailure: (failure: string, inARow: number) => void;
 }
 
-/** Resolves with the last failure when there were `failuresMax` in a row, and with null when the signal ended the watch. */
+/**
+ * Resolves with the last failure when there were `failuresMax` in a row, and with null when the signal ended the watch.
+ */
 export async function watchHealth(options: HealthOptions): Promise<string | null> {
   const { clock, signal, intervalMs, failuresMax } = options;
   for (let failures = 0; !signal.aborted;) {
@@ -64,7 +66,9 @@ const checkIntervalMs = 5;
 /** Processes that are alive after this time are left to the end of the command, which waits for them. */
 const killMsMax = 1000;
 
-/** A check by a line of shell: started in a process group of its own, and dead with all its processes when it is over. */
+/**
+ * A check by a line of shell: started in a process group of its own, and dead with all its processes when it is over.
+ */
 export function shellHealthCheck({ line, env, clock }: ShellCheckOptions): CheckHealth {
   return async (signal) => {
     const cookie = newGuid();

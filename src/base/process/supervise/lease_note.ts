@@ -1,6 +1,6 @@
 /**
- * The lease note: a file without a name, in memory, that tells the command's processes how long the lock is held. It belongs to
- * baton's process and ends with it. `baton check` reads it through /proc. Linux only.
+ * The lease note: a file without a name, in memory, that tells the command's processes how long the lock is held. It
+ * belongs to baton's process and ends with it. `baton check` reads it through /proc. Linux only.
  */
 import { closeSync, constants, readSync, writeSync } from "node:fs";
 import process from "node:process";
@@ -60,8 +60,8 @@ function formatNote(holderId: string, endMs: number): string {
 const noteBytesMax = 256;
 
 /**
- * Returns the end of the lease of `holderId`, in milliseconds on the boot clock. Null when the file no longer exists or is another
- * process's: then the lock is lost, too. Throws other errors of the system, such as EACCES.
+ * Returns the end of the lease of `holderId`, in milliseconds on the boot clock. Null when the file no longer exists or
+ * is another process's: then the lock is lost, too. Throws other errors of the system, such as EACCES.
  */
 export function readLeaseNote(path: string, holderId: string): number | null {
   const fd = openThroughProc(path, constants.O_RDONLY);

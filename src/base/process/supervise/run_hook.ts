@@ -1,6 +1,6 @@
 /**
- * Runs a line of shell at the beginning or the end of a leadership. It is bounded in time, and all its processes are dead when it
- * is over. The guard of the leadership watches it, and continues after it.
+ * Runs a line of shell at the beginning or the end of a leadership. It is bounded in time, and all its processes are
+ * dead when it is over. The guard of the leadership watches it, and continues after it.
  */
 import { formatDuration } from "../../support/duration.ts";
 import { type ChildOutcome, endFailure } from "../spawn/child_outcome.ts";

@@ -1,6 +1,6 @@
 /**
- * Signals that baton receives: those that it forwards to the command, and those that ask it to stop. A signal without a listener keeps
- * its default action.
+ * Signals that baton receives: those that it forwards to the command, and those that ask it to stop. A signal without a
+ * listener keeps its default action.
  */
 import { constants } from "node:os";
 import process from "node:process";
@@ -10,7 +10,9 @@ import type { Clock } from "../../support/clock.ts";
 export interface SignalSource {
   /** SIGHUP was ignored when baton started, as nohup does. */
   readonly hangUpIgnored: boolean;
-  /** Calls `listener` for each of these signals, which lose their default action. Returns the function that undoes it. */
+  /**
+   * Calls `listener` for each of these signals, which lose their default action. Returns the function that undoes it.
+   */
   listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
 }
 
@@ -40,9 +42,9 @@ const sentOn: readonly NodeJS.Signals[] = ["SIGTERM", "SIGHUP", "SIGUSR1", "SIGU
 const fromTerminal: readonly NodeJS.Signals[] = ["SIGINT", "SIGQUIT", "SIGWINCH"];
 
 /**
- * The signals that baton catches while a command runs, and whether it forwards them. SIGTSTP keeps its default action in the
- * foreground, where the shell waits for baton itself to stop. A command in a group of its own receives it unchanged; Linux stops
- * nothing in such an orphaned process group, unless the command catches the signal.
+ * The signals that baton catches while a command runs, and whether it forwards them. SIGTSTP keeps its default action
+ * in the foreground, where the shell waits for baton itself to stop. A command in a group of its own receives it
+ * unchanged; Linux stops nothing in such an orphaned process group, unless the command catches the signal.
  */
 export function commandSignals(ownGroup: boolean): CommandSignal[] {
   const terminal: readonly NodeJS.Signals[] = ownGroup ? [...fromTerminal, "SIGTSTP"] : fromTerminal;
@@ -55,7 +57,10 @@ export function commandSignals(ownGroup: boolean): CommandSignal[] {
 /** The signals that end a waiting baton. */
 export const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 
-/** Thrown through all code that has something to close; the main program then calls `endBySignal`, so that the parent sees the signal. */
+/**
+ * Thrown through all code that has something to close; the main program then calls `endBySignal`, so that the parent
+ * sees the signal.
+ */
 export class StoppedBySignal extends Error {
   readonly signal: NodeJS.Signals;
   /** True: a key of a terminal whose keys make no signals. The shell around baton has to receive it, too. */
@@ -85,8 +90,8 @@ export class StopRequest implements Disposable {
 }
 
 /**
- * Ends this process by the signal's own default action, without a core dump. `isTyped`: the process group gets the signal, as from the
- * terminal. Does not return.
+ * Ends this process by the signal's own default action, without a core dump. `isTyped`: the process group gets the
+ * signal, as from the terminal. Does not return.
  */
 export async function endBySignal(signal: NodeJS.Signals, { isTyped = false } = {}): Promise<never> {
   const code = 128 + constants.signals[signal];
@@ -102,8 +107,8 @@ export async function endBySignal(signal: NodeJS.Signals, { isTyped = false } = 
 }
 
 /**
- * The time within which a repeated signal belongs to the first request, in milliseconds: timeout(1) and some supervisors signal
- * the process and then its whole group. A user who asks twice is slower.
+ * The time within which a repeated signal belongs to the first request, in milliseconds: timeout(1) and some
+ * supervisors signal the process and then its whole group. A user who asks twice is slower.
  */
 const echoMs = 200;
 

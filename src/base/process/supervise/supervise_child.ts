@@ -1,7 +1,7 @@
 /**
- * Runs a command under a lease, and ensures that its processes are dead before the server can grant the lock to another holder.
- * The order: guard, command, end. Does not release the lease. A single command owns all orphans that baton adopts; commands that
- * run at the same time share a table of their processes (job_table.ts).
+ * Runs a command under a lease, and ensures that its processes are dead before the server can grant the lock to another
+ * holder. The order: guard, command, end. Does not release the lease. A single command owns all orphans that baton
+ * adopts; commands that run at the same time share a table of their processes (job_table.ts).
  */
 import { fstatSync } from "node:fs";
 import process from "node:process";
@@ -35,7 +35,9 @@ export interface SuperviseOptions extends
   >,
   Pick<StartOptions, "descriptors" | "signal" | "readsNothing" | "isRead" | "input" | "cwd"> {
   readonly command: readonly string[];
-  /** Added to this process's environment; undefined unsets a variable. The lease's holder id is appended to the marks. */
+  /**
+   * Added to this process's environment; undefined unsets a variable. The lease's holder id is appended to the marks.
+   */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly guard: Guard;
   /** The time of the grant on `clock`; the time of the call when left out. */
@@ -44,11 +46,20 @@ export interface SuperviseOptions extends
   readonly minHoldMs?: number | null;
   /** Run the command in baton's own process group, with the terminal. "auto": if stdin is a terminal. */
   readonly foreground: boolean | "auto";
-  /** Called when the command runs. `ended` resolves when its own process has ended, while processes that it left behind still run. */
+  /**
+   * Called when the command runs. `ended` resolves when its own process has ended, while processes that it left behind
+   * still run.
+   */
   readonly onStarted?: (child: StartedProcess) => void;
-  /** The table of the commands that this process supervises at the same time, under the same guard, which the caller ends. */
+  /**
+   * The table of the commands that this process supervises at the same time, under the same guard, which the caller
+   * ends.
+   */
   readonly beside?: JobTable;
-  /** The guard keeps watching the command when it has ended; the caller tells it to forget the command, and ends the guard. */
+  /**
+   * The guard keeps watching the command when it has ended; the caller tells it to forget the command, and ends the
+   * guard.
+   */
   readonly keepsGuard?: boolean;
 }
 
@@ -68,8 +79,8 @@ interface PreparedStart {
 }
 
 /**
- * A command that was prepared before it has to run, so that it then starts immediately: it was found, and the guard watches the
- * command that will run under the lease.
+ * A command that was prepared before it has to run, so that it then starts immediately: it was found, and the guard
+ * watches the command that will run under the lease.
  */
 export class PreparedChild {
   readonly #options: SuperviseOptions;
@@ -94,7 +105,10 @@ export class PreparedChild {
     void this.#preparing.then(() => this.#finish({ kind: "cancelled" }, null), () => {});
   }
 
-  /** Call it once. Resolves when the lease may be released, except after a breach; see `ChildEnding`. Rejects only for a bug. */
+  /**
+   * Call it once. Resolves when the lease may be released, except after a breach; see `ChildEnding`. Rejects only for a
+   * bug.
+   */
   async run(): Promise<ChildOutcome> {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
@@ -179,8 +193,8 @@ export function reportEndToGuard(
   // The guard may not find all survivors of a breach, so that it must not end the session, but keep it while they live.
   if (ending.kind === "breach" && !(isBesideOthers && ending.isDead)) guard.leave(cookie);
   else if (isBesideOthers) guard.forget(cookie);
-  // Deferred: the caller sends the release in this turn, and the next holder waits for it. Not deferred for a command among
-  // others: it may run again under the same lease, and the next order to watch must follow this one.
+  // Deferred: the caller sends the release in this turn, and the next holder waits for it. Not deferred for a command
+  // among others: it may run again under the same lease, and the next order to watch must follow this one.
   else if (!keepsGuard) setImmediate(() => guard.end());
 }
 
@@ -196,8 +210,8 @@ function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
 }
 
 /**
- * Lets the guard watch the command, and the `child` if it already runs. Resolves with null when the command may start or continue,
- * else with the reason. `guardKills` is aborted when the guard kills.
+ * Lets the guard watch the command, and the `child` if it already runs. Resolves with null when the command may start
+ * or continue, else with the reason. `guardKills` is aborted when the guard kills.
  */
 export async function watchJob(
   options: Pick<SuperviseOptions, "lease" | "clock" | "guard" | "signal" | "onEvent">,
@@ -260,7 +274,10 @@ function startFailedEnding(error: unknown): ChildEnding {
   throw error;
 }
 
-/** Whether the command stays in baton's process group, with the terminal. "auto": if stdin is a terminal, because a new session would take /dev/tty from ssh and sudo. */
+/**
+ * Whether the command stays in baton's process group, with the terminal. "auto": if stdin is a terminal, because a new
+ * session would take /dev/tty from ssh and sudo.
+ */
 export function isForeground(wanted: boolean | "auto", libc: Libc | null): boolean {
   if (wanted !== "auto") return wanted;
   try {
@@ -271,8 +288,8 @@ export function isForeground(wanted: boolean | "auto", libc: Libc | null): boole
 }
 
 /**
- * Resolves `minHoldMs` after the grant, or when the lease is lost, or at a signal that asks baton to stop. A minimum lets only one
- * of two cron jobs run whose clocks differ.
+ * Resolves `minHoldMs` after the grant, or when the lease is lost, or at a signal that asks baton to stop. A minimum
+ * lets only one of two cron jobs run whose clocks differ.
  */
 async function waitMinHold(
   { lease, clock, signals, minHoldMs }: Pick<SuperviseOptions, "lease" | "clock" | "signals" | "minHoldMs">,

@@ -1,6 +1,6 @@
 /**
- * Starts a user's keeper when it is not running. When several processes start one at the same time, the first to lock the data
- * directory serves and the others exit. The keeper is independent of the process that starts it.
+ * Starts a user's keeper when it is not running. When several processes start one at the same time, the first to lock
+ * the data directory serves and the others exit. The keeper is independent of the process that starts it.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
@@ -37,8 +37,8 @@ const answerMsMax = 1_000;
 
 /**
  * Resolves when a keeper accepts connections at the location. Rejects with UNREACHABLE when that takes too long, with
- * CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own error code and message when it cannot start, with
- * the signal's reason.
+ * CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own error code and message when it cannot
+ * start, with the signal's reason.
  */
 export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOptions = {}): Promise<void> {
   let start = starting.get(location.socketPath);
@@ -138,9 +138,9 @@ function openLog(path: string): number {
 }
 
 /**
- * Whether this process may start a keeper now. This only limits the number of keepers that many waiting processes start: two are
- * harmless, because only one gets the data. Throws CANNOT_CREATE or IO when no process could start one there: the disk is full
- * or read-only.
+ * Whether this process may start a keeper now. This only limits the number of keepers that many waiting processes
+ * start: two are harmless, because only one gets the data. Throws CANNOT_CREATE or IO when no process could start one
+ * there: the disk is full or read-only.
  */
 function claimStart(dir: string): boolean {
   const path = join(dir, "starting");
@@ -164,8 +164,9 @@ function cannotWriteError(path: string, error: unknown): BatonError {
 }
 
 /**
- * Whether a keeper serves at this socket. Accepting a connection is not enough: a keeper that is ending may still do that. A
- * keeper that accepts and does not respond is stopped or busy; starting another one would not help, because it owns the data.
+ * Whether a keeper serves at this socket. Accepting a connection is not enough: a keeper that is ending may still do
+ * that. A keeper that accepts and does not respond is stopped or busy; starting another one would not help, because it
+ * owns the data.
  */
 function keeperServes(path: string): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,6 +1,7 @@
 /**
- * The location of a user's keeper. It depends on the effective user and the user database only, never on HOME or the XDG
- * variables, so that it is the same from cron, in a login shell and under sudo. Starts nothing; see ensure_keeper.ts.
+ * The location of a user's keeper. It depends on the effective user and the user database only, never on HOME or the
+ * XDG variables, so that it is the same from cron, in a login shell and under sudo. Starts nothing; see
+ * ensure_keeper.ts.
  */
 import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
@@ -35,9 +36,9 @@ export interface KeeperLocationOptions {
 }
 
 /**
- * The location of this user's keeper, or of the machine's keeper if there is one. BATON_KEEPER_DIR overrides both. Throws CONFIG
- * when the location is not safe: owned by another user, writable for others, a symbolic link. Below the home folder and /var/tmp
- * every folder is checked, and all above a folder that the user named.
+ * The location of this user's keeper, or of the machine's keeper if there is one. BATON_KEEPER_DIR overrides both.
+ * Throws CONFIG when the location is not safe: owned by another user, writable for others, a symbolic link. Below the
+ * home folder and /var/tmp every folder is checked, and all above a folder that the user named.
  */
 export function keeperLocation(
   env: Readonly<Record<string, string | undefined>>,
@@ -113,8 +114,8 @@ function shortFolder(): string {
 }
 
 /**
- * Whether there is a machine's keeper. The folder decides, not the socket: while root's keeper restarts, its socket is missing
- * for a moment, and a client must not use another keeper meanwhile.
+ * Whether there is a machine's keeper. The folder decides, not the socket: while root's keeper restarts, its socket is
+ * missing for a moment, and a client must not use another keeper meanwhile.
  */
 function machineKeeperExists(socketPath: string): boolean {
   const folder = statFolder(dirname(socketPath));

@@ -1,6 +1,6 @@
 /**
- * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions elsewhere; this
- * file owns everything that must be closed.
+ * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions
+ * elsewhere; this file owns everything that must be closed.
  */
 import { BatonError, messageOf, reasonOf } from "../../../base/errors.ts";
 import { Histogram } from "../../../base/support/histogram.ts";
@@ -326,8 +326,8 @@ export class KeeperServer implements ConnectionHost {
   }
 
   /**
-   * Discards the state in memory, which is ahead of the disk, and all connections that may have seen it, and reads the state
-   * again. Reads and pings then continue; writes follow when the disk can store again.
+   * Discards the state in memory, which is ahead of the disk, and all connections that may have seen it, and reads the
+   * state again. Reads and pings then continue; writes follow when the disk can store again.
    */
   async #commitFailed(error: unknown): Promise<void> {
     if (this.#closing !== null) return;

@@ -1,6 +1,6 @@
 /**
- * Checks that no other user can replace a folder. A user that may rename it, or a folder above it, could put another folder
- * there, in which a second keeper would grant the same locks. Changes nothing.
+ * Checks that no other user can replace a folder. A user that may rename it, or a folder above it, could put another
+ * folder there, in which a second keeper would grant the same locks. Changes nothing.
  */
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -10,19 +10,24 @@ import { BatonError, reasonOf } from "../../../base/errors.ts";
 /**
  * The owner and the mode that a folder must have.
  * - `own`: owned by this user, accessible to no other user, not a link.
- * - `home`: a folder in the home that other programs use too. Owned by this user or root, may be a link, writable only for the
- *   owner and a group. Some systems make files writable for the user's own group. Other users that may write to ~/.local could
- *   run commands as this user anyway.
- * - `above`: a folder above one that the user has named. Owned by this user or root, may be a link, writable for no other user, unless
- *   it has the sticky bit. Its group may write if it is this user's first one, which on many systems is the user's own.
- * - `system`: writable for all users, like /var/tmp, but with the sticky bit, so that users can rename only their own files.
+ * - `home`: a folder in the home that other programs use too. Owned by this user or root, may be a link, writable only
+ *   for the owner and a group. Some systems make files writable for the user's own group. Other users that may write to
+ *   ~/.local could run commands as this user anyway.
+ * - `above`: a folder above one that the user has named. Owned by this user or root, may be a link, writable for no
+ *   other user, unless it has the sticky bit. Its group may write if it is this user's first one, which on many systems
+ *   is the user's own.
+ * - `system`: writable for all users, like /var/tmp, but with the sticky bit, so that users can rename only their own
+ *   files.
  */
 export interface SafeFolder {
   readonly path: string;
   readonly rule: "own" | "home" | "above" | "system";
 }
 
-/** All folders above a folder that the user has named, also above each link on the way and above its target, from the top. */
+/**
+ * All folders above a folder that the user has named, also above each link on the way and above its target, from the
+ * top.
+ */
 export function foldersAbove(path: string): SafeFolder[] {
   const found = new Set<string>();
   const add = (folder: string) => {
@@ -55,7 +60,10 @@ export function checkFolder({ path, rule }: SafeFolder): void {
   if (wrong !== null) throw new BatonError("CONFIG", `The keeper's folder ${path} is not safe to use: ${wrong}`);
 }
 
-/** The folder's status, of a link the link's; null when this user cannot see it. Throws CONFIG when the status cannot be read. */
+/**
+ * The folder's status, of a link the link's; null when this user cannot see it. Throws CONFIG when the status cannot be
+ * read.
+ */
 export function statFolder(path: string): Stats | null {
   try {
     return lstatSync(path);

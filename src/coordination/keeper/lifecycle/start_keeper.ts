@@ -1,4 +1,7 @@
-/** The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the implementation. */
+/**
+ * The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the
+ * implementation.
+ */
 import { BatonError, messageOf } from "../../../base/errors.ts";
 import type { Address } from "../../../base/sockets/connection.ts";
 import { systemClock } from "../../../base/support/clock.ts";
@@ -17,7 +20,10 @@ export interface Keeper extends AsyncDisposable {
   statistics(): KeeperStatistics;
   /** Reads a node as a client without credentials does, without a session. Throws OperationError: NONODE, NOAUTH. */
   readNode(path: string): KeeperNode;
-  /** Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be read. */
+  /**
+   * Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be
+   * read.
+   */
   readonly ended: Promise<void>;
   /** Ends the keeper; sessions and data stay for the next keeper. */
   close(): Promise<void>;
@@ -31,8 +37,8 @@ function isTimeout(milliseconds: number): boolean {
 }
 
 /**
- * Starts a keeper. Rejects with LOCK_BUSY when another keeper owns the data directory, with CONFIG for impossible timeouts, with
- * IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
+ * Starts a keeper. Rejects with LOCK_BUSY when another keeper owns the data directory, with CONFIG for impossible
+ * timeouts, with IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = { ...keeperTimes, ...options };
@@ -76,8 +82,8 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
 const otherDescriptors = 100;
 
 /**
- * The number of connections for which this process has descriptors: connections beyond the system's limit are not accepted,
- * without any notice. Infinity where the system does not tell its limit (all systems but Linux).
+ * The number of connections for which this process has descriptors: connections beyond the system's limit are not
+ * accepted, without any notice. Infinity where the system does not tell its limit (all systems but Linux).
  */
 export function connectionsPossible(limits: string = ownLimits()): number {
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];

@@ -1,6 +1,6 @@
 /**
- * One client connection: its handshake, its requests, its replies and its events. Owns the connection, its identities and its
- * entries in the group commit queue. The state belongs to the host.
+ * One client connection: its handshake, its requests, its replies and its events. Owns the connection, its identities
+ * and its entries in the group commit queue. The state belongs to the host.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { ByteReader, type ByteWriter, protocolError } from "../../../base/wire/bytes.ts";
@@ -42,8 +42,8 @@ export interface ConnectionHost {
   fourLetterResponse(word: string): string;
   readonly connections: {
     /**
-     * False when the connection's address has too many connections with a session. A connection that resumes a session of its
-     * own address has room.
+     * False when the connection's address has too many connections with a session. A connection that resumes a session
+     * of its own address has room.
      */
     hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
     /** Records that the session belongs to this connection, and closes the connection that had it before. */
@@ -53,7 +53,10 @@ export interface ConnectionHost {
   };
   /** Called once, when the connection has ended. */
   closed(connection: ClientConnection): void;
-  /** Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not read. */
+  /**
+   * Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not
+   * read.
+   */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
   /** Whether one more session may be opened. Ends idle sessions if there is no room. */
   makeRoomForSession(): boolean;
@@ -109,7 +112,10 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     else this.runSlice();
   }
 
-  /** Handles requests for one time slice. When the output is full, the rest waits: small requests can have large responses. */
+  /**
+   * Handles requests for one time slice. When the output is full, the rest waits: small requests can have large
+   * responses.
+   */
   runSlice(): void {
     if (this.#ended) return;
     // Check this before reading the input: a lease counts from when its holder sent the request.
@@ -211,8 +217,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const result = state.apply(code, reader, requester);
     if (code === operations.sync.code) {
-      // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of locks
-      // renew their lease with it, and other clients' writes must not delay that.
+      // A sync confirms that earlier requests were handled; reads after it wait for the disk themselves. Holders of
+      // locks renew their lease with it, and other clients' writes must not delay that.
       const header = { xid, zxid: this.#zxidToReport, err: result.error };
       return this.#reply(commitQueue.enqueueUnconditional(this), header, result);
     }

@@ -60,8 +60,8 @@ export class ConnectionTable<Connection> {
   }
 
   /**
-   * Adds a connection. Returns the connection that must be closed immediately, or null. When there are too many connections,
-   * that is the oldest without a session; it is the new one when all others have a session.
+   * Adds a connection. Returns the connection that must be closed immediately, or null. When there are too many
+   * connections, that is the oldest without a session; it is the new one when all others have a session.
    */
   add(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
     const { address, nowMs } = from;
@@ -80,8 +80,9 @@ export class ConnectionTable<Connection> {
   }
 
   /**
-   * Returns the connections to close for each address that has too many: the oldest ones without a session. Call this after
-   * reading the latest input: a burst can bring more connections than one address may have, good clients among them.
+   * Returns the connections to close for each address that has too many: the oldest ones without a session. Call this
+   * after reading the latest input: a burst can bring more connections than one address may have, good clients among
+   * them.
    */
   takeExcess(): Connection[] {
     const gone: Connection[] = [];
@@ -91,7 +92,10 @@ export class ConnectionTable<Connection> {
     return gone;
   }
 
-  /** Whether the connection's address may have one more session. Taking over the session of `before` at the same address adds none. */
+  /**
+   * Whether the connection's address may have one more session. Taking over the session of `before` at the same address
+   * adds none.
+   */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
     const at = this.#records.get(connection)?.addressConnections ?? null;
     const isMove = before !== undefined && this.#records.get(before)?.addressConnections === at;
@@ -149,8 +153,8 @@ export class ConnectionTable<Connection> {
 }
 
 /**
- * A limit for the memory that all connections hold together: incomplete requests, responses that are not read. When the total is
- * over the limit, the connections that have held memory for the longest time must be closed. Pure.
+ * A limit for the memory that all connections hold together: incomplete requests, responses that are not read. When the
+ * total is over the limit, the connections that have held memory for the longest time must be closed. Pure.
  */
 class MemoryBudget<Owner> {
   readonly #bytesMax: number;
@@ -162,7 +166,10 @@ class MemoryBudget<Owner> {
     this.#bytesMax = bytesMax;
   }
 
-  /** Sets the bytes that an owner holds; 0 resets its age. Returns the owners that must be closed, which are no longer counted. */
+  /**
+   * Sets the bytes that an owner holds; 0 resets its age. Returns the owners that must be closed, which are no longer
+   * counted.
+   */
   set(owner: Owner, bytes: number): Owner[] {
     this.total += bytes - (this.#bytes.get(owner) ?? 0);
     if (bytes === 0) this.#bytes.delete(owner);

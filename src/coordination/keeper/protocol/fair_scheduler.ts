@@ -1,6 +1,6 @@
 /**
- * Divides the processor among connections with much input. Each works for a time slice in turn; between two rounds the sockets
- * are polled. A client that sends many requests therefore does not delay the others.
+ * Divides the processor among connections with much input. Each works for a time slice in turn; between two rounds the
+ * sockets are polled. A client that sends many requests therefore does not delay the others.
  */
 
 /** The time slice of one connection, in milliseconds. */

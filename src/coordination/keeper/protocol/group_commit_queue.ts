@@ -1,6 +1,6 @@
 /**
- * Group commit: decides when replies may be sent. A reply that depends on state that is not on the disk waits for the commit;
- * changes made during one commit are stored by the next. Owns no disk and no socket.
+ * Group commit: decides when replies may be sent. A reply that depends on state that is not on the disk waits for the
+ * commit; changes made during one commit are stored by the next. Owns no disk and no socket.
  */
 import { ByteWriter } from "../../../base/wire/bytes.ts";
 
@@ -56,7 +56,9 @@ export class GroupCommitQueue {
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
-  /** The entry for a reply that does not depend on the state. It waits only for earlier replies to the same connection. */
+  /**
+   * The entry for a reply that does not depend on the state. It waits only for earlier replies to the same connection.
+   */
   enqueueUnconditional(recipient: Recipient): PendingReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);
@@ -105,8 +107,8 @@ function pendingReplyIn(batch: ReplyBatch, recipient: Recipient): PendingReply {
 }
 
 /**
- * Sends replies to requests first, closing replies last. Each write wakes its reader, which may then compete with the keeper for
- * the processor; a grant starts a command, other events only cause reads.
+ * Sends replies to requests first, closing replies last. Each write wakes its reader, which may then compete with the
+ * keeper for the processor; a grant starts a command, other events only cause reads.
  */
 function deliver(batch: ReplyBatch): void {
   if (batch.size === 0) return;

@@ -1,4 +1,7 @@
-/** Facts about a running keeper, for the four-letter words and for /metrics. Getters compute lists only when they are read. */
+/**
+ * Facts about a running keeper, for the four-letter words and for /metrics. Getters compute lists only when they are
+ * read.
+ */
 import { type Address, formatAddress } from "../../../base/sockets/connection.ts";
 import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { isPermitted } from "../state/acl_check.ts";

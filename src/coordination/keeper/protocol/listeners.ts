@@ -1,6 +1,6 @@
 /**
- * The keeper's listening sockets. Owns the files of its unix sockets: creates them, restores them when they are removed, and
- * deletes only its own.
+ * The keeper's listening sockets. Owns the files of its unix sockets: creates them, restores them when they are
+ * removed, and deletes only its own.
  */
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
@@ -53,9 +53,9 @@ export class Listeners {
   }
 
   /**
-   * Listens at an address. TLS is for TCP. The keeper must own the data directory already. A stale socket is replaced. A socket
-   * outside that folder that a process listens at is not: that process has other data and may have granted the same locks.
-   * Throws CANNOT_CREATE.
+   * Listens at an address. TLS is for TCP. The keeper must own the data directory already. A stale socket is replaced.
+   * A socket outside that folder that a process listens at is not: that process has other data and may have granted the
+   * same locks. Throws CANNOT_CREATE.
    */
   async open(address: Address, tls: TlsSource | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
@@ -76,8 +76,8 @@ export class Listeners {
     await this.#restoring;
     for (const { address, listener, inode } of this.#records) {
       if (address.kind === "unix") {
-        // Closing a unix listener deletes the file of that name, whichever process created it. Do not close it if the file
-        // belongs to another keeper now: this listener is unreachable and ends with the process.
+        // Closing a unix listener deletes the file of that name, whichever process created it. Do not close it if the
+        // file belongs to another keeper now: this listener is unreachable and ends with the process.
         const found = inodeAt(address);
         if (found !== null && found !== inode) continue;
         rmSync(address.path, { force: true });

@@ -1,6 +1,6 @@
 /**
- * The bytes of one connection that were received and not handled. Returns one frame at a time, so that a client that sends ten
- * thousand requests can be interrupted for the others. Uses no socket and no clock.
+ * The bytes of one connection that were received and not handled. Returns one frame at a time, so that a client that
+ * sends ten thousand requests can be interrupted for the others. Uses no socket and no clock.
  */
 import { JuteFrameDecoder } from "../../../base/wire/length_frame.ts";
 

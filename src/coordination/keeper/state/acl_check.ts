@@ -12,7 +12,10 @@ export interface Identity {
   readonly id: string;
 }
 
-/** The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a user name. */
+/**
+ * The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a
+ * user name.
+ */
 export function digestId(credentials: string): string {
   const [user = ""] = credentials.split(":", 1);
   return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;
@@ -38,7 +41,10 @@ function matchesId(identity: Identity, wanted: string): boolean {
   return identity.scheme === "ip" ? addressMatches(identity.id, wanted) : identity.id === wanted;
 }
 
-/** The list as it is stored, with the own identities for `auth`. Throws INVALIDACL for an entry that no identity can match. */
+/**
+ * The list as it is stored, with the own identities for `auth`. Throws INVALIDACL for an entry that no identity can
+ * match.
+ */
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Identity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) refuse("INVALIDACL");
   const first = acl[0];

@@ -1,7 +1,8 @@
 /**
- * The commits that took long, and what sessions get for them. While its disk is slow, a keeper hears its clients, but it answers them
- * late, and a client that waits for an answer may be silent. A session therefore gets the time of the longest commit since it was
- * heard of. It does not get the time of all of them: on a disk that is always slow the session of a dead client would never end. Pure.
+ * The commits that took long, and what sessions get for them. While its disk is slow, a keeper hears its clients, but
+ * it answers them late, and a client that waits for an answer may be silent. A session therefore gets the time of the
+ * longest commit since it was heard of. It does not get the time of all of them: on a disk that is always slow the
+ * session of a dead client would never end. Pure.
  */
 
 interface Stall {
@@ -16,7 +17,10 @@ export class CommitStalls {
   #stalls: Stall[] = [];
   #startMs: number | null = null;
 
-  /** Commits that take no longer than `durationMsMin` are no stalls. Sessions are asked about that were heard of within `keptMs`. */
+  /**
+   * Commits that take no longer than `durationMsMin` are no stalls. Sessions are asked about that were heard of within
+   * `keptMs`.
+   */
   constructor({ durationMsMin, keptMs }: { readonly durationMsMin: number; readonly keptMs: number }) {
     this.#durationMsMin = durationMsMin;
     this.#keptMs = keptMs;

@@ -1,6 +1,6 @@
 /**
- * Deletes empty containers and expired TTL nodes. A large clean-up is divided into batches, so that other clients are served in
- * between. Owns its timer.
+ * Deletes empty containers and expired TTL nodes. A large clean-up is divided into batches, so that other clients are
+ * served in between. Owns its timer.
  */
 import type { Clock } from "../../../base/support/clock.ts";
 import type { KeeperState } from "./keeper_state.ts";
@@ -55,8 +55,9 @@ export class ContainerReaper {
 }
 
 /**
- * The containers and TTL nodes to delete now, children before their parents. As in ZooKeeper (ContainerManager), a container is
- * deleted after its last child; one that never had a child stays. `wallMs` is for TTL nodes, whose age counts from mtime.
+ * The containers and TTL nodes to delete now, children before their parents. As in ZooKeeper (ContainerManager), a
+ * container is deleted after its last child; one that never had a child stays. `wallMs` is for TTL nodes, whose age
+ * counts from mtime.
  */
 export function dueNodes(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];

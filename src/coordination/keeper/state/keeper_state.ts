@@ -1,6 +1,6 @@
 /**
- * The complete state of a keeper, and the only way to change it: a request in, a result and events out. Uses no socket, no disk
- * and no timer. Its owner sends the replies when the changes are durable.
+ * The complete state of a keeper, and the only way to change it: a request in, a result and events out. Uses no socket,
+ * no disk and no timer. Its owner sends the replies when the changes are durable.
  */
 import { type ByteReader, type ByteWriter } from "../../../base/wire/bytes.ts";
 import type { AnyCodec } from "../../../base/wire/record_codec.ts";
@@ -82,17 +82,18 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * Whether one of these changes must be on the disk before any client may see it. A new session is not: its later changes are
-   * logged after it, and a session that has done nothing loses nothing when it expires.
+   * Whether one of these changes must be on the disk before any client may see it. A new session is not: its later
+   * changes are logged after it, and a session that has done nothing loses nothing when it expires.
    */
   get hasUrgentChanges(): boolean {
     return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
   }
 
   /**
-   * Prepares for the first request. The next zxid will be above all that this directory has ever used, also after a restored
-   * backup, as far as the wall clock can tell. It is not used before: a keeper that is started next must know each zxid that
-   * a client has seen, and its wall clock may have been set back. Creates the server's own nodes in a new directory.
+   * Prepares for the first request. The next zxid will be above all that this directory has ever used, also after a
+   * restored backup, as far as the wall clock can tell. It is not used before: a keeper that is started next must know
+   * each zxid that a client has seen, and its wall clock may have been set back. Creates the server's own nodes in a
+   * new directory.
    */
   initialize(): void {
     this.#zxidBefore = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
@@ -106,7 +107,10 @@ export class KeeperState<Watcher> {
     if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
   }
 
-  /** Whether a client with this zxid may have it from this data: if not, the data is older than what the client has seen. */
+  /**
+   * Whether a client with this zxid may have it from this data: if not, the data is older than what the client has
+   * seen.
+   */
   mayHaveGiven(zxid: bigint): boolean {
     return zxid <= this.#zxid || zxid <= this.#zxidBefore;
   }
@@ -130,8 +134,8 @@ export class KeeperState<Watcher> {
   }
 
   /**
-   * Opens a session. Its ID is random, so that it is never used twice, even if the log never stored the first session. Unlike in
-   * ZooKeeper it uses no zxid, which no client may see before it is logged.
+   * Opens a session. Its ID is random, so that it is never used twice, even if the log never stored the first session.
+   * Unlike in ZooKeeper it uses no zxid, which no client may see before it is logged.
    */
   openSession(timeoutMs: number, nowMs: number): KeeperSession {
     const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));

@@ -5,8 +5,8 @@ import {
 } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 
 /**
- * An operation that failed with a ZooKeeper error code. It is no Error: it is thrown so that a multi stops where it must, and
- * too frequent (every `exists` of a missing node) to pay for a stack.
+ * An operation that failed with a ZooKeeper error code. It is no Error: it is thrown so that a multi stops where it
+ * must, and too frequent (every `exists` of a missing node) to pay for a stack.
  */
 export class OperationError {
   readonly reason: ZooKeeperErrorName;

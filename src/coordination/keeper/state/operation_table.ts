@@ -1,4 +1,7 @@
-/** The implementation of each request: one row per operation code. The records come from wire/jute, which the client uses too. */
+/**
+ * The implementation of each request: one row per operation code. The records come from wire/jute, which the client
+ * uses too.
+ */
 import { protocolError } from "../../../base/wire/bytes.ts";
 import { type Codec, empty } from "../../../base/wire/record_codec.ts";
 import {
@@ -111,8 +114,8 @@ function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"):
 }
 
 /**
- * Executes all operations or none. In the response the failed operation has its error, those before it have 0, those after it
- * -2; the header has 0.
+ * Executes all operations or none. In the response the failed operation has its error, those before it have 0, those
+ * after it -2; the header has 0.
  */
 function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
   checkKind(requests, "writes");

@@ -89,7 +89,10 @@ export const addWatch: Read<"addWatch"> = ({ path, mode }, state, requester) => 
 const watcherType = { children: 1, data: 2, any: 3 } as const;
 const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
-/** The modes that a removal affects. A persistent watch is for data and children: removing one kind must not leave half of it. */
+/**
+ * The modes that a removal affects. A persistent watch is for data and children: removing one kind must not leave half
+ * of it.
+ */
 function modesOf(type: number): number | undefined {
   return type === watcherType.any ? undefined : watchMode.once;
 }
@@ -113,8 +116,8 @@ export const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requ
 };
 
 /**
- * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. A change of a
- * node that it may not read is not reported: the watch is set instead.
+ * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. A
+ * change of a node that it may not read is not reported: the watch is set instead.
  */
 export const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   const { tree, watches } = state;

@@ -1,6 +1,7 @@
 /**
- * The time that counts for sessions: monotonic, without the time in which the keeper itself was stalled. While it was stopped,
- * suspended, busy or without a disk that stores, no client could renew its session, so no session may expire for that.
+ * The time that counts for sessions: monotonic, without the time in which the keeper itself was stalled. While it was
+ * stopped, suspended, busy or without a disk that stores, no client could renew its session, so no session may expire
+ * for that.
  */
 import type { Clock } from "../../../base/support/clock.ts";
 
@@ -20,7 +21,10 @@ export class SessionClock {
     this.#lastTickMs = clock.now();
   }
 
-  /** A request may be read before the tick that notices the stall: its session must not get the time of the stall in addition. */
+  /**
+   * A request may be read before the tick that notices the stall: its session must not get the time of the stall in
+   * addition.
+   */
   now(): number {
     const nowMs = this.#clock.now();
     return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;

@@ -1,6 +1,6 @@
 /**
- * The sessions and their deadlines. The owner provides the time: monotonic milliseconds without its own stalls. A session
- * expires at the first tick after its full timeout, never earlier. Source: ExpiryQueue.
+ * The sessions and their deadlines. The owner provides the time: monotonic milliseconds without its own stalls. A
+ * session expires at the first tick after its full timeout, never earlier. Source: ExpiryQueue.
  */
 import { timingSafeEqual } from "node:crypto";
 
@@ -60,7 +60,9 @@ export class SessionTable {
     return session;
   }
 
-  /** Changes the timeout, which each connection negotiates again. The client relies on it, so it must survive a restart. */
+  /**
+   * Changes the timeout, which each connection negotiates again. The client relies on it, so it must survive a restart.
+   */
   setTimeout(session: KeeperSession, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;

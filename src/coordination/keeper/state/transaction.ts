@@ -1,6 +1,7 @@
 /**
- * One write: the checks and effects of the operations that change nodes, in ZooKeeper's order. It succeeds completely or changes
- * nothing. The caller fires the collected events after success. Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
+ * One write: the checks and effects of the operations that change nodes, in ZooKeeper's order. It succeeds completely
+ * or changes nothing. The caller fires the collected events after success. Source: PrepRequestProcessor.pRequest2Txn,
+ * DataTree.processTxn.
  */
 import {
   createFlag,
@@ -228,8 +229,8 @@ export function checkPath(path: string): void {
 }
 
 /**
- * The path of the parent, "" for the root. Throws BADARGUMENTS only if there is no parent path: like ZooKeeper, the parent is
- * looked up before the name is checked.
+ * The path of the parent, "" for the root. Throws BADARGUMENTS only if there is no parent path: like ZooKeeper, the
+ * parent is looked up before the name is checked.
  */
 export function parentOf(path: string): string {
   const slash = path.lastIndexOf("/");

@@ -1,4 +1,6 @@
-/** The nodes after all requests so far, and which of them changed, for the log. Checks nothing: transaction.ts decides. */
+/**
+ * The nodes after all requests so far, and which of them changed, for the log. Checks nothing: transaction.ts decides.
+ */
 import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl, Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 
@@ -206,8 +208,8 @@ function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
 }
 
 /**
- * The number of nodes below each node. It is rarely requested: the first request counts all nodes, and later every new or
- * deleted node updates the counts, because counting all nodes again would delay all clients.
+ * The number of nodes below each node. It is rarely requested: the first request counts all nodes, and later every new
+ * or deleted node updates the counts, because counting all nodes again would delay all clients.
  */
 export class DescendantCounts {
   readonly #counts = new Map<string, number>();

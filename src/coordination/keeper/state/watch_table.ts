@@ -1,6 +1,7 @@
 /**
- * The watches of all connections. As in ZooKeeper there are two tables: changes of a node, and changes of its children; a watch
- * for both is in both tables. `Watcher` is the receiver of events: here, a connection. Source: WatchManager, DataTree.
+ * The watches of all connections. As in ZooKeeper there are two tables: changes of a node, and changes of its children;
+ * a watch for both is in both tables. `Watcher` is the receiver of events: here, a connection. Source: WatchManager,
+ * DataTree.
  */
 import { eventType } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
@@ -62,8 +63,8 @@ class PathWatches<Watcher> {
   }
 
   /**
-   * Adds the watchers to notify to `notified`, and removes their one-shot watches. A watcher that may not see the event keeps
-   * its one-shot watch: checkWatches would reveal its removal, and with it the event.
+   * Adds the watchers to notify to `notified`, and removes their one-shot watches. A watcher that may not see the event
+   * keeps its one-shot watch: checkWatches would reveal its removal, and with it the event.
    */
   fire({ type, path, mayLearn }: NodeEvent<Watcher>, notified: Set<Watcher>): void {
     const watchers = this.#byPath.get(path);

@@ -19,9 +19,9 @@ export interface DataReport {
 }
 
 /**
- * Reads all data and checks what SQLite and the keeper rely on: each row's checksum, and that the log contains everything that
- * was stored. Throws IO for damage. Without the log's index, an incomplete frame at its end counts as a write that a crash
- * interrupted.
+ * Reads all data and checks what SQLite and the keeper rely on: each row's checksum, and that the log contains
+ * everything that was stored. Throws IO for damage. Without the log's index, an incomplete frame at its end counts as a
+ * write that a crash interrupted.
  */
 export function verifyData(dataDir: string, progress: WorkProgress = noProgress): DataReport {
   return withData(dataDir, "verify", (database) => ({
@@ -60,8 +60,9 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Data
 }
 
 /**
- * Writes a snapshot into a new file from which a keeper can start, and reads it back. The copy is on the disk when this returns;
- * when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, IO otherwise.
+ * Writes a snapshot into a new file from which a keeper can start, and reads it back. The copy is on the disk when this
+ * returns; when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, IO
+ * otherwise.
  */
 export function backUpData(dataDir: string, file: string, progress: WorkProgress = noProgress): void {
   if (existsSync(file)) throw cannotWrite(file, "it already exists");

@@ -1,4 +1,6 @@
-/** The files of a data directory as names: whether they are in place, and their times. Opens none: see data_guard.ts. */
+/**
+ * The files of a data directory as names: whether they are in place, and their times. Opens none: see data_guard.ts.
+ */
 import { mkdirSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 

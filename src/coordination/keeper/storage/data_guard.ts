@@ -1,7 +1,7 @@
 /**
- * Checks that the data still belongs to this keeper. If its files are removed or replaced, another keeper can start there and
- * grant the same locks to other clients; this keeper must then end, and answer no request meanwhile. Owns its timer. Never opens
- * a file: closing it would release SQLite's locks on it (fcntl(2)).
+ * Checks that the data still belongs to this keeper. If its files are removed or replaced, another keeper can start
+ * there and grant the same locks to other clients; this keeper must then end, and answer no request meanwhile. Owns its
+ * timer. Never opens a file: closing it would release SQLite's locks on it (fcntl(2)).
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { Clock } from "../../../base/support/clock.ts";
@@ -10,14 +10,17 @@ import type { DataFiles } from "./data_files.ts";
 import { databaseName } from "./stored_records.ts";
 
 /**
- * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full timeout from
- * its own start. A lease ends at least 500 ms before its session, counted from the send time of a request
+ * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full
+ * timeout from its own start. A lease ends at least 500 ms before its session, counted from the send time of a request
  * (src/protocols/zookeeper/session_timing.ts): a request sent 500 ms after that start must not be answered.
  */
 const freshMs = 100;
 /** The interval of checks without requests, in milliseconds. */
 const checkMs = 1_000;
-/** Interval of updates of the files' times, because tools that clean /var/tmp delete files that are days old. Milliseconds. */
+/**
+ * Interval of updates of the files' times, because tools that clean /var/tmp delete files that are days old.
+ * Milliseconds.
+ */
 const touchMs = 3_600_000;
 
 const requiredFiles = [databaseName, ownerName];

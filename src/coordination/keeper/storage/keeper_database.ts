@@ -16,8 +16,8 @@ import { damageInLog } from "../../../base/storage/wal_check.ts";
 import { databaseName, decodeRows, encodeRows, markName, type StoredRow, zxidChecksum } from "./stored_records.ts";
 
 /**
- * The size reserved for the write-ahead log. A checkpoint copies the log into the database before it is full; it is then written
- * from its beginning again.
+ * The size reserved for the write-ahead log. A checkpoint copies the log into the database before it is full; it is
+ * then written from its beginning again.
  */
 const logBytes = 8 << 20;
 /** The size from which an idle keeper makes a checkpoint, and one whose disk is nearly full. */
@@ -68,7 +68,10 @@ export class KeeperDatabase {
   #isLow = true;
   #measuredAtCommit = 0;
 
-  /** Throws LOCK_BUSY when another keeper owns the data, CONFIG for a truncated file and another format, and other errors. */
+  /**
+   * Throws LOCK_BUSY when another keeper owns the data, CONFIG for a truncated file and another format, and other
+   * errors.
+   */
   constructor(dataDir: string) {
     const path = join(dataDir, databaseName);
     this.#logPath = `${path}-wal`;
@@ -101,7 +104,10 @@ export class KeeperDatabase {
     this.#file.requireOwnership();
   }
 
-  /** Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like `confirmOwner` or otherwise. */
+  /**
+   * Stores changes in one transaction. All are on the disk when this returns; none is when it throws, like
+   * `confirmOwner` or otherwise.
+   */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeRows(changes);
     this.#file.transaction(() => {
@@ -158,7 +164,10 @@ export class KeeperDatabase {
   }
 }
 
-/** Creates the file if there is none. Throws if SQLite would silently leave out what it cannot read: locks that are held would be free. */
+/**
+ * Creates the file if there is none. Throws if SQLite would silently leave out what it cannot read: locks that are held
+ * would be free.
+ */
 function prepareFile(path: string, mark: CommittedMark): void {
   const damage = damageInLog(path) ?? describeOlderThanMark(path);
   if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
@@ -174,8 +183,8 @@ function prepareFile(path: string, mark: CommittedMark): void {
 export const ownerOfCopies = "a backup";
 
 /**
- * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or removed,
- * or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
+ * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or
+ * removed, or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
  */
 export function describeOlderThanMark(path: string): string | null {
   const mark = readMark(join(dirname(path), markName)); // read first: a running keeper raises both

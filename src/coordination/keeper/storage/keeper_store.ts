@@ -25,8 +25,8 @@ export class KeeperStore {
   }
 
   /**
-   * Takes ownership of a data directory. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when its files were
-   * truncated or have another format, with IO when it cannot be read or written.
+   * Takes ownership of a data directory. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when its files
+   * were truncated or have another format, with IO when it cannot be read or written.
    */
   static async open(dataDir: string, startThread = startKeeperStoreThread): Promise<KeeperStore> {
     const store = new KeeperStore(dataDir, startThread());
@@ -55,8 +55,8 @@ export class KeeperStore {
   }
 
   /**
-   * Resolves when all changes are on the disk, with the room that is left there, as `room` does. Rejects, like `confirmOwner` or
-   * with IO, when none of them are.
+   * Resolves when all changes are on the disk, with the room that is left there, as `room` does. Rejects, like
+   * `confirmOwner` or with IO, when none of them are.
    */
   commit(changes: Uint8Array): Promise<number | null> {
     return this.#thread.call("commit", changes);

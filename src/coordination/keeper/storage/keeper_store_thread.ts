@@ -1,4 +1,7 @@
-/** The storage thread of a keeper: it waits for the disk so that the keeper does not. Executes one request at a time, in order. */
+/**
+ * The storage thread of a keeper: it waits for the disk so that the keeper does not. Executes one request at a time, in
+ * order.
+ */
 import { storageError } from "../../../base/storage/storage_error.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
 import type { KeeperDatabase } from "./keeper_database.ts";

@@ -1,6 +1,6 @@
 /**
- * The stored form of the keeper's data: a row for each node and each session, and the last zxid. The storage thread handles
- * rows; the main thread handles nodes. Each row carries a checksum, because SQLite stores none. Pure.
+ * The stored form of the keeper's data: a row for each node and each session, and the last zxid. The storage thread
+ * handles rows; the main thread handles nodes. Each row carries a checksum, because SQLite stores none. Pure.
  */
 import { crc32 } from "node:zlib";
 import { ByteReader, ByteWriter, protocolError } from "../../../base/wire/bytes.ts";

@@ -4,8 +4,9 @@
  *     message = %d7 "MESSAGE" nonce box        ; 8 and 16 + 1 + n bytes
  *     box     = tag [flags body]               ; XSalsa20-Poly1305
  *
- * XSalsa20 takes the first 32 bytes of its stream as the key of Poly1305, and the message begins behind them. What stands
- * before the encrypted bytes here (name, nonce and tag) has just these 32 bytes: one pass over one buffer does both.
+ * XSalsa20 takes the first 32 bytes of its stream as the key of Poly1305, and the message begins behind them. What
+ * stands before the encrypted bytes here (name, nonce and tag) has just these 32 bytes: one pass over one buffer does
+ * both.
  */
 import { timingSafeEqual } from "node:crypto";
 import { Poly1305 } from "@noble/ciphers/_poly1305.js";
@@ -20,7 +21,10 @@ const nonceAt = name.byteLength;
 const tagAt = nonceAt + 8;
 /** Bytes before the encrypted part; the first one is the flags. */
 const headBytes = tagAt + 16;
-/** Maximum length of a separate copy, which takes less time and half as much memory under Bun as a view of a longer array. */
+/**
+ * Maximum length of a separate copy, which takes less time and half as much memory under Bun as a view of a longer
+ * array.
+ */
 const smallBytes = 256;
 /** A whole number of Poly1305 blocks. */
 const tagPieceBytes = 64 << 10;

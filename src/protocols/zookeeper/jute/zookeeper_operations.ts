@@ -71,6 +71,7 @@ export const createFlag = {
 } as const;
 
 /**
- * ZooDefs.Ids.OPEN_ACL_UNSAFE: all clients have all permissions. One shared object, compared by identity; do not change it.
+ * ZooDefs.Ids.OPEN_ACL_UNSAFE: all clients have all permissions. One shared object, compared by identity; do not change
+ * it.
  */
 export const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];

@@ -36,8 +36,8 @@ export class AcceptedDatabase implements AsyncDisposable {
   }
 
   /**
-   * Notes a loss for all topics, or for those that were not open since a fail-over that may have lost commits, and returns their names.
-   * Servers that have opened one lose it, and open it again.
+   * Notes a loss for all topics, or for those that were not open since a fail-over that may have lost commits, and
+   * returns their names. Servers that have opened one lose it, and open it again.
    */
   async acceptLoss({ ofAll }: { readonly ofAll: boolean }): Promise<string[]> {
     const text = `${

@@ -34,8 +34,8 @@ export interface FencedChange {
 type ColumnTypes = Readonly<Record<string, "bigint" | "text" | "bytes">>;
 
 /**
- * Lists of the statement, in the order of its parameters. A column of bytes is two columns: all bytes of a batch are one
- * parameter, from which the database cuts them.
+ * Lists of the statement, in the order of its parameters. A column of bytes is two columns: all bytes of a batch are
+ * one parameter, from which the database cuts them.
  */
 const lists = {
   topics: {
@@ -112,7 +112,10 @@ function columnsOf(list: ListName): string[] {
 /** The place of a list as rows; `statementOf` gives its parameters their numbers. */
 const rowsOf = (list: ListName, alias: string) => `ROWS.${list} AS ${alias}(${columnsOf(list).join(", ")})`;
 
-/** NOT IN is computed once, with a hash; a join with the topics that were written would compare each row with each topic. */
+/**
+ * NOT IN is computed once, with a hash; a join with the topics that were written would compare each row with each
+ * topic.
+ */
 const isOwn = "NOT IN (SELECT topic FROM lost)";
 const kept = (column: string) => `${column} = COALESCE(w.${column}, t.${column})`;
 const overwritten = (columns: readonly string[]) =>
@@ -127,7 +130,10 @@ interface StatementPart {
   readonly wanted: string;
 }
 
-/** Inserts the rows of a list into a table whose columns have the same names. `conflict`: overwrites rows that are there. */
+/**
+ * Inserts the rows of a list into a table whose columns have the same names. `conflict`: overwrites rows that are
+ * there.
+ */
 function insertion(table: string, list: ListName, conflict = ""): StatementPart {
   const columns = Object.entries(lists[list] as ColumnTypes);
   const values = columns.map(([name, type]) =>
@@ -186,8 +192,8 @@ const parts: Readonly<Record<Exclude<ListName, "topics">, readonly StatementPart
 };
 
 /**
- * The conditions that all parts of a statement have changed what they must. Two parts may delete the same row, which the database deletes once:
- * the deletions of a table are counted together. `changed` are the parts as p0, p1, ….
+ * The conditions that all parts of a statement have changed what they must. Two parts may delete the same row, which
+ * the database deletes once: the deletions of a table are counted together. `changed` are the parts as p0, p1, ….
  */
 function conditionsOf(changed: readonly StatementPart[]): string {
   const indexed = changed.map((part, index) => ({ ...part, index }));
@@ -204,8 +210,8 @@ function conditionsOf(changed: readonly StatementPart[]): string {
 const listNames = Object.keys(lists) as ListName[];
 
 /**
- * The statement for batches that have rows in these lists. It returns the ids of the topics that were written. Its parts do not
- * see each other's changes: `addChange` leaves out a row that the same batch inserts and deletes.
+ * The statement for batches that have rows in these lists. It returns the ids of the topics that were written. Its
+ * parts do not see each other's changes: `addChange` leaves out a row that the same batch inserts and deletes.
  */
 function statementOf(used: readonly ListName[]): SqlStatement {
   let next = 2; // $1 has the bytes
@@ -228,7 +234,8 @@ function statementOf(used: readonly ListName[]): SqlStatement {
 }
 
 /**
- * Statements by the lists that they have. A part without rows would cost time as well. Requests use few of the combinations.
+ * Statements by the lists that they have. A part without rows would cost time as well. Requests use few of the
+ * combinations.
  */
 const statements = new Map<string, SqlStatement>();
 
@@ -296,7 +303,9 @@ function addPuts(values: ListValues, change: TopicChange): void {
   for (const { client, id } of change.deletedKeys) values.add("deletedKeys", { topic, client, id });
 }
 
-/** The columns of a row of messages. Its place has a checksum of its own, so that it can be read without the records. */
+/**
+ * The columns of a row of messages. Its place has a checksum of its own, so that it can be read without the records.
+ */
 function messageColumns(topic: number, head: RowHead, records: Uint8Array): RowOf<"added"> {
   const { first, last, previous } = head;
   const content_sum = crc32(records);

@@ -1,6 +1,6 @@
 /**
- * Rows of a shared database that were brought into memory, until the next commit. The methods that read are those of the
- * engine: they return what was brought, and throw NotLoaded for everything else.
+ * Rows of a shared database that were brought into memory, until the next commit. The methods that read are those of
+ * the engine: they return what was brought, and throw NotLoaded for everything else.
  */
 import { DamageError, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { NotLoaded } from "../store_steps.ts";

@@ -5,8 +5,8 @@ import { lossesKept } from "../topic_losses.ts";
 import { committedState, timelineNow } from "./postgres_tables.ts";
 
 /**
- * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one leaves out more ids,
- * so that none is used twice.
+ * More ids than were assigned to lost messages. A later fail-over may undo this statement, too: then the next one
+ * leaves out more ids, so that none is used twice.
  */
 export const idsLeftOut = `${lostIds} * GREATEST(1, ${timelineNow} - timeline)`;
 
@@ -15,8 +15,8 @@ const isOldLoss = `l.topic = t.id AND l.timeline <> t.timeline AND l.timeline IN
   SELECT timeline FROM SCHEMA.topic_loss WHERE topic = t.id ORDER BY at DESC OFFSET ${lossesKept - 1})`;
 
 /**
- * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost ids. `lastLost`: the
- * last of the lost messages, or NULL. Executed again after a lost reply, it notes the same loss.
+ * Notes that messages are lost, and places the topics that fulfil `condition` and their subscribers behind all lost
+ * ids. `lastLost`: the last of the lost messages, or NULL. Executed again after a lost reply, it notes the same loss.
  */
 export function noteLoss(
   condition: string,

@@ -5,8 +5,8 @@ import { defaultStoreOptions, type StoreOptions } from "../topic_store_limits.ts
 import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 
 /**
- * Rejects with CONFIG for a database that has no tables of baton, those of another version, or settings that are not safe;
- * with REFUSED and UNREACHABLE if it cannot be used.
+ * Rejects with CONFIG for a database that has no tables of baton, those of another version, or settings that are not
+ * safe; with REFUSED and UNREACHABLE if it cannot be used.
  */
 export async function openPostgresStore(
   address: DatabaseAddress,

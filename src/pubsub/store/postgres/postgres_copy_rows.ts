@@ -1,6 +1,6 @@
 /**
- * The copies of topics in a shared database. Each change is one statement. A change of a topic that this server has opened
- * compares its epoch and revision; one that fails closes the topic here, and it has to be opened again.
+ * The copies of topics in a shared database. Each change is one statement. A change of a topic that this server has
+ * opened compares its epoch and revision; one that fails closes the topic here, and it has to be opened again.
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
@@ -75,8 +75,8 @@ const columns = "id, epoch, revision, numbers, last";
 const statements = {
   isEmpty: `SELECT NOT EXISTS (SELECT 1 FROM ${topic}) AS yes`,
   /**
-   * A fail-over that may have lost commits is reported by each topic itself; so the mark is then raised above all that were lost. A
-   * mark that is behind for another reason is not.
+   * A fail-over that may have lost commits is reported by each topic itself; so the mark is then raised above all that
+   * were lost. A mark that is behind for another reason is not.
    */
   generation: `WITH raised AS (UPDATE SCHEMA.topic_mark SET generation = generation + ${idsLeftOut}, ${committedState}
       WHERE ${isOldMark} RETURNING generation)
@@ -93,8 +93,8 @@ const statements = {
       $4::bigint, 0, 0, $4::bigint, 0, ${timelineNow}, ${synchronousNow})
     ON CONFLICT DO NOTHING RETURNING ${columns}`,
   /**
-   * Leaves the state of the last commit, to find a fail-over since. A seal ends with its epoch: the server that has written
-   * the node of a higher one knows that the receiver has not.
+   * Leaves the state of the last commit, to find a fail-over since. A seal ends with its epoch: the server that has
+   * written the node of a higher one knows that the receiver has not.
    */
   open: `UPDATE ${topic} SET revision = revision + 1, epoch = $3::bigint, owner = $4::text,
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
@@ -423,9 +423,9 @@ export class PostgresCopyRows implements TopicCopyRows {
   }
 
   /**
-   * Called when a topic is opened whose messages are missing, or may be: when this server knows of later commits, or first after
-   * a standby was promoted that may not have had all of them. Their ids are not used again, and the loss is written down before
-   * anything is answered.
+   * Called when a topic is opened whose messages are missing, or may be: when this server knows of later commits, or
+   * first after a standby was promoted that may not have had all of them. Their ids are not used again, and the loss is
+   * written down before anything is answered.
    */
   async #noteLoss(
     name: string,

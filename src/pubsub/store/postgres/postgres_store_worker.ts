@@ -52,7 +52,9 @@ const silentMs = 3_000;
 const connectMs = 40_000;
 /** How long a trial waits for a connection: less than a status page waits for its result. */
 const trialConnectMs = 1_000;
-/** How long a refusal that lasts until an operator acts is in the health of the server, unless a change is committed. */
+/**
+ * How long a refusal that lasts until an operator acts is in the health of the server, unless a change is committed.
+ */
 const refusedMs = 30_000;
 /** Cursor moves that no response waits for are written after this time. */
 const settleMs = 20;
@@ -262,7 +264,10 @@ function nextBatch(): Uint8Array | null {
   return queue[0] instanceof Uint8Array ? queue.shift() as Uint8Array : null;
 }
 
-/** Does what has arrived, in order. After an error that is none of the database's, memory is unknown: the store has failed. */
+/**
+ * Does what has arrived, in order. After an error that is none of the database's, memory is unknown: the store has
+ * failed.
+ */
 async function runAll(): Promise<void> {
   isRunning = true;
   clearTimeout(timer);

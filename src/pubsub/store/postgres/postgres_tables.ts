@@ -10,8 +10,8 @@ export const topicPlaces = { served: 0, staged: 1, dropped: 2, arriving: 3, setA
 /** The timeline of the cluster, which increases with each promotion, in SQL. */
 export const timelineNow = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int";
 /**
- * Values of a topic's row that every change writes, in SQL: the revision; and which cluster has committed it, and whether it waited
- * for a standby. A commit that did has all commits before it on the standby, too.
+ * Values of a topic's row that every change writes, in SQL: the revision; and which cluster has committed it, and
+ * whether it waited for a standby. A commit that did has all commits before it on the standby, too.
  */
 export const synchronousNow = `(current_setting('synchronous_standby_names') <> ''
   AND current_setting('synchronous_commit') IN ('on', 'remote_apply'))`;

@@ -1,8 +1,8 @@
 /**
  * The rows of topics in a PostgreSQL database that several servers share. A topic's row has an epoch and a revision.
  * Every write is one statement that compares both and raises the revision, and a server that opens a topic raises it
- * before it reads: a statement that is still on its way then changes nothing. No write is repeated after an unknown outcome; the
- * topic is opened again, and its rows show what was done.
+ * before it reads: a statement that is still on its way then changes nothing. No write is repeated after an unknown
+ * outcome; the topic is opened again, and its rows show what was done.
  */
 import type { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { retryWhileTemporary } from "../../../base/postgres/database_lane.ts";
@@ -181,8 +181,8 @@ export class PostgresTopicRows implements TopicRows {
   }
 
   /**
-   * Runs a statement; one that was certainly not executed is repeated for some seconds. Rejects with StatementError, which
-   * says whether it may have been executed.
+   * Runs a statement; one that was certainly not executed is repeated for some seconds. Rejects with StatementError,
+   * which says whether it may have been executed.
    */
   async write(statement: SqlStatement, values: readonly SqlParameter[]): Promise<PostgresRow[]> {
     let prepared = this.#prepared.get(statement);

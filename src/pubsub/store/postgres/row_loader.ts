@@ -19,7 +19,9 @@ const clientsPerPage = 256;
 const clientColumns =
   "topic, id, name, session, key, op, op_session, forgotten_session, position, registration FROM SCHEMA.topic_client";
 
-/** Rows from one that has message $2 or comes before it ($3), or from the first one after $2, up to a number of bytes. */
+/**
+ * Rows from one that has message $2 or comes before it ($3), or from the first one after $2, up to a number of bytes.
+ */
 const readMessages: SqlStatement = {
   name: "topic_read_messages",
   text: `SELECT first, last, previous, content_sum, sum, bytes, records FROM (

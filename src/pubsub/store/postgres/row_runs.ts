@@ -1,6 +1,6 @@
 /**
- * Places of rows that were read together from a shared database, by the opening of their topic. Holds the newest ones, up to a number for
- * the whole store.
+ * Places of rows that were read together from a shared database, by the opening of their topic. Holds the newest ones,
+ * up to a number for the whole store.
  */
 import type { RowHead } from "../topic_rows.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The database of a topic store: an SQLite file that one process owns, while others may read it (backup, verify). Synchronous: used in
- * the storage thread.
+ * The database of a topic store: an SQLite file that one process owns, while others may read it (backup, verify).
+ * Synchronous: used in the storage thread.
  */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -24,7 +24,10 @@ const logBytes = 8 << 20;
 export const checkpointBytes = 4 << 20;
 /** … and from this size on by the storage thread, which waits for it. */
 export const blockingCheckpointBytes = 32 << 20;
-/** How long a put on a nearly full disk waits for readers of the log, and the pause before the next wait, in milliseconds. */
+/**
+ * How long a put on a nearly full disk waits for readers of the log, and the pause before the next wait, in
+ * milliseconds.
+ */
 const readersMs = 500;
 const readersPauseMs = 10_000;
 /** How long a transaction waits for other processes, which only read, in milliseconds. */
@@ -213,8 +216,8 @@ const putIndexes = [
 ] as const;
 
 /**
- * Ids of clients with a row that only the index or only the table has; "all": the index cannot be read. If an index does
- * not find a row, its checksum is never checked, and a repeated put would be stored again.
+ * Ids of clients with a row that only the index or only the table has; "all": the index cannot be read. If an index
+ * does not find a row, its checksum is never checked, and a repeated put would be stored again.
  */
 function clientsOfDamagedIndexes(database: TopicDatabase): ReadonlySet<number> | "all" {
   const find = () =>

@@ -1,6 +1,6 @@
 /**
- * The storage thread of a topic store: it waits for the disk, so that the server never does. Executes batches in order; all waiting
- * batches form one transaction.
+ * The storage thread of a topic store: it waits for the disk, so that the server never does. Executes batches in order;
+ * all waiting batches form one transaction.
  */
 import { BatonError } from "../../../base/errors.ts";
 import {

@@ -268,7 +268,9 @@ export class TopicTransfer {
     return this.#nextTransfer++;
   }
 
-  /** Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, STORE_FULL if it does not fit; each ends the import. */
+  /**
+   * Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, STORE_FULL if it does not fit; each ends the import.
+   */
   *importPiece(transfer: number, piece: Uint8Array): Steps {
     const { disk } = this.#engine;
     yield* this.#changeImport(transfer, (received) => {
@@ -310,7 +312,10 @@ export class TopicTransfer {
     yield* this.#engine.wakeHeldGets(topic);
   }
 
-  /** Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ: the topic is dropped from memory. */
+  /**
+   * Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ: the topic is dropped
+   * from memory.
+   */
   *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
     try {
       yield* answerOf(change);

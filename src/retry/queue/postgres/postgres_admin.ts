@@ -69,7 +69,9 @@ export class SharedAdmin {
     return Number(row?.["redrives"]);
   }
 
-  /** Redrives up to `max` dead letters that this redrive has not redriven before; fewer than `max`: there are no others. */
+  /**
+   * Redrives up to `max` dead letters that this redrive has not redriven before; fewer than `max`: there are no others.
+   */
   async redrive(number: number, filter: DeadFilter, max: number): Promise<number> {
     const { where, name, values } = conditionOf({ ...filter, states: ["dead"] });
     const text = `SELECT r.* ${ofQueue} AND ${where} AND r.redriven < $6 AND r.forwarding < 3 ORDER BY r.seq LIMIT $7`;
@@ -143,7 +145,10 @@ export class SharedAdmin {
     return totals;
   }
 
-  /** Removes up to `changesMax` messages that ended before `beforeMs`, by the clock of this process. Returns their number. */
+  /**
+   * Removes up to `changesMax` messages that ended before `beforeMs`, by the clock of this process. Returns their
+   * number.
+   */
   async forget(beforeMs: number): Promise<number> {
     const keepMs = Math.max(0, Math.round(Date.now() - beforeMs));
     const text = `WITH old AS (SELECT seq FROM SCHEMA.retry WHERE queue = $1 AND ended_ms < ${databaseNow} - $2

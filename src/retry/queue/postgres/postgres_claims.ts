@@ -1,7 +1,8 @@
 /**
- * The claims of one process on messages of a shared queue: its lease in the database, what it has claimed, and the results of its tries. A lost
- * reply to a claim leaves messages in flight that this process does not know: it first raises the epoch of its row, which ends all its earlier
- * claims, and then gives back what it does not know (test/retry/model/shared_claims_model.ts).
+ * The claims of one process on messages of a shared queue: its lease in the database, what it has claimed, and the
+ * results of its tries. A lost reply to a claim leaves messages in flight that this process does not know: it first
+ * raises the epoch of its row, which ends all its earlier claims, and then gives back what it does not know
+ * (test/retry/model/shared_claims_model.ts).
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
@@ -16,7 +17,10 @@ import { contentOf, damageSentence, type LifeChange, type SharedQueue, storedMes
 import { databaseNow } from "./postgres_queue_tables.ts";
 import type { ClaimedMessage } from "../stored_message.ts";
 
-/** How long after the end of a lease its messages are taken back: clocks may differ, and a guard needs time to kill. Milliseconds. */
+/**
+ * How long after the end of a lease its messages are taken back: clocks may differ, and a guard needs time to kill.
+ * Milliseconds.
+ */
 export const sharedGraceMs = 10_000;
 
 const lease = { lane: "leases" } as const;
@@ -87,7 +91,10 @@ export class SharedClaims {
     return row !== undefined;
   }
 
-  /** Removes this process. No claim of it can commit after it was marked, so what the second statement sees in flight stays so. */
+  /**
+   * Removes this process. No claim of it can commit after it was marked, so what the second statement sees in flight
+   * stays so.
+   */
   async leave(owner: number): Promise<void> {
     if (this.#mayBeUnknown() && owner === this.#owner) await this.#giveBackUnknown();
     await this.#queue.run("queue_leave", "UPDATE SCHEMA.processor SET ended = true WHERE id = $1", [owner], lease);
@@ -137,7 +144,10 @@ export class SharedClaims {
     await this.#queue.run("queue_remove", text, [ids], lease);
   }
 
-  /** Claims due messages. Rejects with LOCK_LOST if the lease was given up; OUTCOME_UNKNOWN: the next call gives back what this one claimed. */
+  /**
+   * Claims due messages. Rejects with LOCK_LOST if the lease was given up; OUTCOME_UNKNOWN: the next call gives back
+   * what this one claimed.
+   */
   async claim({ owner, max, order, nowMs }: ClaimOrder): Promise<Claim> {
     const queue = this.#queue;
     const age = Math.max(0, Math.round(Date.now() - nowMs));
@@ -167,7 +177,10 @@ export class SharedClaims {
     return { messages, nextMs: this.#hasMore ? null : await this.#nextMs(owner, order) };
   }
 
-  /** The messages of a claim are returned whatever this finds: no other process tries them. Null: the next due time is not known. */
+  /**
+   * The messages of a claim are returned whatever this finds: no other process tries them. Null: the next due time is
+   * not known.
+   */
   async #nextMs(owner: number, order: ClaimOrder["order"]): Promise<number | null> {
     return await this.#look(owner, order, 0).then(({ nextMs }) => nextMs, () => null);
   }
@@ -210,7 +223,10 @@ export class SharedClaims {
     return this.#isUnknown || this.#reconnects !== this.#queue.reconnects;
   }
 
-  /** Raising the epoch waits for a claim that is being committed, and refuses those that come later. Repeatable: the number is this process's. */
+  /**
+   * Raising the epoch waits for a claim that is being committed, and refuses those that come later. Repeatable: the
+   * number is this process's.
+   */
   async #giveBackUnknown(): Promise<void> {
     const { reconnects } = this.#queue;
     const epoch = this.#epoch + 1;

@@ -1,6 +1,6 @@
 /**
- * Dead letters of a shared queue that are to be forwarded. One process at a time sends them: it has the role of the forwarder for `roleMs`, by
- * the clock of the database, and renews it while dead letters are pending.
+ * Dead letters of a shared queue that are to be forwarded. One process at a time sends them: it has the role of the
+ * forwarder for `roleMs`, by the clock of the database, and renews it while dead letters are pending.
  */
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
@@ -60,7 +60,10 @@ export class SharedLetters {
     return letters;
   }
 
-  /** Reads their numbers. Dead letters that failed come last, and not during their delay. A delay that ends after the maximum means that the clock was set back. */
+  /**
+   * Reads their numbers. Dead letters that failed come last, and not during their delay. A delay that ends after the
+   * maximum means that the clock was set back.
+   */
   async #pendingRows(max: number): Promise<PostgresRow[]> {
     const fresh =
       `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures = 0 ORDER BY r.forwarding DESC, r.seq LIMIT $2`;
@@ -121,7 +124,10 @@ export class SharedLetters {
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
-  /** Records that the dead letter has left the store, and removes its body. The sink works again, so its error is removed, too. */
+  /**
+   * Records that the dead letter has left the store, and removes its body. The sink works again, so its error is
+   * removed, too.
+   */
   async markForwarded(seq: number, isMarked = true): Promise<void> {
     const text =
       `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
@@ -143,8 +149,8 @@ export class SharedLetters {
   }
 
   /**
-   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A letter fails by itself only while
-   * the sink works, so the error of the sink is removed.
+   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A
+   * letter fails by itself only while the sink works, so the error of the sink is removed.
    */
   async recordFailure(seq: number | null, error: string): Promise<void> {
     if (seq === null) {

@@ -1,6 +1,7 @@
 /**
- * One message queue in a shared PostgreSQL schema: its connections, its row, the clock of the database, and the judgement of a lost reply. Every
- * statement here may be repeated: changes carry the revision that they were decided by, so that a copy of one changes nothing.
+ * One message queue in a shared PostgreSQL schema: its connections, its row, the clock of the database, and the
+ * judgement of a lost reply. Every statement here may be repeated: changes carry the revision that they were decided
+ * by, so that a copy of one changes nothing.
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
@@ -79,7 +80,10 @@ export class SharedQueue implements AsyncDisposable {
     this.name = options.name;
   }
 
-  /** Connects and finds the queue, or makes it unless `mustExist`. Rejects with CONFIG if there is none, and as `run` does. */
+  /**
+   * Connects and finds the queue, or makes it unless `mustExist`. Rejects with CONFIG if there is none, and as `run`
+   * does.
+   */
   async open({ mustExist }: { readonly mustExist: boolean }): Promise<void> {
     const find = `SELECT id, key, ${databaseNow} AS now_ms FROM SCHEMA.queue WHERE name = $1`;
     let [row] = await this.runOnce("queue_find", find, [this.name], { deadlineMs: openMs });
@@ -95,7 +99,9 @@ export class SharedQueue implements AsyncDisposable {
     this.noteTime(row);
   }
 
-  /** Grows when a connection was lost and opened again: a fail-over may have undone what another primary had committed. */
+  /**
+   * Grows when a connection was lost and opened again: a fail-over may have undone what another primary had committed.
+   */
   get reconnects(): number {
     return this.#reconnects;
   }
@@ -132,7 +138,10 @@ export class SharedQueue implements AsyncDisposable {
     return Math.round(Date.now() + atMs - this.nowMs());
   }
 
-  /** Runs a statement once. Rejects with StatementError; UNREACHABLE, LOCK_BUSY: nothing happened; OUTCOME_UNKNOWN: it may have been executed. */
+  /**
+   * Runs a statement once. Rejects with StatementError; UNREACHABLE, LOCK_BUSY: nothing happened; OUTCOME_UNKNOWN: it
+   * may have been executed.
+   */
   async runOnce(
     name: string,
     text: string,
@@ -143,7 +152,10 @@ export class SharedQueue implements AsyncDisposable {
     return await this.#lane(lane).run(statement, values, { deadlineMs, signal: this.#closing.signal });
   }
 
-  /** Runs a statement until its outcome is known, or the time is over. `onRepeat`: an earlier copy may have been executed. */
+  /**
+   * Runs a statement until its outcome is known, or the time is over. `onRepeat`: an earlier copy may have been
+   * executed.
+   */
   async run(
     name: string,
     text: string,
@@ -171,8 +183,9 @@ export class SharedQueue implements AsyncDisposable {
   }
 
   /**
-   * Writes decided changes. Returns the messages that have them, also those that an earlier copy of this statement changed before its reply was
-   * lost; the others were changed by another process first. `mayBeWritten`: an earlier call may have written these changes.
+   * Writes decided changes. Returns the messages that have them, also those that an earlier copy of this statement
+   * changed before its reply was lost; the others were changed by another process first. `mayBeWritten`: an earlier
+   * call may have written these changes.
    */
   async write(changes: readonly LifeChange[], { mayBeWritten = false } = {}): Promise<Set<number>> {
     const written = new Set<number>();
@@ -211,8 +224,8 @@ export class SharedQueue implements AsyncDisposable {
   }
 
   /**
-   * Reads messages by a statement that also writes: its commit waits for the standby, which has then what was read. After a restart the primary
-   * shows commits that the standby lacks.
+   * Reads messages by a statement that also writes: its commit waits for the standby, which has then what was read.
+   * After a restart the primary shows commits that the standby lacks.
    */
   async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
@@ -277,8 +290,8 @@ export class SharedQueue implements AsyncDisposable {
 const writeText = "SELECT seq FROM SCHEMA.queue_write($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) AS seq";
 
 /**
- * Whether a message has a change that an earlier copy of the statement may have made: its revision has grown, and its tries and crashes do not
- * tell that another process made one.
+ * Whether a message has a change that an earlier copy of the statement may have made: its revision has grown, and its
+ * tries and crashes do not tell that another process made one.
  */
 function hasChange(row: PostgresRow | undefined, { rev, next }: LifeChange): boolean {
   if (row === undefined || Number(row["crashes"]) !== next.crashes) return false;

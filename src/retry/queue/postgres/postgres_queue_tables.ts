@@ -1,10 +1,11 @@
 /**
- * The tables and functions of message queues in a shared PostgreSQL schema. A function runs as one statement in autocommit; inside, each of its
- * statements sees what was committed before it, so that a decision under a lock is never made by an older snapshot
- * (test/retry/model/shared_claims_model.ts). message_life.ts decides the next state; `queue_write` applies it if the message has not changed since.
+ * The tables and functions of message queues in a shared PostgreSQL schema. A function runs as one statement in
+ * autocommit; inside, each of its statements sees what was committed before it, so that a decision under a lock is
+ * never made by an older snapshot (test/retry/model/shared_claims_model.ts). message_life.ts decides the next state;
+ * `queue_write` applies it if the message has not changed since.
  *
- * Lock order: the keys by their numbers, the queue, messages by their numbers. Times are milliseconds of the database's wall clock. What may
- * have any character, such as keys and errors, is bytes: text of PostgreSQL cannot have U+0000.
+ * Lock order: the keys by their numbers, the queue, messages by their numbers. Times are milliseconds of the database's
+ * wall clock. What may have any character, such as keys and errors, is bytes: text of PostgreSQL cannot have U+0000.
  */
 import { mustHaveChanged } from "../../../base/postgres/required_rows.ts";
 
@@ -61,8 +62,8 @@ DECLARE number bigint; BEGIN
 END $$`;
 
 /**
- * Stores a batch and returns its first number. The same token again changes nothing and returns the same number. `content` has the head and
- * the body of each message, one after the other.
+ * Stores a batch and returns its first number. The same token again changes nothing and returns the same number.
+ * `content` has the head and the body of each message, one after the other.
  */
 const accept =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_accept(q int, batch uuid, keys bytea[], states smallint[], tried int[], delays bigint[],
@@ -114,9 +115,10 @@ DECLARE last bigint; changed bigint; BEGIN
 END $$`;
 
 /**
- * Claims messages that were due `age` milliseconds ago: at most `most`, with at most `most_bytes` in their bodies, or one. A row without a
- * message: the lease was given up. The row of the processor stays locked until the commit. The bodies are read after the claim: a snapshot
- * from before it may lack the body of a message that was accepted meanwhile.
+ * Claims messages that were due `age` milliseconds ago: at most `most`, with at most `most_bytes` in their bodies, or
+ * one. A row without a message: the lease was given up. The row of the processor stays locked until the commit. The
+ * bodies are read after the claim: a snapshot from before it may lack the body of a message that was accepted
+ * meanwhile.
  */
 const claim =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_claim(q int, processor bigint, at_epoch bigint, ordering text, most int, age bigint, most_bytes bigint)
@@ -149,9 +151,10 @@ DECLARE due bigint[]; claimed bigint[]; due_by bigint; changed bigint; BEGIN
 END $$`;
 
 /**
- * Applies changes that message_life.ts decided to messages that still have these revisions. Returns the numbers of the changed messages.
- * A message that is closed passes the turn of its key on; one that is opened again gets it unless a message of its key is in flight or older.
- * `ended`: a try ended, with this error. `redrives`: the number of the redrive that opened it again, or null.
+ * Applies changes that message_life.ts decided to messages that still have these revisions. Returns the numbers of the
+ * changed messages. A message that is closed passes the turn of its key on; one that is opened again gets it unless a
+ * message of its key is in flight or older. `ended`: a try ended, with this error. `redrives`: the number of the
+ * redrive that opened it again, or null.
  */
 const write =
   `CREATE OR REPLACE FUNCTION SCHEMA.queue_write(q int, seqs bigint[], revs bigint[], states smallint[], tried int[], crashed int[],

@@ -1,6 +1,7 @@
 /**
- * A message store in PostgreSQL, which several processors on several machines share. Each call may be repeated after UNREACHABLE, LOCK_BUSY and
- * OUTCOME_UNKNOWN; only messages of `accept` would be stored a second time after OUTCOME_UNKNOWN.
+ * A message store in PostgreSQL, which several processors on several machines share. Each call may be repeated after
+ * UNREACHABLE, LOCK_BUSY and OUTCOME_UNKNOWN; only messages of `accept` would be stored a second time after
+ * OUTCOME_UNKNOWN.
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
@@ -249,7 +250,10 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return groups.map((group) => group.map(() => ({ id: queue.idOf(seq++), life: lives[at++] as MessageLife })));
   }
 
-  /** Stores the messages of a topic that are new, all of them or none. Returns their number. Rejects with STORE_FULL and BAD_DATA. */
+  /**
+   * Stores the messages of a topic that are new, all of them or none. Returns their number. Rejects with STORE_FULL and
+   * BAD_DATA.
+   */
   async #ingest(topic: string, messages: readonly IngestMessage[]): Promise<number> {
     const head = { kind: "command", argv: null, cwd: null } as const;
     const accepted = (bodies: readonly Uint8Array[]) => bodies.map((body) => ({ head, body, key: null, tried: null }));
@@ -265,7 +269,10 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return count;
   }
 
-  /** The values of `queue_accept` after the queue. With the same token in every repetition, the messages are stored once. */
+  /**
+   * The values of `queue_accept` after the queue. With the same token in every repetition, the messages are stored
+   * once.
+   */
   #acceptValues(messages: readonly NewMessage[]): { readonly values: SqlParameter[]; readonly lives: MessageLife[] } {
     const queue = this.#queue;
     const nowMs = queue.nowMs();

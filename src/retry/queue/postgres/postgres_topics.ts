@@ -1,6 +1,7 @@
 /**
- * State that the processors of a shared queue have in common at topics: the last message that was moved from a topic into the queue, and which process
- * uses a client. One process has the role of a client for `roleMs`, by the clock of the database, and renews it.
+ * State that the processors of a shared queue have in common at topics: the last message that was moved from a topic
+ * into the queue, and which process uses a client. One process has the role of a client for `roleMs`, by the clock of
+ * the database, and renews it.
  */
 import { randomUUID } from "node:crypto";
 import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
@@ -61,8 +62,9 @@ export class TopicClientRole {
   }
 
   /**
-   * Takes the role, or renews it. Returns the number of the client's session, which is higher than those of all processes that had the role
-   * before; null: another process has it. The clock is in it, so that it grows even if a fail-over of the database has lost the last number.
+   * Takes the role, or renews it. Returns the number of the client's session, which is higher than those of all
+   * processes that had the role before; null: another process has it. The clock is in it, so that it grows even if a
+   * fail-over of the database has lost the last number.
    */
   async take(): Promise<number | null> {
     const text = `INSERT INTO SCHEMA.retry_client AS c (queue, client, holder, role_end, session)

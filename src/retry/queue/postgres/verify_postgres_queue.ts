@@ -1,4 +1,7 @@
-/** Checks everything in a shared queue, even one in use: the contents, the owners, and the turns of keys. Changes nothing. */
+/**
+ * Checks everything in a shared queue, even one in use: the contents, the owners, and the turns of keys. Changes
+ * nothing.
+ */
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { keepsContent, stateOf, textOf } from "../message_row.ts";
 import { contentOf, type SharedQueue } from "./postgres_queue.ts";

@@ -1,4 +1,7 @@
-/** The store's record of dead letters that are to be forwarded: which are pending, which are being sent, and the last error of each. */
+/**
+ * The store's record of dead letters that are to be forwarded: which are pending, which are being sent, and the last
+ * error of each.
+ */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 import type { RetryEngine } from "./retry_engine.ts";
@@ -26,8 +29,8 @@ export class DeadLetterIndex {
   }
 
   /**
-   * Reads pending dead letters with their bodies. Those that are being sent come first. Those that failed come last, and not during
-   * their delay: otherwise one that fails repeatedly could keep others back.
+   * Reads pending dead letters with their bodies. Those that are being sent come first. Those that failed come last,
+   * and not during their delay: otherwise one that fails repeatedly could keep others back.
    */
   pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[] {
     const rows = this.#database.all(
@@ -63,7 +66,8 @@ export class DeadLetterIndex {
   /** The number of pending dead letters, and the last error; null: none. */
   deadLetterBacklog(): { readonly count: number; readonly error: string | null } {
     const sql = `SELECT count(*) AS count FROM messages WHERE ${isPending}`;
-    // The error of the sink is removed when a letter fails by itself. The time of a letter's failure is that of the end of its delay, without it.
+    // The error of the sink is removed when a letter fails by itself. The time of a letter's failure is that of the end
+    // of its delay, without it.
     const newest = `SELECT error FROM forward_failures ORDER BY seq <> 0,
       delayed_until_ms - min(${forwardDelayMs.max}, ${forwardDelayMs.first} << min(failures - 1, 20)) DESC, seq LIMIT 1`;
     const error = this.#database.get(newest)?.["error"];
@@ -94,8 +98,8 @@ export class DeadLetterIndex {
   }
 
   /**
-   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A letter fails by itself only while
-   * the sink works, so the error of the sink is removed.
+   * Records the error of one dead letter, which is delayed longer each time; `seq` null: of all, without a delay. A
+   * letter fails by itself only while the sink works, so the error of the sink is removed.
    */
   recordForwardFailure(seq: number | null, error: string, nowMs: number): void {
     const key = seq ?? allDeadLetters;

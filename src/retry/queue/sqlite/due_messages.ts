@@ -3,7 +3,9 @@ import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 
-/** `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other. */
+/**
+ * `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other.
+ */
 export type RetryOrder = "none" | "key" | "fifo";
 
 export interface DueOptions {
@@ -13,8 +15,8 @@ export interface DueOptions {
 }
 
 /**
- * Returns up to `max` messages, limited by the size of their bodies; at least one. The conditions are checked at the row, too (+): a
- * damaged index may name a row that is not due, or one row twice.
+ * Returns up to `max` messages, limited by the size of their bodies; at least one. The conditions are checked at the
+ * row, too (+): a damaged index may name a row that is not due, or one row twice.
  */
 export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): readonly SqlRow[] {
   if (order === "fifo") {
@@ -48,8 +50,8 @@ function nextOfKeyCondition(order: RetryOrder): string {
 }
 
 /**
- * Whether any open message can be tried, now or later, by this processor or another one. False when every open message is damaged or
- * waits behind a damaged one.
+ * Whether any open message can be tried, now or later, by this processor or another one. False when every open message
+ * is damaged or waits behind a damaged one.
  */
 export function canBeTried(database: RetryDatabase, order: RetryOrder): boolean {
   const open = (limit: number) =>

@@ -1,6 +1,6 @@
 /**
- * Orders messages with the same key: one open message of a key is next, the others wait behind it. The mark is kept with every change, so
- * that a claim finds the next messages without reading all that wait.
+ * Orders messages with the same key: one open message of a key is next, the others wait behind it. The mark is kept
+ * with every change, so that a claim finds the next messages without reading all that wait.
  */
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";

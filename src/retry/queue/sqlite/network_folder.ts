@@ -1,6 +1,6 @@
 /**
- * Refuses stores on network file systems: file locks and the shared memory of the log work on one machine only, and two machines that
- * write to a store would destroy it.
+ * Refuses stores on network file systems: file locks and the shared memory of the log work on one machine only, and two
+ * machines that write to a store would destroy it.
  */
 import { readFileSync, realpathSync, statfsSync } from "node:fs";
 import { BatonError } from "../../../base/errors.ts";

@@ -1,6 +1,7 @@
 /**
- * The lease of a processor on its messages in flight, and the share of it for one try. The store has the end of the lease on the boot
- * clock; this object has the same time on the clock of this process. It is counted from before the renewal was requested.
+ * The lease of a processor on its messages in flight, and the share of it for one try. The store has the end of the
+ * lease on the boot clock; this object has the same time on the clock of this process. It is counted from before the
+ * renewal was requested.
  */
 import { BatonError } from "../../../base/errors.ts";
 import { onAbort, TaskScope } from "../../../base/support/abort.ts";
@@ -73,7 +74,10 @@ export class ProcessorLease {
     this.#cancel();
   }
 
-  /** Whether the lease has ended. A suspend is noticed here before the timer of the end fires: the tries in flight end, too. */
+  /**
+   * Whether the lease has ended. A suspend is noticed here before the timer of the end fires: the tries in flight end,
+   * too.
+   */
   isOver(): boolean {
     this.#options.clock.noticeSuspend();
     if (this.#options.clock.now() >= this.#endMs) this.lose(endedByClock);

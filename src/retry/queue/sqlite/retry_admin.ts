@@ -69,7 +69,9 @@ export class RetryAdmin {
     return this.#changeRow(row, change, nowMs) ? null : unchangedState(row);
   }
 
-  /** The number of a new redrive. A redrive does not repeat a dead letter that it redrove before and that died again. */
+  /**
+   * The number of a new redrive. A redrive does not repeat a dead letter that it redrove before and that died again.
+   */
   beginRedrive(): number {
     const redrives = Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]) + 1;
     this.#database.changeRow(tables.store, { id: 0 }, { redrives });
@@ -77,8 +79,8 @@ export class RetryAdmin {
   }
 
   /**
-   * Redrives up to `max` dead letters that this redrive has not redriven before. Returns their number; fewer than `max`: there are no
-   * others.
+   * Redrives up to `max` dead letters that this redrive has not redriven before. Returns their number; fewer than
+   * `max`: there are no others.
    */
   redrive(number: number, filter: Omit<MessageFilter, "states">, max: number, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });

@@ -1,7 +1,7 @@
 /**
- * The database file of a message store, which several processes of one machine use at the same time (call, submit, run, ls). Every change
- * is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its reads and its writes. Synchronous:
- * services run it in a thread, short-lived commands call it directly.
+ * The database file of a message store, which several processes of one machine use at the same time (call, submit, run,
+ * ls). Every change is one transaction that starts with BEGIN IMMEDIATE, so that no other process writes between its
+ * reads and its writes. Synchronous: services run it in a thread, short-lived commands call it directly.
  */
 import { accessSync, constants, mkdirSync, statSync } from "node:fs";
 import process from "node:process";
@@ -44,8 +44,9 @@ export class RetryDatabase extends SqliteFile {
   #wantsRoom = false;
 
   /**
-   * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the database of
-   * another program, for a network file system, and for a missing store that must exist; IO otherwise, also for a damaged log.
+   * Opens the store, and creates it if it does not exist, unless `mustExist`. Throws CONFIG for another format, for the
+   * database of another program, for a network file system, and for a missing store that must exist; IO otherwise, also
+   * for a damaged log.
    */
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
     const path = join(folder, databaseName);
@@ -77,7 +78,10 @@ export class RetryDatabase extends SqliteFile {
     return Number(this.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table)?.["seq"] ?? 0) + 1;
   }
 
-  /** Changes the row with this key, in a transaction. False: there is no such row. Throws DamageError without a change if the row is damaged. */
+  /**
+   * Changes the row with this key, in a transaction. False: there is no such row. Throws DamageError without a change
+   * if the row is damaged.
+   */
   changeRow<Column extends string>(
     table: ChecksumTable<Column>,
     key: Partial<Record<Column, number | string>>,
@@ -96,8 +100,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Returns up to `max` intact rows; damaged ones are reported and skipped. `read` gives the first `limit` rows, always in the same
-   * order.
+   * Returns up to `max` intact rows; damaged ones are reported and skipped. `read` gives the first `limit` rows, always
+   * in the same order.
    */
   intactRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
     for (let limit = max;;) {
@@ -116,8 +120,8 @@ export class RetryDatabase extends SqliteFile {
   }
 
   /**
-   * Runs `work` in a transaction that is durable when this returns. If it throws, nothing is stored, except for the error code IO: then
-   * the result is unknown. STORE_FULL: the disk has no room.
+   * Runs `work` in a transaction that is durable when this returns. If it throws, nothing is stored, except for the
+   * error code IO: then the result is unknown. STORE_FULL: the disk has no room.
    */
   override transaction<Result>(work: () => Result): Result {
     try {
@@ -159,7 +163,10 @@ export class RetryDatabase extends SqliteFile {
     return this.#wantsRoom;
   }
 
-  /** Gives the space of removed rows and of a long log to the file system, for a limited time, if there is room to do so. */
+  /**
+   * Gives the space of removed rows and of a long log to the file system, for a limited time, if there is room to do
+   * so.
+   */
   makeRoom(): void {
     this.#wantsRoom = false;
     try {
@@ -257,7 +264,10 @@ function makeFolder(folder: string): void {
   }
 }
 
-/** Creates the file if there is none. Throws if SQLite would silently skip what it cannot read: accepted messages would be lost. */
+/**
+ * Creates the file if there is none. Throws if SQLite would silently skip what it cannot read: accepted messages would
+ * be lost.
+ */
 function prepareStore(
   folder: string,
   { path, mustExist }: { readonly path: string; readonly mustExist: boolean },
@@ -286,7 +296,10 @@ function emptyFileMessage(path: string): string {
     `the files next to it whose names start with the same name, to start with an empty store`;
 }
 
-/** A random name of 40 bits in Crockford's base 32. It precedes the number in every message id, which makes ids unique everywhere. */
+/**
+ * A random name of 40 bits in Crockford's base 32. It precedes the number in every message id, which makes ids unique
+ * everywhere.
+ */
 function storeName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");

@@ -1,7 +1,7 @@
 /**
- * Operations of the store on its messages. Each call runs inside a transaction of its caller. message_life.ts decides the state of a
- * message; the engine reads and writes it. Limits are checked before anything is written, so that a refusal leaves the transaction
- * unchanged.
+ * Operations of the store on its messages. Each call runs inside a transaction of its caller. message_life.ts decides
+ * the state of a message; the engine reads and writes it. Limits are checked before anything is written, so that a
+ * refusal leaves the transaction unchanged.
  */
 import { BatonError } from "../../../base/errors.ts";
 import {
@@ -151,8 +151,8 @@ export class RetryEngine {
   }
 
   /**
-   * Removes processes whose lease ended `graceMs` ago or before the last boot; their messages in flight have crashed. Returns the number
-   * of these messages.
+   * Removes processes whose lease ended `graceMs` ago or before the last boot; their messages in flight have crashed.
+   * Returns the number of these messages.
    */
   reclaim({ boot, bootMs, graceMs, nowMs }: {
     readonly boot: string;
@@ -177,7 +177,9 @@ export class RetryEngine {
     return count;
   }
 
-  /** Claims due messages, each under a new fencing number. Throws LOCK_LOST if the lease of the process was given up. */
+  /**
+   * Claims due messages, each under a new fencing number. Throws LOCK_LOST if the lease of the process was given up.
+   */
   claim({ owner, ...due }: ClaimOrder): Claim {
     const { nowMs } = due;
     const isPaused = Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
@@ -276,7 +278,10 @@ export class RetryEngine {
     if (before === "dead") this.#database.run("DELETE FROM forward_failures WHERE seq = ?", seq);
   }
 
-  /** Records that the dead letter has left the store, and removes its body. `isMarked`: only one that was marked as being sent. */
+  /**
+   * Records that the dead letter has left the store, and removes its body. `isMarked`: only one that was marked as
+   * being sent.
+   */
   markForwarded(seq: number, nowMs: number, isMarked = true): void {
     const least = isMarked ? 2 : 1;
     const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND forwarding BETWEEN ? AND 2";

@@ -1,6 +1,6 @@
 /**
- * A message store for services: calls are sent to a thread that waits for the disk (retry_store_thread.ts). A call resolves when its
- * transaction is durable. Owns the thread; `close` ends it.
+ * A message store for services: calls are sent to a thread that waits for the disk (retry_store_thread.ts). A call
+ * resolves when its transaction is durable. Owns the thread; `close` ends it.
  */
 import { Worker } from "node:worker_threads";
 import type { BatonError } from "../../../base/errors.ts";
@@ -23,7 +23,10 @@ export interface StoreHooks {
 export interface ServiceStoreOptions {
   readonly rules: StoreRules;
   readonly hooks?: StoreHooks;
-  /** Duration of the lease on messages that are claimed, in milliseconds; a store in a folder is told the end of each lease instead. */
+  /**
+   * Duration of the lease on messages that are claimed, in milliseconds; a store in a folder is told the end of each
+   * lease instead.
+   */
   readonly leaseMs?: number;
 }
 
@@ -66,7 +69,8 @@ export class RetryStore implements ServiceStore {
   }
 
   /**
-   * Resolves when the change is on the disk. Rejects with the method's error, STORE_FULL and LOCK_BUSY: nothing was changed; IO: unknown.
+   * Resolves when the change is on the disk. Rejects with the method's error, STORE_FULL and LOCK_BUSY: nothing was
+   * changed; IO: unknown.
    */
   call<Name extends StoreMethod>(
     method: Name,

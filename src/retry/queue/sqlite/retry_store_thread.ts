@@ -1,4 +1,7 @@
-/** The storage thread, which waits for the disk on behalf of a service. Calls that arrive during a commit become the next transaction. */
+/**
+ * The storage thread, which waits for the disk on behalf of a service. Calls that arrive during a commit become the
+ * next transaction.
+ */
 import type { BatonError } from "../../../base/errors.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
 import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";

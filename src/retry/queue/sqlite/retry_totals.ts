@@ -1,4 +1,7 @@
-/** Number and size of the messages in each state, updated in the transaction of every change; whether the store has room for more. */
+/**
+ * Number and size of the messages in each state, updated in the transaction of every change; whether the store has room
+ * for more.
+ */
 import { type MessageState, messageStates } from "../message_life.ts";
 import { databaseName, type RetryDatabase, type SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";

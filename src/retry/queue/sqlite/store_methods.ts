@@ -86,7 +86,8 @@ class IngestOffsets {
   }
 
   /**
-   * Stores the messages that are new, all or none of them, in the order of their ids. Returns their number. Throws STORE_FULL, BAD_DATA.
+   * Stores the messages that are new, all or none of them, in the order of their ids. Returns their number. Throws
+   * STORE_FULL, BAD_DATA.
    */
   ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number {
     const last = this.lastIngestedId(topic);

@@ -1,6 +1,6 @@
 /**
- * The check of a log that another process writes meanwhile. SQLite makes the logs. What it changed is played again in small steps,
- * in the order in which SQLite writes, between the pieces of which the reads of the check consist.
+ * The check of a log that another process writes meanwhile. SQLite makes the logs. What it changed is played again in
+ * small steps, in the order in which SQLite writes, between the pieces of which the reads of the check consist.
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -92,7 +92,9 @@ function newFolder(): string {
 const bytesOf = (files: Files, name: string) => files.get(name) ?? new Uint8Array();
 const headOf = (files: Files) => bytesOf(files, log).subarray(0, headerBytes);
 
-/** What the index says, where it is of this log: a log that was begun again has another one only with its first frames. */
+/**
+ * What the index says, where it is of this log: a log that was begun again has another one only with its first frames.
+ */
 function storedFrames(files: Files): number {
   const [head, view] = [headOf(files), Buffer.from(bytesOf(files, index))];
   if (head.byteLength < headerBytes || Buffer.compare(head.subarray(16, 24), view.subarray(32, 40)) !== 0) return 0;

@@ -6,7 +6,9 @@ import { hex } from "../../../support/wire.ts";
 const alice = "77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a";
 const bob = "5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb";
 
-/** Every public key with which the result does not depend on the secret, in each of its writings. RFC 7748, section 7. */
+/**
+ * Every public key with which the result does not depend on the secret, in each of its writings. RFC 7748, section 7.
+ */
 const lowOrder = [
   "0000000000000000000000000000000000000000000000000000000000000000",
   "0100000000000000000000000000000000000000000000000000000000000000",

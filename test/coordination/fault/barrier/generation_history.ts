@@ -1,4 +1,7 @@
-/** The participants of a round as a history for the checker: their arrivals, and what those that were started show. Pure. */
+/**
+ * The participants of a round as a history for the checker: their arrivals, and what those that were started show.
+ * Pure.
+ */
 import type { HistoryOperation } from "../../../checker/operation.ts";
 import { numbersOfTokens } from "../lock/section_history.ts";
 import type { MemberEvidence } from "./judge.ts";

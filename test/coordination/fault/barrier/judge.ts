@@ -63,9 +63,9 @@ export function judgeBarrier(
 }
 
 /**
- * Who can have been started, of those who began at `atMs`. All of them were alive at some moment after the last of them had
- * entered, and so all at once when that one entered, which was when somebody had just been spawned, or later. Who stood
- * still from then on cannot have been asked since.
+ * Who can have been started, of those who began at `atMs`. All of them were alive at some moment after the last of them
+ * had entered, and so all at once when that one entered, which was when somebody had just been spawned, or later. Who
+ * stood still from then on cannot have been asked since.
  */
 function aliveAt(members: readonly MemberEvidence[], atMs: number): string[] {
   const moments = members.map(({ spawnedMs }) => spawnedMs).filter((ms) => ms <= atMs);

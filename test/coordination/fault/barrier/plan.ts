@@ -1,4 +1,7 @@
-/** Which rounds a seed means: the faults, servers and children of the lock's rounds, each before or after the start. Pure. */
+/**
+ * Which rounds a seed means: the faults, servers and children of the lock's rounds, each before or after the start.
+ * Pure.
+ */
 import { planRounds, type RoundPlan } from "../lock/plan.ts";
 import type { Backend } from "../../../support/backends.ts";
 import { seededRandom } from "../../../support/random.ts";
@@ -8,8 +11,8 @@ export interface BarrierPlan extends RoundPlan {
   readonly phase: "waiting" | "running";
   readonly onLost: "fail" | "wait";
   /**
-   * Only while it waits, and losses are waited for: the victim is killed, and started again immediately. The guard ends its
-   * session before the others are complete, which would break the barrier.
+   * Only while it waits, and losses are waited for: the victim is killed, and started again immediately. The guard ends
+   * its session before the others are complete, which would break the barrier.
    */
   readonly restarts: boolean;
 }

@@ -1,4 +1,7 @@
-/** One round: two wait at a barrier of three, or three run; something happens to one of them; then what was seen is judged. */
+/**
+ * One round: two wait at a barrier of three, or three run; something happens to one of them; then what was seen is
+ * judged.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

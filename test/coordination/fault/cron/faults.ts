@@ -1,4 +1,6 @@
-/** Faults around hosts that call for the same ticks. The first host is the victim; its own clock is a part of the fault. */
+/**
+ * Faults around hosts that call for the same ticks. The first host is the victim; its own clock is a part of the fault.
+ */
 import type { Backend } from "../../../support/backends.ts";
 import { type OutageContext, serverOutages, span } from "../../../support/server_outages.ts";
 import type { CronHost } from "./host.ts";
@@ -13,7 +15,9 @@ export interface CronFaultContext extends OutageContext {
 
 export interface CronFault {
   readonly name: string;
-  /** The victim's clock in the whole round, as a difference from the true time in seconds; some seconds when left out. */
+  /**
+   * The victim's clock in the whole round, as a difference from the true time in seconds; some seconds when left out.
+   */
   readonly victimClock?: number;
   /** It needs a library that fakes the time. */
   readonly needsClocks?: boolean;

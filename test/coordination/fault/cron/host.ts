@@ -1,4 +1,7 @@
-/** A host of a round: it calls for every tick again and again, as its crontab would, behind a network and with a clock of its own. */
+/**
+ * A host of a round: it calls for every tick again and again, as its crontab would, behind a network and with a clock
+ * of its own.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";

@@ -1,4 +1,6 @@
-/** Whether the ticks of a lock ran as they must, by the jobs' own marks; then whether the history says the same. Pure. */
+/**
+ * Whether the ticks of a lock ran as they must, by the jobs' own marks; then whether the history says the same. Pure.
+ */
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 
 /** One start of a job, as the job itself showed it. Milliseconds. */

@@ -17,7 +17,9 @@ export interface CronPlan {
   readonly seed: number;
 }
 
-/** Each fault on each backend comes once before any comes twice. `hasClocks`: the time of a process can be faked here. */
+/**
+ * Each fault on each backend comes once before any comes twice. `hasClocks`: the time of a process can be faked here.
+ */
 export function planCronRounds(
   seed: number,
   rounds: number,

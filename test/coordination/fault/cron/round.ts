@@ -1,6 +1,6 @@
 /**
- * One round: some locks with a tick that is due, three hosts that call for all of them again and again, and a fault. It ends when
- * every tick is settled and no job runs. The jobs' own marks are judged, and then the history.
+ * One round: some locks with a tick that is due, three hosts that call for all of them again and again, and a fault. It
+ * ends when every tick is settled and no job runs. The jobs' own marks are judged, and then the history.
  */
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -220,7 +220,9 @@ class Round {
   }
 }
 
-/** The mark of a job. One that was killed before it said anything is taken for a try of `tickMs`, after `index` others. */
+/**
+ * The mark of a job. One that was killed before it said anything is taken for a try of `tickMs`, after `index` others.
+ */
 export function markOf({ text, openedMs, closedMs }: Section, tickMs: number, index: number): TickMark {
   const [, unix, attempt, host = ""] = /^\d+ (\d+) (\d+) (\w+)\n/.exec(text) ?? [];
   return {

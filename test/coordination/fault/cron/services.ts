@@ -1,6 +1,7 @@
 /**
- * Services of three hosts with one crontab, over some real minutes: each job has a tick in each of them. One host after the other is
- * killed, dies, is stopped, cut off, reloaded, restarted, or has its clock set by an hour. The jobs' own marks are judged.
+ * Services of three hosts with one crontab, over some real minutes: each job has a tick in each of them. One host after
+ * the other is killed, dies, is stopped, cut off, reloaded, restarted, or has its clock set by an hour. The jobs' own
+ * marks are judged.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -43,7 +44,10 @@ export interface ServicesResult {
   readonly ticks: number;
   readonly runs: number;
   readonly recorded: Readonly<Record<string, number>>;
-  /** Services that ended with 83: a process was not confirmed dead in time. The marks show whether two ran at the same time. */
+  /**
+   * Services that ended with 83: a process was not confirmed dead in time. The marks show whether two ran at the same
+   * time.
+   */
   readonly breaches: number;
   readonly failures: readonly string[];
 }

@@ -1,7 +1,7 @@
 /**
- * Thousands of ticks of one schedule on an injected clock: hosts whose clocks are skewed and stepped, servers whose clock is stepped,
- * calls whose replies are lost, sessions that end at any request, hosts that die or are cut off while their job runs, and times at
- * which no host is up. The product's own code runs on a tree in memory; a job is a mark.
+ * Thousands of ticks of one schedule on an injected clock: hosts whose clocks are skewed and stepped, servers whose
+ * clock is stepped, calls whose replies are lost, sessions that end at any request, hosts that die or are cut off while
+ * their job runs, and times at which no host is up. The product's own code runs on a tree in memory; a job is a mark.
  */
 import { acquireTick, type TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
 import { resetFutureTicks } from "../../../../src/coordination/tick/reset_ticks.ts";
@@ -196,7 +196,10 @@ class Simulation {
     }
   }
 
-  /** The job, until it ends, or its host dies or is cut off. The command of a host without a lease is stopped before its session ends. */
+  /**
+   * The job, until it ends, or its host dies or is cut off. The command of a host without a lease is stopped before its
+   * session ends.
+   */
   async #work(zk: FakeZooKeeper, { lease, run, end }: TickLease, { host, index, renewing, isFaultless }: {
     readonly host: string;
     readonly index: number;

@@ -1,4 +1,6 @@
-/** One ensemble, sessions that use it all the time, one fault after the other, and a judgement of everything at the end. */
+/**
+ * One ensemble, sessions that use it all the time, one fault after the other, and a judgement of everything at the end.
+ */
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
@@ -19,7 +21,9 @@ import { disagreements } from "./trees.ts";
 import { WatchDuty, watchedRoot } from "./watch_duty.ts";
 import { Way } from "./way.ts";
 
-/** T, in milliseconds; tickTime is a sixteenth of it, and a server that is not heard of for a quarter is left behind. */
+/**
+ * T, in milliseconds; tickTime is a sixteenth of it, and a server that is not heard of for a quarter is left behind.
+ */
 export const sessionTimeoutMs = 4000;
 /** Of the session that makes the changes: it leaves a server that stands still as soon as the others do. */
 const observerTimeoutMs = sessionTimeoutMs * 1.5;
@@ -42,7 +46,10 @@ const lockPlaces = lockNames.flatMap((name) => {
 export interface EnsembleResult {
   readonly plan: EnsemblePlan;
   readonly failures: readonly string[];
-  /** Why the servers were started anew: they committed nothing any more, or one ended by itself. Null when they were not. */
+  /**
+   * Why the servers were started anew: they committed nothing any more, or one ended by itself. Null when they were
+   * not.
+   */
   readonly stuck: string | null;
   /** … and sessions have ended by that: the rounds behind this one need another ensemble. */
   readonly isLost: boolean;
@@ -55,8 +62,8 @@ export interface EnsembleVerdict {
   /** What is wrong with the history of all rounds. */
   readonly failures: readonly string[];
   /**
-   * Where the servers have not the same tree, or all have again what they had acknowledged to be deleted: what hangs on that shows
-   * nothing, and is not among the failures.
+   * Where the servers have not the same tree, or all have again what they had acknowledged to be deleted: what hangs on
+   * that shows nothing, and is not among the failures.
    */
   readonly disagreed: readonly string[];
   /** Of what it was, a line for each ensemble that it took. */
@@ -73,7 +80,10 @@ export interface EnsembleOptions {
   readonly finished?: (result: EnsembleResult) => void;
 }
 
-/** On one ensemble as long as that keeps the sessions, and as its memory and the judge can have all nodes of the history. */
+/**
+ * On one ensemble as long as that keeps the sessions, and as its memory and the judge can have all nodes of the
+ * history.
+ */
 export async function runEnsembleCampaign(
   plans: readonly EnsemblePlan[],
   options: EnsembleOptions,
@@ -154,7 +164,8 @@ async function runOnOneEnsemble(plans: readonly EnsemblePlan[], options: Ensembl
     ...isSuspect ? await disagreements(ensemble, places) : [],
     ...left.filter((path) => history.deleted.has(path)).map((path) => `${path} (is there again)`),
   ];
-  // A watch that told nothing is the client's fault as long as the servers agree about what it watched, whatever else they say.
+  // A watch that told nothing is the client's fault as long as the servers agree about what it watched, whatever else
+  // they say.
   const isExcused =
     (suspects.length === 0 ? disagreed : disagreed.filter((path) => suspects.includes(path))).length > 0;
   const closing = await judgeClose(ways, ensemble);

@@ -1,4 +1,7 @@
-/** What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it that looks elsewhere. */
+/**
+ * What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it that looks
+ * elsewhere.
+ */
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { RunningBackend, ServerNode } from "../../../support/backends.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -31,8 +34,8 @@ export interface EnsembleFault {
 }
 
 /**
- * Of T: how long a leader may stand still, since it ends sessions that it has heard of nothing for T. A session that asks for
- * nothing is heard of every T/3.
+ * Of T: how long a leader may stand still, since it ends sessions that it has heard of nothing for T. A session that
+ * asks for nothing is heard of every T/3.
  */
 const standMax = 0.6;
 
@@ -62,9 +65,9 @@ export const ensembleFaults: readonly EnsembleFault[] = [
       const node = connected(context);
       node.pause();
       await context.last(1.2, 1.6);
-      // Of the two that are left one may lead without the other's knowledge until initLimit is over (ZooKeeper 3.8.0). A leader
-      // that wakes has heard of no session for longer than T: if there is no other one yet it ends them all, and whoever knocks
-      // at its door just then is told that his session has ended in any case.
+      // Of the two that are left one may lead without the other's knowledge until initLimit is over (ZooKeeper 3.8.0).
+      // A leader that wakes has heard of no session for longer than T: if there is no other one yet it ends them all,
+      // and whoever knocks at its door just then is told that his session has ended in any case.
       await whole({ nodes: context.ensemble.nodes.filter((one) => one !== node) });
       await allConnected(context.sessions, context.sessionTimeoutMs);
       node.resume();
@@ -182,9 +185,10 @@ export async function allConnected(sessions: readonly ZooKeeper[], withinMs: num
 const answerMsMax = 6000;
 
 /**
- * Whether somebody else than the client under test, at the leader itself, is given a session, which is a write. After all of its
- * servers stood still, ZooKeeper 3.8.0 may have a leader and two followers, and commit nothing until the leader is started
- * anew: followers that come back to a leader that has not noticed leave its open proposals without their acknowledgements.
+ * Whether somebody else than the client under test, at the leader itself, is given a session, which is a write. After
+ * all of its servers stood still, ZooKeeper 3.8.0 may have a leader and two followers, and commit nothing until the
+ * leader is started anew: followers that come back to a leader that has not noticed leave its open proposals without
+ * their acknowledgements.
  */
 export async function commits(ensemble: RunningBackend): Promise<boolean> {
   const given = ensemble.leader().then(({ address }) => RawClient.connect(address)).then(async (client) => {
@@ -197,7 +201,10 @@ export async function commits(ensemble: RunningBackend): Promise<boolean> {
 /** A server ended that nobody killed. */
 export class ServerEnded extends Error {}
 
-/** Waits until all of these servers serve, and are one ensemble. Throws ServerEnded with the last words of one that ended by itself. */
+/**
+ * Waits until all of these servers serve, and are one ensemble. Throws ServerEnded with the last words of one that
+ * ended by itself.
+ */
 export async function whole({ nodes }: Pick<RunningBackend, "nodes">): Promise<void> {
   const isServing = async ({ address }: ServerNode) => /^Mode: /m.test(await fourLetterWord(address, "srvr", 500));
   const areServing = async () => (await Promise.all(nodes.map(isServing))).every(Boolean);

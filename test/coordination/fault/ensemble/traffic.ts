@@ -1,4 +1,6 @@
-/** What one session does all the time: appends, reads and writes registers, takes locks. Writes down what it was told. */
+/**
+ * What one session does all the time: appends, reads and writes registers, takes locks. Writes down what it was told.
+ */
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../../src/base/errors.ts";

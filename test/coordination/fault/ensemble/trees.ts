@@ -1,7 +1,8 @@
 /**
- * Whether the servers of an ensemble have one tree. They need not: ZooKeeper 3.8.0 that is killed and stopped again and again
- * may come out of it with a node on one server that the others have not (ZOOKEEPER-4712, -4785, -4394), and spread it to them. Each is asked by itself,
- * with the protocol by hand: what the client under test says of it counts for nothing here.
+ * Whether the servers of an ensemble have one tree. They need not: ZooKeeper 3.8.0 that is killed and stopped again and
+ * again may come out of it with a node on one server that the others have not (ZOOKEEPER-4712, -4785, -4394), and
+ * spread it to them. Each is asked by itself, with the protocol by hand: what the client under test says of it counts
+ * for nothing here.
  */
 import type { RunningBackend } from "../../../support/backends.ts";
 import { RawClient } from "../../../support/raw_client.ts";

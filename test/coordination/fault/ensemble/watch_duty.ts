@@ -84,7 +84,10 @@ export class WatchDuty {
     return shuffled(this.#nodes, random).slice(0, count).map((node) => () => this.#change(node));
   }
 
-  /** Waits for all that has to be told, and for whatever else is on its way; says what is wrong, and is to be armed again. */
+  /**
+   * Waits for all that has to be told, and for whatever else is on its way; says what is wrong, and is to be armed
+   * again.
+   */
   async settle(withinMs: number): Promise<string[]> {
     const silent = () => this.#nodes.filter(({ expected, told }) => expected !== null && told.length === 0).length;
     await eventually(() => silent() === 0, { withinMs }).catch(() => {});

@@ -1,4 +1,7 @@
-/** Locks that baton shares with programs of Curator, kazoo or go-zookeeper: what happens to a holder of baton's while they wait. */
+/**
+ * Locks that baton shares with programs of Curator, kazoo or go-zookeeper: what happens to a holder of baton's while
+ * they wait.
+ */
 import { join } from "node:path";
 import { CuratorPrograms, python } from "../../../support/interop_clients.ts";
 import { batonCommand } from "../../../support/keeper_server.ts";

@@ -1,4 +1,7 @@
-/** One wrapper process that wants the lock, behind a network of its own that can be broken, with a critical section that is observed. */
+/**
+ * One wrapper process that wants the lock, behind a network of its own that can be broken, with a critical section that
+ * is observed.
+ */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { closeSync, constants, mkdirSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +20,10 @@ export type ChildKind = (typeof childKinds)[number];
 /** The program under test. */
 export interface Wrapper {
   readonly name: string;
-  /** The command that runs `child` under the lock. Servers and timeout come from BATON_SERVERS and BATON_SESSION_TIMEOUT. */
+  /**
+   * The command that runs `child` under the lock. Servers and timeout come from BATON_SERVERS and
+   * BATON_SESSION_TIMEOUT.
+   */
   command(lock: string, child: readonly string[]): string[];
   /** It wants the lock again when it was lost, instead of ending. */
   readonly comesBack?: boolean;

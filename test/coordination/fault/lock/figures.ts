@@ -10,7 +10,9 @@ export function roundLine({ plan, outcome, overlapMs, failures }: RoundResult): 
   return [head, ...failures.map((failure) => `       ${failure}`)].join("\n");
 }
 
-/** Per fault: rounds, outcomes, the worst overlap, the least margin, the longest time to be gone, the typical take-over. */
+/**
+ * Per fault: rounds, outcomes, the worst overlap, the least margin, the longest time to be gone, the typical take-over.
+ */
 export function figures({ results, longestGapMs }: CampaignResult): string {
   const names = [...new Set(results.map(({ plan }) => plan.fault.name))].sort();
   const rows = [...names, "all"].map((name) => {

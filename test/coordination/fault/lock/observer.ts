@@ -1,7 +1,8 @@
 /**
- * Sees how long critical sections live, from outside the processes under test. A section is a FIFO whose write end every
- * process of it holds open: it begins when somebody opens it and ends when the last of them is gone, which the kernel
- * says exactly. All times are of one monotonic clock, this process's. Two sections of one group must never be open at once.
+ * Sees how long critical sections live, from outside the processes under test. A section is a FIFO whose write end
+ * every process of it holds open: it begins when somebody opens it and ends when the last of them is gone, which the
+ * kernel says exactly. All times are of one monotonic clock, this process's. Two sections of one group must never be
+ * open at once.
  */
 import { closeSync, constants, openSync, readSync } from "node:fs";
 
@@ -94,7 +95,10 @@ function read(descriptor: number): string | null {
   }
 }
 
-/** The longest time, in milliseconds, that two of these sections were open together. One that has not ended lasts until `nowMs`. */
+/**
+ * The longest time, in milliseconds, that two of these sections were open together. One that has not ended lasts until
+ * `nowMs`.
+ */
 export function overlapMs(sections: readonly Section[], nowMs: number): number {
   let longest = 0;
   for (const [index, one] of sections.entries()) {

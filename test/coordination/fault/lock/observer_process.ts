@@ -52,7 +52,9 @@ export class ObserverProcess implements Disposable {
     this.#order({ kind: "watch", group, name, path });
   }
 
-  /** What is known of a section; null while it has not begun. Throws when the observer is gone: its silence is no proof. */
+  /**
+   * What is known of a section; null while it has not begun. Throws when the observer is gone: its silence is no proof.
+   */
   section(group: string, name: string): Section | null {
     if (this.#ended) throw new Error("The observer has ended");
     return this.#sections.get(`${group}/${name}`) ?? null;

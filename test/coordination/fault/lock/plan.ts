@@ -16,8 +16,8 @@ export interface RoundPlan {
 export const faultBackends: readonly Backend[] = [keeper, zooKeeper, zooKeeperEnsemble];
 
 /**
- * So many rounds, the first `rounds` of an endless list that the seed decides alone: each fault on each backend comes once
- * before any comes twice, and the backends take turns.
+ * So many rounds, the first `rounds` of an endless list that the seed decides alone: each fault on each backend comes
+ * once before any comes twice, and the backends take turns.
  */
 export function planRounds(
   seed: number,

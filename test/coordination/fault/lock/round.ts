@@ -1,4 +1,7 @@
-/** One round: three contenders, one holds, something happens to it, the others get their turn; then what was seen is judged. */
+/**
+ * One round: three contenders, one holds, something happens to it, the others get their turn; then what was seen is
+ * judged.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

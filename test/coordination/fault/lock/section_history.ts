@@ -1,8 +1,14 @@
-/** The critical sections of a round as a history for the checker: a grant before each begins, and a release after it has ended. Pure. */
+/**
+ * The critical sections of a round as a history for the checker: a grant before each begins, and a release after it has
+ * ended. Pure.
+ */
 import type { HistoryOperation } from "../../../checker/operation.ts";
 import type { Section } from "./observer.ts";
 
-/** The tokens in what sections say, counted from the least one: a keeper's are beyond the integers of JSON. Other texts have none. */
+/**
+ * The tokens in what sections say, counted from the least one: a keeper's are beyond the integers of JSON. Other texts
+ * have none.
+ */
 export function numbersOfTokens(texts: readonly string[]): ReadonlyMap<string, number> {
   const tokens = texts.filter((text) => /^\d+\n$/.test(text)).map((text) => [text, BigInt(text)] as const);
   const first = tokens.reduce((least, [, token]) => (token < least ? token : least), tokens[0]?.[1] ?? 0n);

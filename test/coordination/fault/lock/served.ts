@@ -10,8 +10,8 @@ export interface Attempt<Result> {
 }
 
 /**
- * Of seventy ensembles of ZooKeeper 3.8.0 that were stopped as a whole and woken, one has a leader and followers afterwards
- * and commits nothing any more, for minutes. Such a round shows nothing, and is done again, once.
+ * Of seventy ensembles of ZooKeeper 3.8.0 that were stopped as a whole and woken, one has a leader and followers
+ * afterwards and commits nothing any more, for minutes. Such a round shows nothing, and is done again, once.
  */
 export async function againUnlessServed<Result>(
   round: number,

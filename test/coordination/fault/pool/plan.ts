@@ -1,4 +1,7 @@
-/** Which rounds a seed means: the faults, servers and children of the lock's rounds, each with pools of some width. Pure. */
+/**
+ * Which rounds a seed means: the faults, servers and children of the lock's rounds, each with pools of some width.
+ * Pure.
+ */
 import type { Backend } from "../../../support/backends.ts";
 import { seededRandom } from "../../../support/random.ts";
 import { planRounds, type RoundPlan } from "../lock/plan.ts";

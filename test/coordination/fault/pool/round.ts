@@ -1,4 +1,7 @@
-/** One round: three pools share some items, something happens to one of them; whoever ended comes again, as from cron, until all is done. */
+/**
+ * One round: three pools share some items, something happens to one of them; whoever ended comes again, as from cron,
+ * until all is done.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** One round: clients change and read the same few nodes while connections are cut, responses are lost, and servers are killed. */
+/**
+ * One round: clients change and read the same few nodes while connections are cut, responses are lost, and servers are
+ * killed.
+ */
 import { checkHistory, type HistoryVerdict } from "../../../checker/check_history.ts";
 import type { HistoryOperation } from "../../../checker/operation.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -27,7 +30,10 @@ export interface ZnodeRound {
 
 const clientCount = 5;
 const names = ["a", "b", "c"];
-/** Milliseconds for which the clients use the same nodes: changes of unknown outcome make a search longer, the more of them a history has. */
+/**
+ * Milliseconds for which the clients use the same nodes: changes of unknown outcome make a search longer, the more of
+ * them a history has.
+ */
 const sameNodesMs = 2000;
 const sessionTimeoutMs = 6000;
 /** The server has given it to a node of its own. */

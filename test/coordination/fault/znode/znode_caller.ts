@@ -57,7 +57,9 @@ export class ZnodeCaller {
     await this.#call(zk, this.#readOf(key));
   }
 
-  /** The session of the last call ends, or has ended: its nodes go at some time after its last response, or have gone. */
+  /**
+   * The session of the last call ends, or has ended: its nodes go at some time after its last response, or have gone.
+   */
   sessionEnds(): void {
     const session = this.#session;
     for (const key of this.#ephemerals) {

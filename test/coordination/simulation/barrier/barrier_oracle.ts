@@ -1,6 +1,6 @@
 /**
- * Knows the truth about the barriers and gates of a simulated world: what is on the keeper's disk, and which processes were alive when.
- * Judges each start, and what the members believe.
+ * Knows the truth about the barriers and gates of a simulated world: what is on the keeper's disk, and which processes
+ * were alive when. Judges each start, and what the members believe.
  */
 import type { BarrierMembership } from "../../../../src/coordination/barrier/barrier_membership.ts";
 import {
@@ -28,7 +28,10 @@ interface Entry {
   isStarted: boolean;
   /** The member knows that it was started. */
   isTold: boolean;
-  /** Its nodes on the disk: another one when it moves to another generation; and the commit that has removed the last one. */
+  /**
+   * Its nodes on the disk: another one when it moves to another generation; and the commit that has removed the last
+   * one.
+   */
   readonly nodes: Set<string>;
   goneIn: number;
 }
@@ -61,7 +64,9 @@ export class BarrierOracle implements TreeObserver {
   /** The generation that could be entered after the last commit. */
   readonly #open = new Map<string, { readonly epoch: string; readonly generation: number }>();
   readonly #gates = new Map<string, GateHistory>();
-  /** What a participant has seen of the others of its generation, which ends with the first one of them that is lost. */
+  /**
+   * What a participant has seen of the others of its generation, which ends with the first one of them that is lost.
+   */
   readonly #seen = new Map<string, Set<string>>();
   /** The commits that removed the nodes of participants, and those that opened the last round of each barrier. */
   readonly #goneIn = new Map<string, number>();
@@ -127,7 +132,10 @@ export class BarrierOracle implements TreeObserver {
     this.#inUse.delete(used);
   }
 
-  /** Whether the process is a member, by its own account; fails the run if that is not so. Call it in a turn of the process. */
+  /**
+   * Whether the process is a member, by its own account; fails the run if that is not so. Call it in a turn of the
+   * process.
+   */
   check({ process, membership }: MembershipInUse): boolean {
     if (!membership.isHeld()) return false;
     const { path, holderId, rank, size, generation, fencingToken } = membership;
@@ -160,7 +168,10 @@ export class BarrierOracle implements TreeObserver {
     }
   }
 
-  /** A process was told that its entry since `sinceMs` has failed, while its session continues: no entry of it may be started. */
+  /**
+   * A process was told that its entry since `sinceMs` has failed, while its session continues: no entry of it may be
+   * started.
+   */
   refused(sessionId: bigint, { sinceMs, why }: { readonly sinceMs: number; readonly why: string }): void {
     for (const [guid, entry] of this.#entries) {
       if (entry.sessionId !== sessionId || entry.atMs < sinceMs || !entry.isStarted || entry.isTold) continue;

@@ -1,4 +1,7 @@
-/** Participants of a barrier at one keeper, all of them real, under faults; and a quiet end in which each one must be started. */
+/**
+ * Participants of a barrier at one keeper, all of them real, under faults; and a quiet end in which each one must be
+ * started.
+ */
 import type { OnMemberLost } from "../../../../src/coordination/barrier/barrier_state.ts";
 import type { Fault } from "../../../world/fault_plan.ts";
 import {

@@ -1,4 +1,7 @@
-/** A participant as a simulated process: it enters barriers, works as a member, leaves; it opens, closes and waits for gates. */
+/**
+ * A participant as a simulated process: it enters barriers, works as a member, leaves; it opens, closes and waits for
+ * gates.
+ */
 import { liftGate, setGate, waitGate } from "../../../../src/coordination/barrier/barrier_gate.ts";
 import type { BarrierMembership } from "../../../../src/coordination/barrier/barrier_membership.ts";
 import type { OnMemberLost } from "../../../../src/coordination/barrier/barrier_state.ts";

@@ -91,8 +91,8 @@ export class CronOracle implements TreeObserver {
   }
 
   /**
-   * `latestMs`: the servers' clock at the latest that a host can take it for; null: it was set a short time ago. `session`: that of
-   * this host.
+   * `latestMs`: the servers' clock at the latest that a host can take it for; null: it was set a short time ago.
+   * `session`: that of this host.
    */
   began(
     process: SimProcess,
@@ -174,9 +174,9 @@ export class CronOracle implements TreeObserver {
   committed(): void {}
 
   /**
-   * Every tick up to this time of the servers must be accounted for. `calm`: the time, in true time, in which there were no faults, and
-   * hosts that followed the schedules; null: jobs had to wait for each other's slots. `clockSpread`: the difference of clock rates.
-   * `turnOf`: how long after a tick it is the turn of a session.
+   * Every tick up to this time of the servers must be accounted for. `calm`: the time, in true time, in which there
+   * were no faults, and hosts that followed the schedules; null: jobs had to wait for each other's slots.
+   * `clockSpread`: the difference of clock rates. `turnOf`: how long after a tick it is the turn of a session.
    */
   judge(
     untilMs: number,
@@ -221,7 +221,10 @@ export class CronOracle implements TreeObserver {
     }
   }
 
-  /** A try that fails is followed by another one after its delay, unless it was the last one, or too late, or the next tick came before it. */
+  /**
+   * A try that fails is followed by another one after its delay, unless it was the last one, or too late, or the next
+   * tick came before it.
+   */
   #judgeFurtherTries(
     marks: readonly OpenMark[],
     { name, periodMs, retriesMax, retryDelayMs, catchUpMs }: CronJobFacts,

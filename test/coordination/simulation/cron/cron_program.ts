@@ -1,4 +1,7 @@
-/** A host as a simulated process: `baton cron` with one crontab, as commands/coordination/cron/cron_service.ts runs it, again and again. */
+/**
+ * A host as a simulated process: `baton cron` with one crontab, as commands/coordination/cron/cron_service.ts runs it,
+ * again and again.
+ */
 import type { CronJob } from "../../../../commands/coordination/cron/crontab.ts";
 import { type FollowContext, followSchedule } from "../../../../commands/coordination/cron/follow_schedule.ts";
 import { JobSlots } from "../../../../commands/coordination/cron/job_slots.ts";

@@ -1,4 +1,7 @@
-/** Hosts with `baton cron` and one crontab, at one keeper, under faults and with clocks that are wrong; and a quiet end with right clocks. */
+/**
+ * Hosts with `baton cron` and one crontab, at one keeper, under faults and with clocks that are wrong; and a quiet end
+ * with right clocks.
+ */
 import { turnOf } from "../../../../commands/coordination/cron/follow_schedule.ts";
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 import type { Fault } from "../../../world/fault_plan.ts";

@@ -1,4 +1,7 @@
-/** A baton among the processes of its machine: its signals, the start of its command, and its guard, which runs the real code of guards. */
+/**
+ * A baton among the processes of its machine: its signals, the start of its command, and its guard, which runs the real
+ * code of guards.
+ */
 import { GuardLoop, type KeptSession } from "../../../../src/base/process/guard/guard_main.ts";
 import { loadLibc, provideLibc } from "../../../../src/base/process/libc.ts";
 import { type ChildEnd, childEndOf } from "../../../../src/base/process/spawn/child_outcome.ts";

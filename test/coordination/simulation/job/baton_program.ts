@@ -1,4 +1,7 @@
-/** A `baton lock` as a simulated process, with its guard as another one: what commands/coordination/lock/lock.ts does, again and again. */
+/**
+ * A `baton lock` as a simulated process, with its guard as another one: what commands/coordination/lock/lock.ts does,
+ * again and again.
+ */
 import { closeSession } from "../../../../src/coordination/connect/command_session.ts";
 import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { Lease, LockMode } from "../../../../src/base/process/lease.ts";
@@ -175,7 +178,10 @@ class LockCall {
     return script;
   }
 
-  /** Several commands at the same time, each under a lock of its own, as in a pool: one guard and one session for all of them. */
+  /**
+   * Several commands at the same time, each under a lock of its own, as in a pool: one guard and one session for all of
+   * them.
+   */
   async #several(zk: ZooKeeper, guard: Guard, stop: AbortSignal) {
     const beside = new JobTable();
     const end = { hasBreach: false, hasExited: false };

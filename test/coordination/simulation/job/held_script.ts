@@ -1,4 +1,7 @@
-/** A script that holds a lock through `baton hold`: its process among others of its session, and its call of `baton release`. */
+/**
+ * A script that holds a lock through `baton hold`: its process among others of its session, and its call of `baton
+ * release`.
+ */
 import type { Mailbox, ReleaseRequest, ReleaseResponse } from "../../../../src/coordination/hold/release_mailbox.ts";
 import type { ScriptProcess } from "../../../../src/coordination/hold/script_process.ts";
 import type { Chance } from "../../../world/chance.ts";

@@ -1,6 +1,7 @@
 /**
- * Judges the commands under locks: when the server may give a lock to another holder, no process of the holder's command is alive; and
- * no process of anybody else is ever signalled. Knows what is on the keeper's disk, and every process in truth.
+ * Judges the commands under locks: when the server may give a lock to another holder, no process of the holder's
+ * command is alive; and no process of anybody else is ever signalled. Knows what is on the keeper's disk, and every
+ * process in truth.
  */
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import type { Lease } from "../../../../src/base/process/lease.ts";
@@ -232,7 +233,10 @@ export class JobOracle implements TreeObserver {
     } else if (to === job.command) this.#judgeGrace(job);
   }
 
-  /** A guard that stands still cannot see that a group ends, and that its number is given to another one whose first process ends, too. */
+  /**
+   * A guard that stands still cannot see that a group ends, and that its number is given to another one whose first
+   * process ends, too.
+   */
   #stoodStillMeanwhile(by: OsProcess, to: OsProcess): boolean {
     if (!(by.owner instanceof BatonProcess)) return false;
     const { guards, jobs } = by.owner;
@@ -335,7 +339,9 @@ export class JobOracle implements TreeObserver {
   }
 }
 
-/** Somebody can keep the session of the job. The guard of a baton that hangs, and is neither dead nor stopped, does not. */
+/**
+ * Somebody can keep the session of the job. The guard of a baton that hangs, and is neither dead nor stopped, does not.
+ */
 function isAttended({ baton }: JobTruth, nowMs: number): boolean {
   if (baton.isAlive && baton.process.state === "running") return baton.blockedUntilMs <= nowMs;
   return baton.guards.some(({ sim, life, readyMs }) =>
@@ -390,7 +396,10 @@ function isHidden(one: OsProcess, job: JobTruth): boolean {
   return terms.foreground === true || one.group !== command?.pid;
 }
 
-/** It, or an ancestor, had lost its parent before baton could remember it as a descendant of the script (docs/limits.md). */
+/**
+ * It, or an ancestor, had lost its parent before baton could remember it as a descendant of the script
+ * (docs/limits.md).
+ */
 function isForgotten(one: OsProcess, job: JobTruth): boolean {
   const { runsSinceMs, machine } = job.baton.process;
   for (let at: OsProcess | null = one; at !== null && at.owner === job; at = at.parent) {

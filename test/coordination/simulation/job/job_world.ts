@@ -1,6 +1,6 @@
 /**
- * Calls of `baton lock` on machines of their own, with real supervision, real guards, and a model of the machines' processes; one keeper,
- * and faults of all of them. In the quiet end each machine must be served.
+ * Calls of `baton lock` on machines of their own, with real supervision, real guards, and a model of the machines'
+ * processes; one keeper, and faults of all of them. In the quiet end each machine must be served.
  */
 import type { LockMode } from "../../../../src/base/process/lease.ts";
 import { applyFaults } from "../../../world/apply_faults.ts";

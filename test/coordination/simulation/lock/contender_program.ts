@@ -1,4 +1,7 @@
-/** A contender as a simulated process: it opens sessions, takes locks, works under them, and gives them back, or is interrupted. */
+/**
+ * A contender as a simulated process: it opens sessions, takes locks, works under them, and gives them back, or is
+ * interrupted.
+ */
 import { campaign } from "../../../../src/coordination/election/campaign.ts";
 import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
@@ -187,7 +190,9 @@ class FencedStore {
     this.#chance = chance;
   }
 
-  /** Writes in the session of the lock, or in one of its own, as `baton fence zk` does: it can outlive that of the lock. */
+  /**
+   * Writes in the session of the lock, or in one of its own, as `baton fence zk` does: it can outlive that of the lock.
+   */
   async write({ inOwnSession = this.#chance.is(0.2) } = {}): Promise<void> {
     if (!inOwnSession) return void await this.#writeIn(this.#zk);
     const zk = await this.#connect();

@@ -1,6 +1,6 @@
 /**
- * Judges a store behind a fence, a node on the keeper's disk: each write is of a holder whose grant is there; the store never goes back, and
- * has what was acknowledged, nothing that was refused.
+ * Judges a store behind a fence, a node on the keeper's disk: each write is of a holder whose grant is there; the store
+ * never goes back, and has what was acknowledged, nothing that was refused.
  */
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import type { StoredTree, TreeObserver } from "../../../world/stored_tree.ts";
@@ -22,7 +22,10 @@ export class FenceOracle implements TreeObserver {
   readonly #last = new Map<string, StoreWrite>();
   readonly #written = new Set<string>();
   readonly #refused = new Set<string>();
-  /** The tokens of the grants that are there, also at some time in the present commit: changes of one commit have no order here. */
+  /**
+   * The tokens of the grants that are there, also at some time in the present commit: changes of one commit have no
+   * order here.
+   */
   readonly #grants = new Set<bigint>();
   #endedGrants: bigint[] = [];
   #writes: StoreWrite[] = [];

@@ -1,4 +1,7 @@
-/** A keeper as a simulated process: the real one, on a simulated disk and network. It is started again when it has ended. */
+/**
+ * A keeper as a simulated process: the real one, on a simulated disk and network. It is started again when it has
+ * ended.
+ */
 import { messageOf } from "../../../../src/base/errors.ts";
 import { startKeeper } from "../../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { serveKeeperStore } from "../../../../src/coordination/keeper/storage/keeper_store_thread.ts";

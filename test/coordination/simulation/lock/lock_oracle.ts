@@ -1,6 +1,6 @@
 /**
- * Knows the truth about the locks of a simulated world: what is on the keeper's disk. Judges what the contenders believe by it.
- * A grant is in force while its node is on the disk; of exclusive grants, only the oldest.
+ * Knows the truth about the locks of a simulated world: what is on the keeper's disk. Judges what the contenders
+ * believe by it. A grant is in force while its node is on the disk; of exclusive grants, only the oldest.
  */
 import { parseNodeInfo } from "../../../../src/coordination/nodes/holder_info.ts";
 import { holderName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
@@ -86,7 +86,10 @@ export class LockOracle implements TreeObserver {
     return used;
   }
 
-  /** A lock is lost when its lease is over by the clock, when its session has ended, or when its node was deleted: not sooner. */
+  /**
+   * A lock is lost when its lease is over by the clock, when its session has ended, or when its node was deleted: not
+   * sooner.
+   */
   judgeLoss({ process, life, lease }: LeaseInUse, session: ZooKeeper["session"]): void {
     onAbort(lease.lost, (reason) => {
       if (process.life !== life || isRevoked(lease.lost)) return;
@@ -100,7 +103,10 @@ export class LockOracle implements TreeObserver {
     this.#inUse.delete(used);
   }
 
-  /** Whether the process holds, by its own account; fails the run if another one may hold. Call it in a turn of the process. */
+  /**
+   * Whether the process holds, by its own account; fails the run if another one may hold. Call it in a turn of the
+   * process.
+   */
   check(used: LeaseInUse): boolean {
     const { process, lease } = used;
     if (!lease.isHeld()) return false;
@@ -129,7 +135,10 @@ export class LockOracle implements TreeObserver {
     return [...this.#deletedAtMs.keys()].some((path) => parseHolder(nameOf(path))?.guid === guid);
   }
 
-  /** Whether the grant was deleted by an operator. Fails the run if its holder, which runs, must know that, or that it was asked. */
+  /**
+   * Whether the grant was deleted by an operator. Fails the run if its holder, which runs, must know that, or that it
+   * was asked.
+   */
   #isTakenBack({ process, lease }: LeaseInUse): boolean {
     const holderPath = pathOfGrant(lease);
     const deletedAtMs = this.#deletedAtMs.get(holderPath);

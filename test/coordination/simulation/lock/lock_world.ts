@@ -1,4 +1,7 @@
-/** Contenders of locks at one keeper, all of them real, under faults; and a quiet end in which each contender must be served. */
+/**
+ * Contenders of locks at one keeper, all of them real, under faults; and a quiet end in which each contender must be
+ * served.
+ */
 import type { LockMode } from "../../../../src/base/process/lease.ts";
 import {
   drawPlan,

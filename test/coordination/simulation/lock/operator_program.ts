@@ -1,4 +1,7 @@
-/** An operator of locks as a simulated process: it takes locks back from their holders, by a request, by force, or without a word. */
+/**
+ * An operator of locks as a simulated process: it takes locks back from their holders, by a request, by force, or
+ * without a word.
+ */
 import { breakLock } from "../../../../src/coordination/lock/break_lock.ts";
 import { holderName } from "../../../../src/coordination/lock/lock_nodes.ts";
 import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_paths.ts";

@@ -1,6 +1,6 @@
 /**
- * Judges the order of the grants of a lock by the nodes on the keeper's disk: a contender is granted the lock when no other one that
- * it knows of comes before it. Judges, too, that a lock is said to be busy only if it is.
+ * Judges the order of the grants of a lock by the nodes on the keeper's disk: a contender is granted the lock when no
+ * other one that it knows of comes before it. Judges, too, that a lock is said to be busy only if it is.
  */
 import { type ContenderNode, parseContender, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
@@ -34,7 +34,10 @@ export class QueueOracle implements TreeObserver {
     tree.observers.push(this);
   }
 
-  /** A contender that does not wait began at `startedMs`, and was told that the lock is busy: there was another one beside it. */
+  /**
+   * A contender that does not wait began at `startedMs`, and was told that the lock is busy: there was another one
+   * beside it.
+   */
   saidBusy(who: string, lock: string, startedMs: number): void {
     const contendedAtMs = this.#contendedAtMs.get(lock) ?? -1;
     this.#world.count("mark lock was busy");
@@ -96,8 +99,8 @@ function comesBefore(one: ContenderNode, other: ContenderNode): boolean {
 }
 
 /**
- * Whether the granted contender had read the queue with the other one in it: it reads the queue after it has come into it, and again
- * after each change of the version.
+ * Whether the granted contender had read the queue with the other one in it: it reads the queue after it has come into
+ * it, and again after each change of the version.
  */
 function isKnown(other: ContenderNode, own: ContenderNode, isOlderThanVersion: boolean): boolean {
   return other.sequence < own.sequence || isOlderThanVersion;

@@ -1,6 +1,6 @@
 /**
- * Knows the truth about the pool of a simulated world: the jobs that run, the results on the keeper's disk, and the database from which
- * a query lists the items. The locks of the items are judged as all locks are.
+ * Knows the truth about the pool of a simulated world: the jobs that run, the results on the keeper's disk, and the
+ * database from which a query lists the items. The locks of the items are judged as all locks are.
  */
 import type { PoolPath } from "../../../../src/coordination/pool/pool_path.ts";
 import type { PoolJob } from "../../../../src/coordination/pool/pool_run_options.ts";
@@ -127,7 +127,10 @@ export class PoolOracle {
     if (left.length > 0) this.#world.fail("items left", left.join(", "));
   }
 
-  /** Looks at all jobs that run, at this time: those that are held are no more than the limit, which is the same for all. */
+  /**
+   * Looks at all jobs that run, at this time: those that are held are no more than the limit, which is the same for
+   * all.
+   */
   #checkTotal(): void {
     const held: JobInUse[] = [];
     const running = [...this.#running].filter((one) => {

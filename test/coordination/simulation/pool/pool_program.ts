@@ -79,7 +79,10 @@ class SimPoolHost extends RecipeClient {
     }
   }
 
-  /** Each item of a list that does not change is done, failed, left to others, or left over. What failed was tried again. */
+  /**
+   * Each item of a list that does not change is done, failed, left to others, or left over. What failed was tried
+   * again.
+   */
   #judgeCounts(counts: PoolCounts): void {
     const { isQuery, items } = this.#shared.settings;
     if (this.#failed.size > 0) {

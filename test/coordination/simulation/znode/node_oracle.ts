@@ -36,8 +36,8 @@ export class NodeOracle implements TreeObserver {
   }
 
   /**
-   * Grows with each change of a node's data, or of the list of its children, on the disk. A node that comes and goes in one commit
-   * is seen as a change of its parent only.
+   * Grows with each change of a node's data, or of the list of its children, on the disk. A node that comes and goes in
+   * one commit is seen as a change of its parent only.
    */
   changesOf(kind: "data" | "children", path: string): number {
     const own = this.#changes.get(`${kind} ${path}`) ?? 0;
@@ -51,7 +51,10 @@ export class NodeOracle implements TreeObserver {
     return () => this.#open.delete(opened);
   }
 
-  /** Returns the check of the number that the server chooses: it must be new, and greater than all that were told before the call. */
+  /**
+   * Returns the check of the number that the server chooses: it must be new, and greater than all that were told before
+   * the call.
+   */
   sequenceCall(): (number: number) => void {
     const before = this.#lastNumber;
     return (number) => {

@@ -1,5 +1,6 @@
 /**
- * The watches of one session: each fires at most once, only after a change, and before any response of the session shows that change.
+ * The watches of one session: each fires at most once, only after a change, and before any response of the session
+ * shows that change.
  */
 import { isRefusal } from "../../../../src/coordination/nodes/node_requests.ts";
 import type { Watcher, ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";

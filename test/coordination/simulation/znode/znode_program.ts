@@ -33,7 +33,10 @@ export class ZnodeRecords {
 }
 
 const names = ["a", "b", "c"];
-/** Milliseconds for which the clients use the same nodes: changes of unknown outcome make a search longer, the more of them a history has. */
+/**
+ * Milliseconds for which the clients use the same nodes: changes of unknown outcome make a search longer, the more of
+ * them a history has.
+ */
 const sameNodesMs = 2000;
 const queue = "/queue";
 const watched = ["/watched1", "/watched2"];

@@ -1,6 +1,6 @@
 /**
- * Clients that change and read the same few nodes of one keeper under faults. The checker judges their history, a judge the watches,
- * the sequence numbers and the ends of sessions.
+ * Clients that change and read the same few nodes of one keeper under faults. The checker judges their history, a judge
+ * the watches, the sequence numbers and the ends of sessions.
  */
 import { checkHistory } from "../../../checker/check_history.ts";
 import { historyLines } from "../../../checker/history_lines.ts";

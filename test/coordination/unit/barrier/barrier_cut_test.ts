@@ -1,4 +1,6 @@
-/** A reply cut at every request/reply boundary of a party: everybody starts or nobody, nobody hangs, nothing is left. */
+/**
+ * A reply cut at every request/reply boundary of a party: everybody starts or nobody, nobody hangs, nothing is left.
+ */
 import { expect, test } from "bun:test";
 import { enterBarrier, type EnterBarrierOptions } from "../../../../src/coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../../../../src/coordination/barrier/barrier_membership.ts";

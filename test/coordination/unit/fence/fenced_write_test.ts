@@ -1,4 +1,6 @@
-/** A write that goes by the holder's node: exactly once whatever is lost on the way, and never when the holder is gone. */
+/**
+ * A write that goes by the holder's node: exactly once whatever is lost on the way, and never when the holder is gone.
+ */
 import { describe, expect, test } from "bun:test";
 import {
   type FencedOperation,

@@ -1,4 +1,7 @@
-/** A reply cut at every request of a recorded hold: it is recorded once, the lock is released, and nothing is left on the servers. */
+/**
+ * A reply cut at every request of a recorded hold: it is recorded once, the lock is released, and nothing is left on
+ * the servers.
+ */
 import { expect, test } from "bun:test";
 import { historyPath } from "../../../../src/coordination/history/history_log.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";

@@ -137,7 +137,8 @@ for (const isCut of [false, true]) {
     const stop = new AbortController();
     const [second, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     let lists = 0;
-    // The creation is lost. While the contender looks for its node, the call is stopped and looks as well; it hears later.
+    // The creation is lost. While the contender looks for its node, the call is stopped and looks as well; it hears
+    // later.
     const zk = new Proxy(own, {
       get(target, name) {
         if (name === "create") {

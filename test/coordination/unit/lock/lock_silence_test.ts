@@ -1,4 +1,7 @@
-/** A server that takes everything and answers nothing, from each request on: how long the wait lasts, and what stays of it. */
+/**
+ * A server that takes everything and answers nothing, from each request on: how long the wait lasts, and what stays of
+ * it.
+ */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import type { AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
@@ -21,7 +24,9 @@ interface Ended {
   readonly tookMs: number;
 }
 
-/** By the number of the request from which on nothing is answered; ends with the first number at which it is granted. */
+/**
+ * By the number of the request from which on nothing is answered; ends with the first number at which it is granted.
+ */
 async function silenceAtEach(options: () => AcquireOptions, prepare: () => Promise<void>): Promise<Ended[]> {
   const ends: Ended[] = [];
   for (let from = 1;; from++) {

@@ -1,4 +1,6 @@
-/** A reply cut at every request/reply boundary of a pool's run: every item runs once, is written down, and given back. */
+/**
+ * A reply cut at every request/reply boundary of a pool's run: every item runs once, is written down, and given back.
+ */
 import { expect, test } from "bun:test";
 import { acquireUncontended } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { CompletionLog } from "../../../../src/coordination/pool/completion_log.ts";

@@ -1,4 +1,7 @@
-/** A reply cut at every request of a call for a tick: the tick runs once, is recorded once, and nothing is left on the servers. */
+/**
+ * A reply cut at every request of a call for a tick: the tick runs once, is recorded once, and nothing is left on the
+ * servers.
+ */
 import { expect, test } from "bun:test";
 import { acquireTick, type TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
 import type { TickEnd, TickOptions } from "../../../../src/coordination/tick/tick_claim.ts";

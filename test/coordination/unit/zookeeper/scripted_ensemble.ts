@@ -1,4 +1,6 @@
-/** Servers without sockets, for tests of the client: each does what the test tells it to, and remembers what it heard. */
+/**
+ * Servers without sockets, for tests of the client: each does what the test tells it to, and remembers what it heard.
+ */
 import type { ConnectionHandlers, Dial } from "../../../../src/base/sockets/connection.ts";
 import { formatAddress } from "../../../../src/base/sockets/connection.ts";
 import { ByteReader, type ByteWriter } from "../../../../src/base/wire/bytes.ts";
@@ -57,7 +59,10 @@ export class ScriptedServer {
   timeoutMs: number | null = null;
   /** Closes without an answer when a client has seen more than `zxid`, as real ones do. */
   isJealous = false;
-  /** Requests that are answered only by `wake`, such as writes to a slow disk, and with them all that follow on their connection. */
+  /**
+   * Requests that are answered only by `wake`, such as writes to a slow disk, and with them all that follow on their
+   * connection.
+   */
   isSlow: (code: number) => boolean = () => false;
   readonly heard: Heard[] = [];
   readonly hellos: ConnectRequest[] = [];

@@ -5,7 +5,10 @@ import { Event } from "../../../../src/base/support/event.ts";
 import { ZooKeeperError } from "../../../../src/protocols/zookeeper/zookeeper_error.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
-/** Starts readings that each take as long as the next number says; a negative one fails after that time. Returns when they started. */
+/**
+ * Starts readings that each take as long as the next number says; a negative one fails after that time. Returns when
+ * they started.
+ */
 function startReadings(tookMs: readonly number[]) {
   const clock = new FakeClock(0);
   const stop = new AbortController();

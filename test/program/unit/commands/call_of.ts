@@ -1,4 +1,6 @@
-/** A command as it was called, by way of everything that stands before it: words, settings, configuration. Runs nothing. */
+/**
+ * A command as it was called, by way of everything that stands before it: words, settings, configuration. Runs nothing.
+ */
 import { type Call, defineCommand } from "../../../../commands/command.ts";
 import { runCommand } from "../../../../commands/run_command.ts";
 import { exitCodes } from "../../../../src/base/exit_codes.ts";

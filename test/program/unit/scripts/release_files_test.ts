@@ -1,4 +1,7 @@
-/** The files of a release that are made of tables: the formula, the bill of materials, the notices, the Linux packages' units. */
+/**
+ * The files of a release that are made of tables: the formula, the bill of materials, the notices, the Linux packages'
+ * units.
+ */
 import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

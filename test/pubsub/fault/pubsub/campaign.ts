@@ -1,6 +1,6 @@
 /**
- * One campaign: a service, its clients, a load, faults from a seed; then everything is healed, what was put is had by all, and
- * the history is judged. Owns the folder of all that, which goes when nothing was wrong.
+ * One campaign: a service, its clients, a load, faults from a seed; then everything is healed, what was put is had by
+ * all, and the history is judged. Owns the folder of all that, which goes when nothing was wrong.
  */
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -101,8 +101,9 @@ const healedMs = 1500;
 const breathMs = 50;
 const faultMsMax = 150_000;
 /**
- * So long roles may rest before what they hold is looked at for the last time: the collector comes in its own time (up to 10 s
- * were measured after 300 MiB), and rows that were read are deleted bit by bit, when nothing else is to be done.
+ * So long roles may rest before what they hold is looked at for the last time: the collector comes in its own time (up
+ * to 10 s were measured after 300 MiB), and rows that were read are deleted bit by bit, when nothing else is to be
+ * done.
  */
 const restMsMax = 60_000;
 const restLookMs = 1000;

@@ -1,4 +1,7 @@
-/** `baton pubsub client` of the binary under test, run again and again and killed now and then; the history is written around it. */
+/**
+ * `baton pubsub client` of the binary under test, run again and again and killed now and then; the history is written
+ * around it.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,7 @@
-/** The clients of a campaign that are no client sessions: processes of the binary, one that puts and one for each way to get; and two that know the paper alone. */
+/**
+ * The clients of a campaign that are no client sessions: processes of the binary, one that puts and one for each way to
+ * get; and two that know the paper alone.
+ */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { cliExec, cliFiles, type CliOptions, cliPrint, cliPublish, cliSubscribe } from "./cli_client.ts";

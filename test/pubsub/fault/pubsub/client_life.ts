@@ -1,4 +1,6 @@
-/** A client's life with the client session: it opens its state, does its work, and when something fails it begins again. */
+/**
+ * A client's life with the client session: it opens its state, does its work, and when something fails it begins again.
+ */
 import { type PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../../src/pubsub/client/publisher.ts";

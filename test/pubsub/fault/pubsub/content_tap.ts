@@ -1,4 +1,6 @@
-/** Listens to handoffs on their way to servers, and tells what each topic held, whatever its epoch. Owns no connection. */
+/**
+ * Listens to handoffs on their way to servers, and tells what each topic held, whatever its epoch. Owns no connection.
+ */
 import { createHash, type Hash } from "node:crypto";
 import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { TopicDataReader, type TopicDataRecord } from "../../../../src/pubsub/wire/topic_records.ts";

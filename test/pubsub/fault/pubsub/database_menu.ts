@@ -145,7 +145,10 @@ export function databaseFaults({ replication, isOnSmallDisk }: PostgresPair): re
   ];
 }
 
-/** A statement takes about a millisecond: it is met at one of many tries. With a synchronous standby the wait for it is cancelled, too. */
+/**
+ * A statement takes about a millisecond: it is met at one of many tries. With a synchronous standby the wait for it is
+ * cancelled, too.
+ */
 async function cancel(world: World, database: PostgresPair): Promise<number> {
   let count = 0;
   for (let tries = 0; tries < 30 && count === 0; tries++) {

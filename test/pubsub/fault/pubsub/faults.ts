@@ -320,8 +320,8 @@ export const pubsubFaults: readonly PubsubFault[] = [
 ];
 
 /**
- * An ensemble that was stopped as a whole may have a leader afterwards and commit nothing (see `commits`): it takes an operator. Returns
- * whether it did.
+ * An ensemble that was stopped as a whole may have a leader afterwards and commit nothing (see `commits`): it takes an
+ * operator. Returns whether it did.
  */
 export async function reviveEnsemble(backend: RunningBackend): Promise<boolean> {
   if (await commits(backend)) return false;

@@ -1,4 +1,6 @@
-/** What a subscriber need not have: what it has skipped by a seek, and what retention has given up and said so. Pure. */
+/**
+ * What a subscriber need not have: what it has skipped by a seek, and what retention has given up and said so. Pure.
+ */
 import type { At, Operation } from "./history.ts";
 import type { PutMessage, TopicLog } from "./judge_puts.ts";
 
@@ -57,8 +59,8 @@ export function isToldGone({ id, invokedAt }: PutMessage, gaps: readonly PassedO
 }
 
 /**
- * Messages that the gap has, beyond what was had of it: never more than were told. `told`: gaps of before; the server is
- * behind those also where the client, or another process of its state, has forgotten them.
+ * Messages that the gap has, beyond what was had of it: never more than were told. `told`: gaps of before; the server
+ * is behind those also where the client, or another process of its state, has forgotten them.
  */
 export function isUntold(
   { behind, before, missed, leftBy }: PassedOver,

@@ -1,10 +1,10 @@
 /**
  * What publish/subscribe clients did and were told: the history that judge.ts judges. Pure, types alone.
  *
- * How to use it. Every process that acts as clients has a HistoryWriter of its own (history_file.ts): a file of a line for each
- * event, written at once, so that kill −9 loses no more than the last line. RecordingSession (recording_session.ts) writes it
- * for whoever uses the client session; around `baton pubsub client` the harness writes it itself. `readHistory` joins the files of
- * a folder, `judge(history)` says what is wrong with them:
+ * How to use it. Every process that acts as clients has a HistoryWriter of its own (history_file.ts): a file of a line
+ * for each event, written at once, so that kill −9 loses no more than the last line. RecordingSession
+ * (recording_session.ts) writes it for whoever uses the client session; around `baton pubsub client` the harness writes
+ * it itself. `readHistory` joins the files of a folder, `judge(history)` says what is wrong with them:
  *
  *     const writer = new HistoryWriter(join(folder, "w1.jsonl"));
  *     const n = writer.invoke({ client: "p1", session: 1, do: "put", topic: "news", counter: 7, puts: [putOf(body)] });
@@ -16,16 +16,16 @@
  * Rules for who writes it:
  * - Bodies come from `markedBody`: unique, each with its name in it. A name is put once; the same put again, by another
  *   process that resumes it, is an operation with `resumed`, and names it again.
- * - ok: the answer said so, and NO_MESSAGE is ok without messages. fail: definitely not done. unknown: all else, and what has
- *   no return. Of several messages in one operation that may have been done in part, and failed: unknown.
- * - `got` of a return is what the answer had in it. `saw` is what a user was handed: the mark `redelivered` is owed to him when
- *   it comes again. `had`: it is promised that it does not come again.
+ * - ok: the answer said so, and NO_MESSAGE is ok without messages. fail: definitely not done. unknown: all else, and
+ *   what has no return. Of several messages in one operation that may have been done in part, and failed: unknown.
+ * - `got` of a return is what the answer had in it. `saw` is what a user was handed: the mark `redelivered` is owed to
+ *   him when it comes again. `had`: it is promised that it does not come again.
  *     out-dir                 saw and had, when the file is taken away
  *     stdout, --exec          saw with each message, had for all before it; had for the last one when it ended with 0
  *     client session          return with got, saw when it was noted (handingOut), had when the place was moved (had)
  * - `session` of a put: within one of a client, in one topic, the counters are the order that is promised.
- * - A state that was lost, restored, is in use twice, or has lost what was not flushed (`power`) is a `state` event, before
- *   the first operation with it.
+ * - A state that was lost, restored, is in use twice, or has lost what was not flushed (`power`) is a `state` event,
+ *   before the first operation with it.
  */
 
 /** Milliseconds of the machine's monotonic clock, which all processes share. */
@@ -88,7 +88,9 @@ export interface Sample {
   readonly diskBytes?: number;
 }
 
-/** What servers have written down after a fail-over of their database: messages of the topic after `last` may be lost. */
+/**
+ * What servers have written down after a fail-over of their database: messages of the topic after `last` may be lost.
+ */
 export interface NamedLoss {
   readonly topic: string;
   readonly last: number;

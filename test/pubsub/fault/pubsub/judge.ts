@@ -56,8 +56,8 @@ export function grownBeyond(begin: Sample, end: Sample, limits = defaultLimits):
 /**
  * `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost.
  * `mayLose`: a fail-over of the database may lose what servers then name; otherwise nothing may be named.
- * `retains`: servers give messages up, and who was told so has lost nothing; `keeps`: at least so many of the newest remain;
- * `expiresAfterMs`: also without newer ones.
+ * `retains`: servers give messages up, and who was told so has lost nothing; `keeps`: at least so many of the newest
+ * remain; `expiresAfterMs`: also without newer ones.
  */
 export function judge(
   history: History,

@@ -51,7 +51,9 @@ function judgeEpochs(list: readonly Seen[], findings: Findings): void {
 /** Who watches the nodes may hear of a change so much later than the new owner acts on it, in milliseconds. */
 const lagMs = 3000;
 
-/** Some time between question and answer it has to have been the owner, as far as the node was watched without a gap. */
+/**
+ * Some time between question and answer it has to have been the owner, as far as the node was watched without a gap.
+ */
 function judgeAnswer(list: readonly Seen[], operation: Operation, findings: Findings): void {
   const { result: { by, outcome, status }, invokedAt, returnedAt, topic } = operation;
   if (by === undefined || outcome !== "ok" || (status !== "OK" && status !== "NO_MESSAGE")) return;

@@ -1,4 +1,6 @@
-/** Whether a subscriber is where it was put: what is next, whether it is subscribed, what it was passed over by. Pure. */
+/**
+ * Whether a subscriber is where it was put: what is next, whether it is subscribed, what it was passed over by. Pure.
+ */
 import type { Findings } from "./findings.ts";
 import { isTooEarly, isUntold, type PassedOver } from "./gaps.ts";
 import type { At } from "./history.ts";
@@ -55,8 +57,8 @@ export function judgePlaces(
 }
 
 /**
- * Whoever is passed over is told by how much, and by no more than retention gives up. `seen`: all that ever came; `keeps`: the number
- * of the newest messages that retention keeps.
+ * Whoever is passed over is told by how much, and by no more than retention gives up. `seen`: all that ever came;
+ * `keeps`: the number of the newest messages that retention keeps.
  */
 export function judgeGaps({ client, log }: Reader, { gaps, seen, keeps, findings }: {
   readonly gaps: readonly PassedOver[];

@@ -7,7 +7,10 @@ export interface PutMessage {
   readonly name: string;
   readonly hash: string;
   readonly client: string;
-  /** The process and its session that put it first, and its counter there. A state that was lost begins at session 1 again. */
+  /**
+   * The process and its session that put it first, and its counter there. A state that was lost begins at session 1
+   * again.
+   */
   readonly process: string;
   readonly session: number;
   readonly counter: number;

@@ -218,7 +218,8 @@ class Pass {
   /** The server has answered a session, perhaps a newer one than before. */
   #takeOver({ session, returnedAt }: Operation): void {
     if (session <= this.#session) return;
-    // What an older process had, and could not tell the server of any more, is not in the newer one's copy of the state.
+    // What an older process had, and could not tell the server of any more, is not in the newer one's copy of the
+    // state.
     if (this.#isShared) {
       this.#forgottenUpTo = this.#hadUpTo;
       this.#handedUpTo = -1;
@@ -347,8 +348,8 @@ interface SubscriptionCase {
 }
 
 /**
- * All from its begin on, and nothing from before. `stored`: in the order of their ids. Returns how many messages did not come that
- * servers have named as lost.
+ * All from its begin on, and nothing from before. `stored`: in the order of their ids. Returns how many messages did
+ * not come that servers have named as lost.
  */
 function judgeSubscription(
   { reader: { client, log }, subscription, isFirst, had, seeks: all, gaps, retains }: SubscriptionCase,

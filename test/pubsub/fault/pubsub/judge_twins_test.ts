@@ -50,7 +50,10 @@ test("what the older of two processes was handed, the newer one's state does not
   }
 });
 
-/** alice's older process unsubscribes and her newer one subscribes, at once; answered OK both. bob puts a3 and a4 meanwhile and after. */
+/**
+ * alice's older process unsubscribes and her newer one subscribes, at once; answered OK both. bob puts a3 and a4
+ * meanwhile and after.
+ */
 function crossing(unsubscribes: number, subscribes: number): Story {
   const story = twins();
   story.get("alice", ["a1:1", "a2:2"], { session: 1 });

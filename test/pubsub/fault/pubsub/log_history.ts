@@ -1,4 +1,7 @@
-/** The puts and gets of a campaign as operations on logs, for the checker: a second judge, which knows nothing of the first. */
+/**
+ * The puts and gets of a campaign as operations on logs, for the checker: a second judge, which knows nothing of the
+ * first.
+ */
 import { checkHistory, type HistoryVerdict } from "../../../checker/check_history.ts";
 import type { HistoryOperation } from "../../../checker/operation.ts";
 import type { At, History, Operation, Outcome } from "./history.ts";
@@ -22,8 +25,9 @@ export function judgeLogs(history: History): HistoryVerdict & { readonly failure
 }
 
 /**
- * Left out are topics of which messages were given up or lost, since their logs have gaps; readers whose state was lost or restored,
- * since they ask for what is deleted, or who do not know whether a seek was done; and gets that name no place.
+ * Left out are topics of which messages were given up or lost, since their logs have gaps; readers whose state was lost
+ * or restored, since they ask for what is deleted, or who do not know whether a seek was done; and gets that name no
+ * place.
  */
 export function logOperations({ operations, states, losses }: History): HistoryOperation[] {
   const lost = new Set(losses.map(({ topic }) => topic));
@@ -82,7 +86,10 @@ function idsSeen(operations: readonly Operation[]): Map<string, number> {
   return new Map(operations.flatMap(({ result: { got = [] } }) => got.map(([id, name]) => [name, id] as const)));
 }
 
-/** A get is a read of what follows the place that it names; −1: of what the reader has subscribed to. The readers of a topic have no part in its log. */
+/**
+ * A get is a read of what follows the place that it names; −1: of what the reader has subscribed to. The readers of a
+ * topic have no part in its log.
+ */
 function readOf({ client, process, topic, last, invokedAt, returnedAt, result }: Operation): HistoryOperation[] {
   const { outcome, got = [], status } = result;
   if (outcome !== "ok" || last === undefined || last < 0 || (got.length === 0 && status !== "NO_MESSAGE")) return [];

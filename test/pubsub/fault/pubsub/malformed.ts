@@ -1,4 +1,7 @@
-/** Bytes that nobody may send, as somebody sends them: no greeting, broken frames, lengths beyond everything, nonsense as messages. Pure. */
+/**
+ * Bytes that nobody may send, as somebody sends them: no greeting, broken frames, lengths beyond everything, nonsense
+ * as messages. Pure.
+ */
 import { encodeGreeting } from "../../../../src/protocols/zeromq/zmtp/zmtp_greeting.ts";
 
 const ready = Buffer.from("\x04\x26\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER", "latin1");

@@ -1,4 +1,7 @@
-/** Clients that know the paper and nothing more: no sessions, no operation numbers; they ask again until they are answered. */
+/**
+ * Clients that know the paper and nothing more: no sessions, no operation numbers; they ask again until they are
+ * answered.
+ */
 import { messageOf } from "../../../../src/base/errors.ts";
 import { throwIfAborted } from "../../../../src/base/support/abort.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -35,7 +38,10 @@ export async function plainPublish(client: string, options: PlainOptions): Promi
   }
 }
 
-/** Resolves when it has subscribed; what it returns resolves when it has had all that is there after `phase` said "drain". */
+/**
+ * Resolves when it has subscribed; what it returns resolves when it has had all that is there after `phase` said
+ * "drain".
+ */
 export async function plainConsume(
   client: string,
   options: PlainOptions,

@@ -1,4 +1,7 @@
-/** Servers of a campaign that give messages up: so little stays that readers who lag, fall over or were away are passed over. */
+/**
+ * Servers of a campaign that give messages up: so little stays that readers who lag, fall over or were away are passed
+ * over.
+ */
 
 export interface Retention {
   /** For `baton pubsub server`. */

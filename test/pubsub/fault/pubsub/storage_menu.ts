@@ -1,4 +1,7 @@
-/** Faults of the disks below servers and clients: power that fails, a full disk, one that errs, a kill between two of its steps. */
+/**
+ * Faults of the disks below servers and clients: power that fails, a full disk, one that errs, a kill between two of
+ * its steps.
+ */
 import { durableSteps } from "../../../support/storage_faults/storage_faults.ts";
 import type { PubsubFault } from "./faults.ts";
 import type { Role } from "./service.ts";

@@ -37,7 +37,10 @@ export class Story {
     return this.return(this.invoke(operation), { outcome: "ok", ...result });
   }
 
-  /** Gets them with the client session, is handed them and has them. Names and ids: "a1:7". Returns the operation's number. */
+  /**
+   * Gets them with the client session, is handed them and has them. Names and ids: "a1:7". Returns the operation's
+   * number.
+   */
   get(client: string, what: readonly string[], more: Partial<Invocation> & { readonly had?: boolean } = {}): number {
     const { had = true, ...operation } = more;
     const n = this.invoke({ client, do: "get", ...operation });

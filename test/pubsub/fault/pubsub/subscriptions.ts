@@ -42,8 +42,8 @@ export function subscriptionsOf(operations: readonly Operation[]): Subscription[
 }
 
 /**
- * As the server must have taken them: of two that were under way at once it took that of the older session first, since it
- * refuses an older one as soon as it knows the newer.
+ * As the server must have taken them: of two that were under way at once it took that of the older session first, since
+ * it refuses an older one as soon as it knows the newer.
  */
 function inTheirOrder(operations: readonly Operation[]): Operation[] {
   const ordered: Operation[] = [];

@@ -1,4 +1,7 @@
-/** How soon the topics of a server that has died are served again by others: the promise is one session timeout and two seconds. */
+/**
+ * How soon the topics of a server that has died are served again by others: the promise is one session timeout and two
+ * seconds.
+ */
 import { performance } from "node:perf_hooks";
 import { announcementAt } from "../../../../src/pubsub/ownership/announcements.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
@@ -15,7 +18,9 @@ export interface TakeOver {
   readonly topics: number;
   /** From its death until its session had ended. Milliseconds. */
   readonly sessionMs: number;
-  /** From its death until the last of its topics was served, without what this process was kept waiting. Milliseconds. */
+  /**
+   * From its death until the last of its topics was served, without what this process was kept waiting. Milliseconds.
+   */
   readonly tookMs: number;
 }
 

@@ -1,4 +1,6 @@
-/** A worker process of a campaign, seen from outside: started, stopped, killed, and started again with the same clients. */
+/**
+ * A worker process of a campaign, seen from outside: started, stopped, killed, and started again with the same clients.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -48,7 +50,10 @@ export class Worker {
     this.#options = options;
   }
 
-  /** The same clients in another process, with a folder of states of its own, on an ordinary disk, which is not made yet. */
+  /**
+   * The same clients in another process, with a folder of states of its own, on an ordinary disk, which is not made
+   * yet.
+   */
   twin(): Worker {
     const name = `${this.name}-twin${++this.#twins}`;
     return new Worker({ ...this.#options, name, stateDir: join(this.#options.folder, `state-${name}`), storage: null });

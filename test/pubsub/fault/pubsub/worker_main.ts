@@ -1,8 +1,8 @@
 /**
- * Some clients of a campaign, in a process that may be stopped and killed at any moment: `worker_main.ts PLAN`, a file with a
- * WorkerPlan. On stdin a word a line: `calm` (all is healed: be patient from now on), `end` (no new puts, and find out what became of the old ones), then `drain` (have all that
- * is there, and exit 0). On stdout, as they happen: `count PUT GOT`, `calm` (everybody
- * is), `ended`, `trouble WHY`.
+ * Some clients of a campaign, in a process that may be stopped and killed at any moment: `worker_main.ts PLAN`, a file
+ * with a WorkerPlan. On stdin a word a line: `calm` (all is healed: be patient from now on), `end` (no new puts, and
+ * find out what became of the old ones), then `drain` (have all that is there, and exit 0). On stdout, as they happen:
+ * `count PUT GOT`, `calm` (everybody is), `ended`, `trouble WHY`.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";

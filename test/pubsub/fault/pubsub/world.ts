@@ -1,4 +1,7 @@
-/** Everything a fault may touch in a campaign. Owns who may be touched at the same time: nobody is hit by two faults at once. */
+/**
+ * Everything a fault may touch in a campaign. Owns who may be touched at the same time: nobody is hit by two faults at
+ * once.
+ */
 import type { RunningBackend } from "../../../support/backends.ts";
 import type { PostgresPair } from "../../../support/postgres_pair.ts";
 import type { HistoryWriter } from "./history_file.ts";

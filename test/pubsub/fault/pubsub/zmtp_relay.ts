@@ -1,7 +1,7 @@
 /**
- * A bad network between ZeroMQ sockets, on TCP, that knows where a message begins and ends: it can lose, delay and reorder
- * whole messages, lose bytes in one direction, cut, and it remembers requests, for somebody to send them again much later.
- * Owns its listener and its connections.
+ * A bad network between ZeroMQ sockets, on TCP, that knows where a message begins and ends: it can lose, delay and
+ * reorder whole messages, lose bytes in one direction, cut, and it remembers requests, for somebody to send them again
+ * much later. Owns its listener and its connections.
  */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -9,7 +9,10 @@ import { type ZmtpUnit, ZmtpUnits } from "./zmtp_units.ts";
 
 export type Direction = "requests" | "replies";
 
-/** hole: as TCP has it, all waits until it is healed. drop: messages vanish. shuffle: each message is late by up to so many ms. */
+/**
+ * hole: as TCP has it, all waits until it is healed. drop: messages vanish. shuffle: each message is late by up to so
+ * many ms.
+ */
 export type Impairment = { readonly kind: "hole" | "drop" } | { readonly kind: "shuffle"; readonly ms: number };
 
 /** Held for one connection and direction while a hole is there; more is lost with the connection. */

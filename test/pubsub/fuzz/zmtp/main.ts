@@ -1,4 +1,6 @@
-/** `scripts/fuzz zmtp [--frames N] [--seed S]`: random streams into the ZMTP state machine; prints figures and the seed. */
+/**
+ * `scripts/fuzz zmtp [--frames N] [--seed S]`: random streams into the ZMTP state machine; prints figures and the seed.
+ */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { seededRandom } from "../../../support/random.ts";

@@ -1,6 +1,7 @@
 /**
- * The disk of a process of clients: their real states, on a folder in memory. A kill leaves what was written. A power cut takes any
- * number of the last transactions that were not flushed; or the disk is a new one afterwards, without the states.
+ * The disk of a process of clients: their real states, on a folder in memory. A kill leaves what was written. A power
+ * cut takes any number of the last transactions that were not flushed; or the disk is a new one afterwards, without the
+ * states.
  */
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";

@@ -1,4 +1,6 @@
-/** Known defects of publish/subscribe: those of test/pubsub/fault/pubsub/defects that a simulation reaches, and others. */
+/**
+ * Known defects of publish/subscribe: those of test/pubsub/fault/pubsub/defects that a simulation reaches, and others.
+ */
 import type { Mutant } from "../../../world/mutant.ts";
 
 /** All of them break the promise of exactly once. */

@@ -24,8 +24,8 @@ export interface PubsubWorldOptions {
   /** How likely a subscriber seeks, at each get. */
   readonly seeks?: number;
   /**
-   * The operator gives up servers that do not run: what they have stored is lost. There are publishers alone, and faults of servers
-   * alone, so that it is known when an answer has left its server.
+   * The operator gives up servers that do not run: what they have stored is lost. There are publishers alone, and
+   * faults of servers alone, so that it is known when an answer has left its server.
    */
   readonly forgets?: boolean;
   readonly quietMs: number;
@@ -54,12 +54,15 @@ function drawOptions(chance: Chance): PubsubWorldOptions {
   };
 }
 
-/** A fault with this target waits for the next commit of the server whose name follows, and comes while it is on its way. */
+/**
+ * A fault with this target waits for the next commit of the server whose name follows, and comes while it is on its
+ * way.
+ */
 export const commitOf = "commit of ";
 
 /**
- * A fault with this target waits for the next answer with messages that a client of the process whose name follows gets, and comes
- * soon afterwards: to the process, and to the server that has answered.
+ * A fault with this target waits for the next answer with messages that a client of the process whose name follows
+ * gets, and comes soon afterwards: to the process, and to the server that has answered.
  */
 export const answerTo = "answer to ";
 
@@ -116,7 +119,9 @@ function drawSplits(chance: Chance, options: PubsubWorldOptions, workers: readon
   return faults;
 }
 
-/** In some runs, power cuts of a client and of its server at the same time: what one has forgotten, the other must know. */
+/**
+ * In some runs, power cuts of a client and of its server at the same time: what one has forgotten, the other must know.
+ */
 function drawAimed(
   chance: Chance,
   { quietMs, sessionTimeoutMs }: PubsubWorldOptions,

@@ -1,4 +1,7 @@
-/** The processes of publish/subscribe as simulated programs: topic servers, proxies, clients, and an operator. All of them are the real code. */
+/**
+ * The processes of publish/subscribe as simulated programs: topic servers, proxies, clients, and an operator. All of
+ * them are the real code.
+ */
 import { type BatonError, messageOf } from "../../../../src/base/errors.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
 import { manageTopic } from "../../../../src/pubsub/admin/manage_topic.ts";

@@ -1,6 +1,6 @@
 /**
- * Topic servers, proxies, publishers and subscribers at one keeper, all of them real, under faults; and a quiet end, in which
- * everything that was put is had. The judge of the fault campaigns (test/pubsub/fault/pubsub) judges the history.
+ * Topic servers, proxies, publishers and subscribers at one keeper, all of them real, under faults; and a quiet end, in
+ * which everything that was put is had. The judge of the fault campaigns (test/pubsub/fault/pubsub) judges the history.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -198,7 +198,8 @@ class PubsubWorld {
     const crew = planCrew(this.#plan.seed, { topics, publishers, subscribers, workers, rate });
     const { calm, published, drained } = this.#clients;
     for (const [at, planned] of crew.workers.entries()) {
-      // With few topics a client would have one twice; at a low rate a large batch would be followed by a pause of minutes.
+      // With few topics a client would have one twice; at a low rate a large batch would be followed by a pause of
+      // minutes.
       const clients = planned.map((client) => ({
         ...client,
         topics: [...new Set(client.topics)],

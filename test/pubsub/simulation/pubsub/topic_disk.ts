@@ -1,7 +1,7 @@
 /**
- * The disk of a topic server: the real store on a folder in memory. A commit is on its way for the time of a flush. A killed process
- * leaves what was written; a power cut leaves any of the sectors of the commits on their way, as the log (WAL) of SQLite has them.
- * A checkpoint flushes everything before it.
+ * The disk of a topic server: the real store on a folder in memory. A commit is on its way for the time of a flush. A
+ * killed process leaves what was written; a power cut leaves any of the sectors of the commits on their way, as the log
+ * (WAL) of SQLite has them. A checkpoint flushes everything before it.
  */
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,6 @@
-/** Files exactly once: a process that is killed before every single step, and a consumer that takes files away at once. */
+/**
+ * Files exactly once: a process that is killed before every single step, and a consumer that takes files away at once.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";

@@ -327,7 +327,8 @@ test.each([
         const kill = new AbortController();
         const fate = (put: MessageOf<"PUT">): Fate => {
           if (again) server.deliverAgain(server.heard[Math.floor(random() * server.heard.length)]);
-          // A server confirms the end of a session, or the client is killed: otherwise only a full topic is safe from copies.
+          // A server confirms the end of a session, or the client is killed: otherwise only a full topic is safe from
+          // copies.
           const chance = put.batch?.length === 0 ? 0.08 + random() : random();
           return fateBy(chance, life, kill);
         };

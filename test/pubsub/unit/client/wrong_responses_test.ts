@@ -1,4 +1,7 @@
-/** Responses that no server has sent: whatever a proxy says, the client's state can be used afterwards with one that tells the truth. */
+/**
+ * Responses that no server has sent: whatever a proxy says, the client's state can be used afterwards with one that
+ * tells the truth.
+ */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -26,8 +26,8 @@ export type Some<Kind extends StoreOperation["kind"]> =
 export type SomeOperation = { readonly kind: StoreOperation["kind"] } & Partial<Record<string, unknown>> | Some<"put">;
 
 /**
- * Call it once in a file: what makes stores, each in a folder of its own, which goes after the test. In memory where there
- * is such a place: what these tests prove is not that a disk keeps what it was given.
+ * Call it once in a file: what makes stores, each in a folder of its own, which goes after the test. In memory where
+ * there is such a place: what these tests prove is not that a disk keeps what it was given.
  */
 export function engineDrivers(
   place: RowPlace = "here",
@@ -46,8 +46,8 @@ export function engineDrivers(
 }
 
 /**
- * The places of a store's rows: in this process; elsewhere, so that the engine waits for each answer; and in a real database that
- * servers share.
+ * The places of a store's rows: in this process; elsewhere, so that the engine waits for each answer; and in a real
+ * database that servers share.
  */
 export type RowPlace = "here" | "elsewhere" | "in PostgreSQL";
 export const rowPlaces: readonly RowPlace[] = hasPeer("postgres")

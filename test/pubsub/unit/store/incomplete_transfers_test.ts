@@ -30,7 +30,8 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       const to = driver();
       to.transfer.drop("news", 2);
       to.transfer.importPiece(to.transfer.importBegin("news", content), first);
-      // As when the disk was full: what is in memory is read anew, and what had come by then is dropped some seconds later.
+      // As when the disk was full: what is in memory is read anew, and what had come by then is dropped some seconds
+      // later.
       const transfer = to.newTransfer(to.lastTransfer);
       const importId = transfer.importBegin("news", content);
       transfer.importPiece(importId, first);

@@ -1,6 +1,6 @@
 /**
- * The rows of an SQLite store as if they were elsewhere: every answer has to be waited for, and nothing can be read that was not
- * loaded before. The engine has to do the same with them as with rows that are here.
+ * The rows of an SQLite store as if they were elsewhere: every answer has to be waited for, and nothing can be read
+ * that was not loaded before. The engine has to do the same with them as with rows that are here.
  */
 import type { DiskSpace } from "../../../../src/base/storage/disk_space.ts";
 import { NotLoaded, type Steps } from "../../../../src/pubsub/store/store_steps.ts";

@@ -1,6 +1,6 @@
 /**
- * Topic stores in a real PostgreSQL for tests that call them synchronously: a thread runs them, and each call waits for its result.
- * So the same tests run over SQLite and over PostgreSQL.
+ * Topic stores in a real PostgreSQL for tests that call them synchronously: a thread runs them, and each call waits for
+ * its result. So the same tests run over SQLite and over PostgreSQL.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../../../../src/base/errors.ts";

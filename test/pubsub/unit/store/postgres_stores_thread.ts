@@ -1,6 +1,6 @@
 /**
- * Topic stores in schemas of a PostgreSQL database, in a thread: the tests call their methods one after the other and wait for
- * each result, as if they were synchronous. `postgres_stores.ts` has the other side.
+ * Topic stores in schemas of a PostgreSQL database, in a thread: the tests call their methods one after the other and
+ * wait for each result, as if they were synchronous. `postgres_stores.ts` has the other side.
  */
 import { type MessagePort, workerData } from "node:worker_threads";
 import { BatonError } from "../../../../src/base/errors.ts";

@@ -1,4 +1,7 @@
-/** What a topic store does, as plainly as it can be said: one topic, everything in memory, nothing ever forgotten but by the rules. */
+/**
+ * What a topic store does, as plainly as it can be said: one topic, everything in memory, nothing ever forgotten but by
+ * the rules.
+ */
 import type { SessionToken } from "../../../../src/pubsub/wire/field_types.ts";
 import type { ClientOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
 

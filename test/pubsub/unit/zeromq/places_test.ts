@@ -1,4 +1,7 @@
-/** Random comings and goings: whatever happens, a place that was taken is free again in the end, and none is free too early. */
+/**
+ * Random comings and goings: whatever happens, a place that was taken is free again in the end, and none is free too
+ * early.
+ */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts";

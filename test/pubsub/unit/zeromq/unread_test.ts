@@ -92,7 +92,8 @@ test("a heap of small messages costs no more each the longer the chunk is that t
   await timeMs(2000);
   const small = Math.min(await timeMs(2000), await timeMs(2000), await timeMs(2000));
   const large = Math.min(await timeMs(128_000), await timeMs(128_000));
-  // 64 times as many: a cost that grows with the square would be 4096 times as high; a busy machine adds some of the rest.
+  // 64 times as many: a cost that grows with the square would be 4096 times as high; a busy machine adds some of the
+  // rest.
   expect(large / small).toBeLessThan(1000);
 }, 30_000);
 

@@ -5,8 +5,8 @@ import { type RunRounds, runRounds } from "../../../support/run_rounds.ts";
 import { type RetryPlan, type RetryResult, runRetryRound } from "./round.ts";
 
 /**
- * Each fourth round is by commands, which are slower and may be stopped as well as killed; each second of them has an election.
- * Each eighth one is on a disk that is full now and then.
+ * Each fourth round is by commands, which are slower and may be stopped as well as killed; each second of them has an
+ * election. Each eighth one is on a disk that is full now and then.
  */
 export function planRetryRounds(seed: number, rounds: number, messages: number): RetryPlan[] {
   const random = seededRandom(seed);
@@ -31,8 +31,8 @@ export function planRetryRounds(seed: number, rounds: number, messages: number):
 }
 
 /**
- * Rounds whose store is in PostgreSQL. Each third one is by commands; each second one fails over; each fourth one is on a disk that is full
- * now and then; in each fifth one rows are locked for longer than statements wait.
+ * Rounds whose store is in PostgreSQL. Each third one is by commands; each second one fails over; each fourth one is on
+ * a disk that is full now and then; in each fifth one rows are locked for longer than statements wait.
  */
 export function planDatabaseRounds(seed: number, rounds: number, messages: number): RetryPlan[] {
   const random = seededRandom(seed);

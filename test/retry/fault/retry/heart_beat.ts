@@ -1,6 +1,6 @@
 /**
- * Whether this process had the machine to itself of late. A backend that was kept waiting reads requests late whose callers have given
- * them up meanwhile: when each began and ended is not what it sees.
+ * Whether this process had the machine to itself of late. A backend that was kept waiting reads requests late whose
+ * callers have given them up meanwhile: when each began and ended is not what it sees.
  */
 const everyMs = 20;
 const lateMs = 150;

@@ -25,7 +25,9 @@ export interface RoundFacts {
   readonly isFinal: (answer: number) => boolean;
   /** Ids, or counts, that submitters were told are stored. */
   readonly told: number;
-  /** Nobody was killed: just what was told is there, and each try that was counted, but as crashed, came to the backend. */
+  /**
+   * Nobody was killed: just what was told is there, and each try that was counted, but as crashed, came to the backend.
+   */
   readonly isExact?: boolean;
   readonly stored: readonly StoredEnd[];
   readonly seen: ReadonlyMap<string, readonly SeenTry[]>;

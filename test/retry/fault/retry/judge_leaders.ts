@@ -12,7 +12,10 @@ export function leaderChanges(begun: readonly BegunTry[]): number {
   return sorted.filter(({ pid }, at) => at > 0 && pid !== sorted[at - 1]?.pid).length;
 }
 
-/** `changesMax`: what kills, stops and ends can have brought about. Two that try at the same time change with almost every try. */
+/**
+ * `changesMax`: what kills, stops and ends can have brought about. Two that try at the same time change with almost
+ * every try.
+ */
 export function judgeLeaders(begun: readonly BegunTry[], changesMax: number): string[] {
   const changes = leaderChanges(begun);
   if (changes <= changesMax) return [];

@@ -37,7 +37,10 @@ export interface RetryPlan {
   readonly kills: number;
   /** SIGSTOP of one, for longer than its lease; commands only. */
   readonly stops: number;
-  /** How often the store's disk is full for a while; nobody is killed or stopped in such a round. By HTTP only; needs root. */
+  /**
+   * How often the store's disk is full for a while; nobody is killed or stopped in such a round. By HTTP only; needs
+   * root.
+   */
   readonly fullDisks: number;
   /** The store is in a database that is disturbed, too; null: in a folder. */
   readonly database: DatabasePlan | null;
@@ -133,7 +136,10 @@ class Round {
     return await phases.run("judge", async () => this.#judge(await told + this.#told));
   }
 
-  /** In a database the role of a forwarder that was killed ends after 15 s; a run that ends before says so with 69, and is repeated. */
+  /**
+   * In a database the role of a forwarder that was killed ends after 15 s; a run that ends before says so with 69, and
+   * is repeated.
+   */
   async #empty(target: readonly string[]): Promise<void> {
     for (let run = 0; run < 10; run++) {
       const child = this.#processor([...target, "--until-empty"], false);
@@ -356,7 +362,8 @@ class Round {
     else await eventually(() => [...this.#seen.values()].flat().every(({ endMs }) => endMs !== null));
     const overlaps = linesOf("overlaps").map((id) => `${id} was tried twice at once`);
     const { elects, kills, stops, processors } = this.#plan;
-    // Those that are told to end together lead one after the other, and then there is the last one, which tries what is left.
+    // Those that are told to end together lead one after the other, and then there is the last one, which tries what is
+    // left.
     const leaders = elects ? judgeLeaders(this.#begun(), kills + stops + processors + 1) : [];
     return judgeRound({
       maxRetries,

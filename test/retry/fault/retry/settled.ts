@@ -5,8 +5,8 @@ import type { SeenTry } from "./judge.ts";
 export type Seen = Map<string, { startMs: number; endMs: number | null; answer: number | null; isLate?: boolean }[]>;
 
 /**
- * Of a connection that the other side cut the end is heard of some time later, perhaps behind the beginning of the next: as
- * far as nothing was answered in between it ended before.
+ * Of a connection that the other side cut the end is heard of some time later, perhaps behind the beginning of the
+ * next: as far as nothing was answered in between it ended before.
  */
 export function settled(seen: Seen, intervalMs: number): ReadonlyMap<string, readonly SeenTry[]> {
   return new Map([...seen].map(([id, tries]) => {

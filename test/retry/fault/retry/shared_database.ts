@@ -1,6 +1,6 @@
 /**
- * The database of a round: killed and started again, cut off in the middle of statements, failed over to a synchronous standby; its statements are
- * cancelled, time out behind locks and by themselves, and its disk is full.
+ * The database of a round: killed and started again, cut off in the middle of statements, failed over to a synchronous
+ * standby; its statements are cancelled, time out behind locks and by themselves, and its disk is full.
  */
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
 import { readOnlyRules } from "../../../../src/retry/queue/sqlite/direct_store.ts";

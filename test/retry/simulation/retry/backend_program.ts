@@ -1,4 +1,7 @@
-/** A model of a service that messages are sent to by HTTP, and of its client: one line of JSON there, one back, on a connection of their own. */
+/**
+ * A model of a service that messages are sent to by HTTP, and of its client: one line of JSON there, one back, on a
+ * connection of their own.
+ */
 import type { HttpExchange } from "../../../../src/base/http/http_exchange.ts";
 import { headerValue, type HttpHeaders } from "../../../../src/base/http/http_headers.ts";
 import type { ConnectionHandlers } from "../../../../src/base/sockets/connection.ts";
@@ -63,7 +66,10 @@ export function backendProgram(network: SimNetwork, act: (request: BackendReques
   };
 }
 
-/** What the client of a process sends with. Rejects as the real one: with the reason of the signal, or an error of the network. */
+/**
+ * What the client of a process sends with. Rejects as the real one: with the reason of the signal, or an error of the
+ * network.
+ */
 export function simulatedExchange(process: SimProcess, network: SimNetwork): HttpExchange {
   return async ({ origin, path, headers, body }, { signal }) => {
     const { hostname: host, port } = new URL(origin);

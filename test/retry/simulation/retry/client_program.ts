@@ -1,4 +1,7 @@
-/** Clients of `serve` as a simulated process: each request is on a connection of its own, some of them end before their response. */
+/**
+ * Clients of `serve` as a simulated process: each request is on a connection of its own, some of them end before their
+ * response.
+ */
 import type { NewMessage } from "../../../../src/retry/queue/stored_message.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { Address } from "../../../../src/base/sockets/connection.ts";

@@ -1,6 +1,6 @@
 /**
- * A model of commands and of the guard that they run under: it kills a command within a second after the processor has died, and when the
- * lease ends, also while the processor is stopped.
+ * A model of commands and of the guard that they run under: it kills a command within a second after the processor has
+ * died, and when the lease ends, also while the processor is stopped.
  */
 import type { Lease } from "../../../../src/base/process/lease.ts";
 import type { TryLease } from "../../../../src/retry/queue/sqlite/processor_lease.ts";

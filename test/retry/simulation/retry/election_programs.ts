@@ -1,4 +1,7 @@
-/** The election of simulated processors: the real one, at a simulated keeper, which each processor reaches through a relay of its own. */
+/**
+ * The election of simulated processors: the real one, at a simulated keeper, which each processor reaches through a
+ * relay of its own.
+ */
 import { coordinationOf } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { ProcessorElection } from "../../../../src/retry/processor/processor_election.ts";

@@ -1,6 +1,7 @@
 /**
- * Judges one run that ends by itself: with `--once` when what was due at its start was tried, with `--until-empty` when no message can be
- * tried. It compares the end of the run with the rows of the store, not with what the processor has read.
+ * Judges one run that ends by itself: with `--once` when what was due at its start was tried, with `--until-empty` when
+ * no message can be tried. It compares the end of the run with the rows of the store, not with what the processor has
+ * read.
  */
 import type { BatonError } from "../../../../src/base/errors.ts";
 import type { RetryOrder } from "../../../../src/retry/queue/sqlite/due_messages.ts";

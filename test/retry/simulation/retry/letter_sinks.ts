@@ -1,4 +1,7 @@
-/** The destinations of dead letters of simulated processors: the real ones, over a file on the simulated disk and a model of commands. */
+/**
+ * The destinations of dead letters of simulated processors: the real ones, over a file on the simulated disk and a
+ * model of commands.
+ */
 import { existsSync, readFileSync } from "node:fs";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { CommandSink } from "../../../../src/retry/dead_letters/command_sink.ts";
@@ -119,7 +122,8 @@ interface LetterRun {
 }
 
 /**
- * Judges the commands of dead letters: one at a time, and none again after success, except when its processor died, or could not record it.
+ * Judges the commands of dead letters: one at a time, and none again after success, except when its processor died, or
+ * could not record it.
  */
 export class LetterRuns {
   readonly #world: SimWorld;

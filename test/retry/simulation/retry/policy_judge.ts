@@ -1,4 +1,7 @@
-/** What the policy of a store says of the time of the next try, and of the age of a message. Pure: each returns what is wrong, or null. */
+/**
+ * What the policy of a store says of the time of the next try, and of the age of a message. Pure: each returns what is
+ * wrong, or null.
+ */
 import type { MessageLife } from "../../../../src/retry/queue/message_life.ts";
 import type { RetryPolicy } from "../../../../src/retry/queue/retry_policy.ts";
 import type { SimTry } from "./retry_oracle.ts";
@@ -9,7 +12,9 @@ export const slackMs = 1.5;
 /** The longest time from the acceptance of a message to the answer of the store, in milliseconds. */
 const acceptedMs = 3000;
 
-/** The next try is no later than its delay, and not when the message is too old. `nowMs`: the wall clock of the record. */
+/**
+ * The next try is no later than its delay, and not when the message is too old. `nowMs`: the wall clock of the record.
+ */
 export function whyTooLate(
   policy: RetryPolicy,
   { tries, sinceMs, nextAtMs }: MessageLife,

@@ -1,4 +1,7 @@
-/** Known defects of processors and of what they store: too many tries at the same time, tries beyond a lease, messages that end too early. */
+/**
+ * Known defects of processors and of what they store: too many tries at the same time, tries beyond a lease, messages
+ * that end too early.
+ */
 import type { Mutant } from "../../../world/mutant.ts";
 
 export const processorMutants: readonly Mutant[] = [

@@ -1,7 +1,7 @@
 /**
- * The disk of a machine with a message store: the real store on a folder in memory, which all processes of the machine use. A commit
- * keeps the store locked while it is flushed. A killed process leaves what it has written; a power cut leaves any of the sectors of the
- * commit, or of the checkpoint, that was on its way.
+ * The disk of a machine with a message store: the real store on a folder in memory, which all processes of the machine
+ * use. A commit keeps the store locked while it is flushed. A killed process leaves what it has written; a power cut
+ * leaves any of the sectors of the commit, or of the checkpoint, that was on its way.
  */
 import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,6 +1,6 @@
 /**
- * Judges a message store: every try when it starts, by what its processors were told is on the disk; and the end, by the judge of the fault
- * campaigns. It knows true time, and how the wall clock was set.
+ * Judges a message store: every try when it starts, by what its processors were told is on the disk; and the end, by
+ * the judge of the fault campaigns. It knows true time, and how the wall clock was set.
  */
 import { judgeRound, type SeenTry } from "../../fault/retry/judge.ts";
 import type { RetryPolicy } from "../../../../src/retry/queue/retry_policy.ts";
@@ -188,7 +188,10 @@ export class RetryOracle {
     return message?.end === "dead" && message.endMs < ms && !message.isTouched;
   }
 
-  /** Whether since this time no other process has tried messages, or left some in flight, and no operator has changed any. */
+  /**
+   * Whether since this time no other process has tried messages, or left some in flight, and no operator has changed
+   * any.
+   */
   wasAloneSince(process: SimProcess, ms: number): boolean {
     return [...this.#messages.values()].every(({ tries, touchedMs }) =>
       touchedMs < ms &&
@@ -244,8 +247,8 @@ export class RetryOracle {
   }
 
   /**
-   * A try by HTTP has ended: not much later than its lease, as the store has its end. A process that was suspended sees the end when it
-   * renews the next time.
+   * A try by HTTP has ended: not much later than its lease, as the store has its end. A process that was suspended sees
+   * the end when it renews the next time.
    */
   checkLease({ id, process, life }: SimTry, lease: TryLease, bootMs: number): void {
     const { name, machine, runsSinceMs } = process;
@@ -267,7 +270,10 @@ export class RetryOracle {
     if (open === concurrency && open > 1) this.world.count("mark as many tries at the same time as allowed");
   }
 
-  /** Whether a try runs. What a stopped or suspended process has asked by HTTP is open until it looks at its lease: no other can end it. */
+  /**
+   * Whether a try runs. What a stopped or suspended process has asked by HTTP is open until it looks at its lease: no
+   * other can end it.
+   */
   #isBeside({ endMs, process, suspendedMs }: SimTry): boolean {
     if (endMs !== null || this.#options.kind === "command") return endMs === null;
     return process.state !== "stopped" && suspendedMs === process.machine.suspendedMs;
@@ -407,7 +413,10 @@ export class RetryOracle {
     message.endMs = this.world.nowMs;
   }
 
-  /** Judges the store at the end. `rows`: of all messages; `letters`: ids of dead letters that were delivered, null if none are sent. */
+  /**
+   * Judges the store at the end. `rows`: of all messages; `letters`: ids of dead letters that were delivered, null if
+   * none are sent.
+   */
   judge(rows: readonly SqlRow[], nameOf: (seq: number) => string, found: {
     readonly letters: readonly string[] | null;
     /** The destination has each dead letter once. */

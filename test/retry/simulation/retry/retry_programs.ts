@@ -1,4 +1,7 @@
-/** The processes around a message store as simulated programs: processors, submitters, an operator. All of them run the real code. */
+/**
+ * The processes around a message store as simulated programs: processors, submitters, an operator. All of them run the
+ * real code.
+ */
 import { connectionSettings } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { type ConfigSources, resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
@@ -245,7 +248,9 @@ async function acceptMessages(
   }
 }
 
-/** The target of a processor, whose tries the oracle sees. Requests are sent by the real target; commands are a model. */
+/**
+ * The target of a processor, whose tries the oracle sees. Requests are sent by the real target; commands are a model.
+ */
 function watchedTarget(
   process: SimProcess,
   { oracle, kind, act, served, isWhole }: RetrySystem,
@@ -364,7 +369,10 @@ export interface OperatorOptions {
   readonly tell: ((processor: string) => void) | null;
 }
 
-/** Retries, cancels, redrives and purges messages, pauses the store, and ends processors in order. At the quiet end everything is due. */
+/**
+ * Retries, cancels, redrives and purges messages, pauses the store, and ends processors in order. At the quiet end
+ * everything is due.
+ */
 export function operatorProgram(system: RetrySystem, { everyMs, processors, tell }: OperatorOptions): SimProgram {
   return async (process) => {
     const { world, clock } = process;

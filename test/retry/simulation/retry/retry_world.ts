@@ -1,7 +1,8 @@
 /**
- * Processors, submitters and an operator on one machine with a message store, and a service that messages are sent to, under faults; and a
- * quiet end, in which every message comes to its end. In a part of the seeds runs end by themselves, or the processors elect one that tries
- * messages, or they serve clients. The processors and the store are the real ones.
+ * Processors, submitters and an operator on one machine with a message store, and a service that messages are sent to,
+ * under faults; and a quiet end, in which every message comes to its end. In a part of the seeds runs end by
+ * themselves, or the processors elect one that tries messages, or they serve clients. The processors and the store are
+ * the real ones.
  */
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -256,7 +257,8 @@ class RetryWorld {
     const world = this.#world;
     const { quietMs, flags } = this.#options;
     const hasCron = flags.some((flag) => flag.startsWith("retryCron"));
-    // A dead letter whose command has failed often is tried again after five minutes; a run of a crontab may try one message.
+    // A dead letter whose command has failed often is tried again after five minutes; a run of a crontab may try one
+    // message.
     const isSlow = flags.includes(commandLetters) || this.#options.endings !== undefined;
     const endMs = quietMs + (hasCron ? drainMs.cron : isSlow ? drainMs.slow : drainMs.usual);
     this.#addProcesses();

@@ -1,4 +1,7 @@
-/** Judges `serve` by what its clients were told and what the backend has got. A request is known by the number in its body. */
+/**
+ * Judges `serve` by what its clients were told and what the backend has got. A request is known by the number in its
+ * body.
+ */
 import type { SimWorld } from "../../../world/sim_world.ts";
 import type { BackendRequestLine } from "./backend_program.ts";
 import type { RetryOracle } from "./retry_oracle.ts";
@@ -12,7 +15,9 @@ interface KnownRequest {
   readonly arrivals: string[];
   /** What the backend has responded. */
   readonly responses: number[];
-  /** The id that its client was told; undefined: it has no answer, or one that leaves it open; null: it is not stored. */
+  /**
+   * The id that its client was told; undefined: it has no answer, or one that leaves it open; null: it is not stored.
+   */
   id?: string | null;
 }
 

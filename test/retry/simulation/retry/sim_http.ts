@@ -1,6 +1,7 @@
 /**
- * What `serve` has in place of a listener of HTTP, just above the wire: a line of JSON with the head of a request, one with its body, and
- * one back, on a connection of their own. Requests and responses have what the proxy uses of those of node:http.
+ * What `serve` has in place of a listener of HTTP, just above the wire: a line of JSON with the head of a request, one
+ * with its body, and one back, on a connection of their own. Requests and responses have what the proxy uses of those
+ * of node:http.
  */
 import { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";

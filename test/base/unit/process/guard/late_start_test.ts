@@ -1,4 +1,7 @@
-/** A baton that was killed while its command was being started: the guard waits until it can tell the command from a copy of baton. */
+/**
+ * A baton that was killed while its command was being started: the guard waits until it can tell the command from a
+ * copy of baton.
+ */
 import { expect, test } from "bun:test";
 import process from "node:process";
 import type { Libc } from "../../../../../src/base/process/libc.ts";

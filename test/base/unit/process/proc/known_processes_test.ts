@@ -1,4 +1,7 @@
-/** Scans of a process table that changes while it is read: an empty result is certain only if no process can have been missed. */
+/**
+ * Scans of a process table that changes while it is read: an empty result is certain only if no process can have been
+ * missed.
+ */
 import { afterEach, describe, expect, test } from "bun:test";
 import { ScriptProcesses } from "../../../../../src/coordination/hold/script_processes.ts";
 import { copiesOfScript } from "../../../../../src/base/process/proc/forked_subshells.ts";

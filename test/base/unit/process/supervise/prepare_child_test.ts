@@ -1,4 +1,7 @@
-/** A command that is prepared while another one runs: guarded at once, started in the turn in which it is asked for, or not at all. */
+/**
+ * A command that is prepared while another one runs: guarded at once, started in the turn in which it is asked for, or
+ * not at all.
+ */
 import { expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,4 +1,6 @@
-/** Requests whose bytes make little or no sense: each is answered or refused, and leaves a state that holds together. */
+/**
+ * Requests whose bytes make little or no sense: each is answered or refused, and leaves a state that holds together.
+ */
 import { expect, test } from "bun:test";
 import { ByteReader, ByteWriter } from "../../../../../src/base/wire/bytes.ts";
 import { BatonError } from "../../../../../src/base/errors.ts";

@@ -1,6 +1,7 @@
 /**
- * The program with a defect put back: a copy of its source in which a few lines are others, run by Bun. The product knows nothing
- * of it. A line that is not there any more, or there twice, is a failure: the defect has to be written anew.
+ * The program with a defect put back: a copy of its source in which a few lines are others, run by Bun. The product
+ * knows nothing of it. A line that is not there any more, or there twice, is a failure: the defect has to be written
+ * anew.
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

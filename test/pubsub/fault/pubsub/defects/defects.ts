@@ -1,6 +1,6 @@
 /**
- * The defects of the paper's published program (2022), each put back into this one, and the scene in which the judge has to
- * see it. By the numbers of the design's table.
+ * The defects of the paper's published program (2022), each put back into this one, and the scene in which the judge
+ * has to see it. By the numbers of the design's table.
  */
 import type { Invariant } from "../findings.ts";
 import type { Change } from "./defective_source.ts";

@@ -1,4 +1,7 @@
-/** What a put costs a server, on a topic that is empty and on one that is not: in processor time, which a busy machine does not stretch. */
+/**
+ * What a put costs a server, on a topic that is empty and on one that is not: in processor time, which a busy machine
+ * does not stretch.
+ */
 import { readFileSync } from "node:fs";
 import { bytesOf } from "../../../../support/pubsub_talker.ts";
 import { type Stage, topic } from "./stage.ts";

@@ -122,7 +122,8 @@ export async function twoServersAreAsked(stage: Stage): Promise<void> {
 export async function powerIsLost(stage: Stage): Promise<void> {
   const server = await stage.start();
   await stage.subscribe("alice");
-  // From here on it is about puts. A start that is lost would be seen by the server itself: its data is older than what was.
+  // From here on it is about puts. A start that is lost would be seen by the server itself: its data is older than what
+  // was.
   server.settle();
   // All at once: after a second its age is noted, and it would see that as well.
   const puts = Array.from({ length: 10 }, (_, n) => stage.put(`bob${n}`, 1, `bob${n}-1`));

@@ -23,7 +23,9 @@ export interface PutWords {
   /** Names its client's session; a plain client's, which has none, is 0. */
   readonly session?: number;
   readonly bytes?: number;
-  /** Which of its client's lives puts it, where that is not told by a session: there is no order between two of them. */
+  /**
+   * Which of its client's lives puts it, where that is not told by a session: there is no order between two of them.
+   */
   readonly life?: number;
   /** The same again. */
   readonly resumed?: boolean;
