@@ -1,11 +1,11 @@
 /** The command line: its first argument selects the command, and each failure becomes one message and one exit code. */
 import { waitForEndingHelpers } from "../src/base/process/spawn/helper_process.ts";
 import { type Io, systemIo } from "../src/base/terminal/io.ts";
-import { BatonError, messageOf } from "../src/base/errors.ts";
+import { BatonError, errorMessage } from "../src/base/errors.ts";
 import { didYouMean } from "../src/base/support/did_you_mean.ts";
 import type { Command } from "./command.ts";
-import { commandNameOf, firstWords, subcommandsOf, wordCount } from "./command_names.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../src/base/exit_codes.ts";
+import { findCommandName, firstWords, listSubcommands, wordCount } from "./command_names.ts";
+import { type ExitCode, exitCodes, toExitCode } from "../src/base/exit_codes.ts";
 import { commandLoaders, loadSettings, products } from "./products.ts";
 import { runCommand } from "./run_command.ts";
 
@@ -28,7 +28,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
     if (thrown instanceof BatonError) {
       const hint = thrown.code === "USAGE" ? `\nbaton: see: baton ${helpArgs(words)}` : "";
       io.err(`baton: ${thrown.message}${hint}\n`);
-      return code > exitCodes.FALSE ? code : exitCodeOf(thrown.code);
+      return code > exitCodes.FALSE ? code : toExitCode(thrown.code);
     }
     if (code > exitCodes.FALSE) return code; // a failure says more than that its output was lost
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
@@ -41,7 +41,7 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
 /** Prints a bug with its stack. */
 export function internalError(thrown: unknown, io: Io): ExitCode {
   const stack = thrown instanceof Error ? `${thrown.stack}\n` : "";
-  io.err(`baton: internal error, please report it: ${messageOf(thrown)}\n${stack}`);
+  io.err(`baton: internal error, please report it: ${errorMessage(thrown)}\n${stack}`);
   return exitCodes.INTERNAL;
 }
 
@@ -60,7 +60,7 @@ const flagCommands: ReadonlyMap<string, string> = new Map([
  */
 async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
   if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
-  return (await import("./program/leading_options.ts")).checkLeadingOptions([first, ...rest]);
+  return (await import("./program/leading_options.ts")).countValidLeadingOptions([first, ...rest]);
 }
 
 async function dispatch(args: readonly string[], io: Io, leading: readonly string[]): Promise<ExitCode> {
@@ -77,12 +77,12 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
   if (first === "__holder") return await (await import("./coordination/hold/holder.ts")).runHolder(io);
   const alias = flagCommands.get(first);
   if (alias !== undefined) return await dispatch([alias, ...rest], io, leading);
-  const name = commandNameOf(args, commandLoaders);
+  const name = findCommandName(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
   if (name !== null && load !== undefined) {
     return await runLoaded(await load(), args.slice(wordCount(name)), io, leading);
   }
-  if (subcommandsOf(first, Object.keys(commandLoaders)).length > 0) {
+  if (listSubcommands(first, Object.keys(commandLoaders)).length > 0) {
     const { printGroupHelp } = await import("./program/help/help_command.ts");
     return await printGroupHelp(args, commandLoaders, io);
   }
@@ -101,8 +101,8 @@ async function runLoaded(
 }
 
 function helpArgs(args: readonly string[]): string {
-  const name = commandNameOf(args, commandLoaders);
-  const isGroup = subcommandsOf(args[0] ?? "", Object.keys(commandLoaders)).length > 0;
+  const name = findCommandName(args, commandLoaders);
+  const isGroup = listSubcommands(args[0] ?? "", Object.keys(commandLoaders)).length > 0;
   return name !== null ? `${name} --help` : isGroup ? `${args[0]} --help` : "--help";
 }
 

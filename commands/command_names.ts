@@ -1,7 +1,7 @@
 /** Names of commands: one word, or a group and a second word (`pubsub keygen`). Pure. */
 
 /** The command that a command line begins with; null if there is none. */
-export function commandNameOf(words: readonly string[], commands: Readonly<Record<string, unknown>>): string | null {
+export function findCommandName(words: readonly string[], commands: Readonly<Record<string, unknown>>): string | null {
   const [first = "", second = ""] = words;
   return [`${first} ${second}`, first].find((name) => Object.hasOwn(commands, name)) ?? null;
 }
@@ -12,7 +12,7 @@ export function wordCount(name: string): number {
 }
 
 /** The second words of a group's commands; empty if `group` is no group. */
-export function subcommandsOf(group: string, names: Iterable<string>): string[] {
+export function listSubcommands(group: string, names: Iterable<string>): string[] {
   return [...names].filter((name) => name.startsWith(`${group} `)).map((name) => name.slice(group.length + 1));
 }
 

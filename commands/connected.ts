@@ -12,7 +12,7 @@ import { systemClock } from "../src/base/support/clock.ts";
 import type { Call } from "./command.ts";
 import {
   type Coordination,
-  coordinationOf,
+  readCoordinationServers,
   requireScope,
   scopeText,
 } from "../src/coordination/connect/coordination_servers.ts";
@@ -39,7 +39,7 @@ export function announceCoordination(
     readonly signal?: AbortSignal;
   },
 ): Coordination {
-  const place = coordinationOf(values, sources, { signal, warn: (text) => io.err(`baton: ${text}\n`) });
+  const place = readCoordinationServers(values, sources, { signal, warn: (text) => io.err(`baton: ${text}\n`) });
   requireScope(scope, place);
   if (place.assumed && !quiet && (verbose || io.stderrIsTerminal)) {
     const whose = `scope${what === undefined ? "" : ` of ${what}`}: ${scopeText[place.scope]}`;

@@ -3,7 +3,7 @@
  * server.
  */
 import { accessSync, constants, statSync } from "node:fs";
-import { BatonError, reasonOf } from "../src/base/errors.ts";
+import { BatonError, errorReason } from "../src/base/errors.ts";
 
 /**
  * Throws IO if the file is missing, a folder, or not readable. `advice`: what else to do if it is missing, after a
@@ -21,5 +21,5 @@ export function requireInputFile(path: string, advice?: string): void {
 export function unreadableInput(path: string | null, error: unknown, advice?: string): BatonError {
   const isMissing = path !== null && (error as NodeJS.ErrnoException).code === "ENOENT";
   const more = isMissing && advice !== undefined ? `; ${advice}` : "";
-  return new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${reasonOf(error)}${more}`, { cause: error });
+  return new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${errorReason(error)}${more}`, { cause: error });
 }

@@ -1,5 +1,5 @@
 /** How an option is written in help pages and in the documentation. */
-import { isPerName, type Setting, type SettingTable, variableOf } from "../src/base/config/setting.ts";
+import { isPerName, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import type { HelpEntry } from "./help_page.ts";
 
 /** The flag with its value: `-w, --wait <duration>`; null for a setting without a flag. */
@@ -24,7 +24,7 @@ export function defaultForm(setting: Setting<unknown>): string {
 export function optionEntry(setting: Setting<unknown>): HelpEntry | null {
   const term = flagForm(setting);
   if (term === null) return null;
-  const variable = setting.key === undefined || isPerName(setting.key) ? null : variableOf(setting.key);
+  const variable = setting.key === undefined || isPerName(setting.key) ? null : toVariableName(setting.key);
   return { term, meaning: meaningOf(setting), standard: defaultForm(setting), variable };
 }
 
@@ -39,6 +39,6 @@ export function settingEntries(settings: SettingTable): HelpEntry[] {
     term: flagForm(setting) ?? `${setting.key} = <${setting.type.placeholder}>`,
     meaning: setting.help,
     standard: defaultForm(setting),
-    variable: setting.key === undefined ? null : variableOf(setting.key),
+    variable: setting.key === undefined ? null : toVariableName(setting.key),
   }));
 }

@@ -3,7 +3,7 @@ import { type FlagSpec, parseArgs, type ParsedArgs } from "../src/base/terminal/
 import type { Io } from "../src/base/terminal/io.ts";
 import { readConfigFiles } from "../src/base/config/config_file.ts";
 import { resolveSettings } from "../src/base/config/resolve_settings.ts";
-import { type SettingTable, type SettingValues, variableOf } from "../src/base/config/setting.ts";
+import { type SettingTable, type SettingValues, toVariableName } from "../src/base/config/setting.ts";
 import { BatonError } from "../src/base/errors.ts";
 import { isUnreadableVariable, unreadableArgument } from "../src/base/process/spawn/raw_arguments.ts";
 import { type Command, commonSettings, type shellLineSettings } from "./command.ts";
@@ -24,7 +24,7 @@ export async function runCommand<S extends SettingTable>(
   { io, loadSettings, leading = [] }: RunCommandOptions,
 ): Promise<ExitCode> {
   const settings = { ...commonSettings, ...command.settings };
-  const { flags, ...parsed } = parseArgs(flagsOf(settings), [...leading, ...args], command.syntax);
+  const { flags, ...parsed } = parseArgs(toFlagSpecs(settings), [...leading, ...args], command.syntax);
   const isPassedOn = !command.runsNothing && !command.storesCommand;
   refuseUnreadableArgs(args, isPassedOn ? parsed.command?.length ?? 0 : 0);
   const { names, command: childCommand } = command.runsNothing
@@ -75,7 +75,7 @@ async function prepareService(): Promise<void> {
 function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return false;
-  const own = new Set(Object.values(settings).map(({ key }) => key === undefined ? "" : variableOf(key)));
+  const own = new Set(Object.values(settings).map(({ key }) => key === undefined ? "" : toVariableName(key)));
   return given.some((name) => !own.has(name));
 }
 
@@ -103,7 +103,7 @@ function withoutCommand(
 }
 
 /** The flags of a table of settings, for `parseArgs`. */
-export function flagsOf(settings: SettingTable): Record<string, FlagSpec> {
+export function toFlagSpecs(settings: SettingTable): Record<string, FlagSpec> {
   const flags: Record<string, FlagSpec> = {};
   for (const [name, { flag, aliases, type, once = false }] of Object.entries(settings)) {
     if (flag === undefined) continue;
@@ -145,7 +145,7 @@ function refuseUnreadableVariables(
 ): void {
   for (const [name, { key }] of Object.entries(settings)) {
     if (key === undefined || flags.has(name)) continue;
-    const variable = variableOf(key);
+    const variable = toVariableName(key);
     const value = env[variable];
     if (value !== undefined && isUnreadableVariable(variable, value)) {
       throw new BatonError("CONFIG", `${variable}: the value is not valid UTF-8`);

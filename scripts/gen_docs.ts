@@ -8,12 +8,12 @@ import process from "node:process";
 import { commandLoaders, loadSettings, products } from "../commands/products.ts";
 import { commonSettings } from "../commands/command.ts";
 import { exitCodeTable, signalMeaning } from "../src/base/exit_codes.ts";
-import { familiesOf } from "../commands/program/help/command_families.ts";
+import { groupCommandFamilies } from "../commands/program/help/command_families.ts";
 import { commandPage } from "../commands/program/help/command_page.ts";
 import { loadTopics } from "../commands/program/help/help_topics.ts";
 import { defaultForm, flagForm, optionEntries } from "../commands/option_text.ts";
 import { childVariables, messageVariables } from "../src/base/config/child_variables.ts";
-import { isPerName, type Setting, type SettingTable, variableOf } from "../src/base/config/setting.ts";
+import { isPerName, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
 import { proxyVariables, unusedTlsVariables } from "../src/base/config/http_settings.ts";
 import { traceVariables } from "../src/base/config/trace_settings.ts";
 import { colorVariables } from "../src/base/terminal/color.ts";
@@ -50,7 +50,7 @@ const environmentLead =
 
 function environmentPage(): string {
   const read = Object.values(settings).flatMap(({ key, help, secret }) =>
-    key === undefined ? [] : [[code(variableOf(key)), code(key), help + (secret === true ? " (a secret)" : "")]]
+    key === undefined ? [] : [[code(toVariableName(key)), code(key), help + (secret === true ? " (a secret)" : "")]]
   );
   const rows = (variables: Readonly<Record<string, string>>) =>
     Object.entries(variables).map(([name, meaning]) => [code(name), meaning]);
@@ -99,7 +99,7 @@ function configurationPage(): string {
   const rows = Object.values<Setting<unknown>>(known.inFiles).flatMap((setting) => {
     const { key } = setting;
     if (key === undefined) return [];
-    const variable = isPerName(key) ? null : variableOf(key);
+    const variable = isPerName(key) ? null : toVariableName(key);
     return [[code(key), code(flagForm(setting)), code(variable), setting.help, defaultForm(setting)]];
   });
   return page(
@@ -125,7 +125,7 @@ async function commandPages(): Promise<Record<string, string>> {
 
 async function commandsPage(): Promise<string> {
   const families = await Promise.all(
-    (await familiesOf(products, Object.keys(commandLoaders))).map(async ({ heading, names }) => {
+    (await groupCommandFamilies(products, Object.keys(commandLoaders))).map(async ({ heading, names }) => {
       const commands = await Promise.all(names.map((name) => commandLoaders[name]?.()));
       const rows = commands.flatMap((one) =>
         one === undefined ? [] : [[`[${one.name}](${commandPath(one.name)})`, one.summary]]

@@ -2,7 +2,7 @@
 import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
-import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
+import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { coordinationSettings } from "../../src/coordination/settings/setting_tables.ts";
 import { defineChecks } from "../product.ts";
@@ -45,7 +45,7 @@ function checkCoordination(values: CheckedValues, sources: ConfigSources): (() =
   return parts.filter((part) => part !== tls || isRemote).map((part) => () => {
     const own = Object.fromEntries(part.map((name) => [name, values[name]]));
     const place = isRemote ? "localhost" : servers;
-    return coordinationOf(
+    return readCoordinationServers(
       { ...values, ...defaults, servers: place, keeperDir: values.keeperDir, ...own } as CheckedValues,
       sources,
     );

@@ -1,7 +1,7 @@
 /** Fetches /metrics of a process over HTTP. */
 import { request } from "node:http";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
-import { messageOf } from "../../src/base/errors.ts";
+import { errorMessage } from "../../src/base/errors.ts";
 import { parseMetrics } from "./parse_metrics.ts";
 import type { TopProcess } from "./top_reading.ts";
 
@@ -23,7 +23,7 @@ export async function fetchMetrics(address: Address, signal: AbortSignal): Promi
     const text = await fetchText(dialAddress(address), signal);
     return parseMetrics(name, text) ?? unreachable(name, "these are no metrics of baton");
   } catch (thrown) {
-    return unreachable(name, messageOf(thrown));
+    return unreachable(name, errorMessage(thrown));
   }
 }
 

@@ -6,7 +6,11 @@ import { connectionSettings } from "../../src/coordination/settings/coordination
 import { choiceType } from "../../src/base/config/value_types.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
+import {
+  interopNodeNaming,
+  type InteropRecipe,
+  interopRecipes,
+} from "../../src/coordination/interop/interop_node_names.ts";
 import { listInterop } from "../../src/coordination/admin/list_interop.ts";
 import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import { readDetails } from "../../src/coordination/admin/use_status.ts";
@@ -122,7 +126,9 @@ async function listInteropLocks(call: LsCall, recipe: InteropRecipe): Promise<Ex
     return { found: { ...noUses, lock: (found ?? []).filter((one) => all || isInUse(one)) }, details: null, scope };
   };
   const view = viewOf(() =>
-    isThere ? `no lock of ${namingOf(recipe).title} is in use below "${path}"` : `node "${path}" does not exist`
+    isThere
+      ? `no lock of ${interopNodeNaming(recipe).title} is in use below "${path}"`
+      : `node "${path}" does not exist`
   );
   if (values.watch) return await watchUse(call, read, { what: `in use below ${path}`, view });
   const reading = await runConnected(call, read);

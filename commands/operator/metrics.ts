@@ -5,9 +5,9 @@ import process from "node:process";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { flag, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, integerType, textType } from "../../src/base/config/value_types.ts";
-import { BatonError, messageOf, reasonOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { refuseLinksOfOthers } from "../../src/base/support/open_output.ts";
-import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { Event } from "../../src/base/support/event.ts";
@@ -24,7 +24,7 @@ import { versionFacts } from "../../src/base/support/build.ts";
 import { CountedNames } from "./counted_names.ts";
 import { readUse } from "./read_use.ts";
 import { metricsOfUse, type UseReading } from "./use_metrics.ts";
-import { reachOf } from "../../src/base/sockets/socket_reach.ts";
+import { networkReach } from "../../src/base/sockets/socket_reach.ts";
 
 const everyMsDefault = 15_000;
 
@@ -111,7 +111,7 @@ async function follow(
 ): Promise<never> {
   const { values: { root, textfile, quiet }, io } = call;
   const clock = systemClock();
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
   const onLate = (message: string) => quiet || io.err(message);
   const nextWish = () => new Event();
@@ -126,7 +126,7 @@ async function follow(
     try {
       replaceFile(textfile, metricsText(metrics(reading)));
     } catch (thrown) {
-      io.err(`baton: ${messageOf(thrown)}\n`);
+      io.err(`baton: ${errorMessage(thrown)}\n`);
     }
   }
   throw signal.reason;
@@ -145,7 +145,9 @@ async function serve(call: MetricsCall, listen: string): Promise<ExitCode> {
     health: () => valid() === null ? `the servers were not read for ${formatDuration(3 * everyMs)}` : null,
     metrics: () => metrics(valid()),
   });
-  if (!values.quiet) io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${reachOf(page.address)}\n`);
+  if (!values.quiet) {
+    io.err(`baton: metrics at ${formatAddress(page.address)}/metrics for ${networkReach(page.address)}\n`);
+  }
   return await follow(call, metrics, {
     everyMs,
     onReading: (reading) => latest = { reading, atMs: clock.now() },
@@ -168,6 +170,6 @@ function replaceFile(path: string, text: string): void {
     renameSync(draft, path);
   } catch (thrown) {
     rmSync(draft, { force: true });
-    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${reasonOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CANNOT_CREATE", `Cannot write ${path}: ${errorReason(thrown)}`, { cause: thrown });
   }
 }

@@ -9,7 +9,7 @@ import {
 } from "../../src/coordination/admin/use_status.ts";
 import type { NodeInfo } from "../../src/coordination/nodes/holder_info.ts";
 import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
-import { electionPath, folderOf, lockPath, objectPath } from "../../src/coordination/nodes/node_paths.ts";
+import { electionPath, kindFolder, lockPath, objectPath } from "../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { CompletionLog } from "../../src/coordination/pool/completion_log.ts";
 import { poolPath } from "../../src/coordination/pool/pool_path.ts";
@@ -37,7 +37,7 @@ export function followedFolders(root: string): readonly FollowedFolder<ObjectRow
     kind: string,
     read: (zk: ZooKeeper, name: string, watch: Watcher) => Promise<ObjectRows | null>,
   ): FollowedFolder<ObjectRows> => ({
-    path: folderOf(kind, root),
+    path: kindFolder(kind, root),
     read: (zk, name, watch) => nullIfUnknown(read(zk, name, watch)),
   });
   const queues = (kind: "lock" | "election") => ({

@@ -2,7 +2,7 @@
 import { listInUse } from "../../src/coordination/admin/list_in_use.ts";
 import { serversTime } from "../../src/coordination/history/busy_notice.ts";
 import { listHistories } from "../../src/coordination/history/list_histories.ts";
-import { decodeLockName, folderOf } from "../../src/coordination/nodes/node_paths.ts";
+import { decodeLockName, kindFolder } from "../../src/coordination/nodes/node_paths.ts";
 import { childNames, isRefusal, mapInBatches } from "../../src/coordination/nodes/node_requests.ts";
 import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -38,7 +38,7 @@ async function readClockOffset(zk: ZooKeeper, root: string): Promise<number | nu
 }
 
 async function listSchedules(zk: ZooKeeper, root: string): Promise<UseReading["schedules"]> {
-  const names = (await childNames(zk, folderOf("ticks", root))).map(decodeLockName).sort();
+  const names = (await childNames(zk, kindFolder("ticks", root))).map(decodeLockName).sort();
   const found = await mapInBatches(names, batchSize, async (name) => {
     try {
       return (await readSchedules(zk, name, root)).map(({ open, ...schedule }) => ({

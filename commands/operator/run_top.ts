@@ -3,11 +3,11 @@ import process from "node:process";
 import { restMsAfter } from "../../src/coordination/admin/follow_reads.ts";
 import { isTransient } from "../../src/coordination/nodes/node_requests.ts";
 import { readProcess } from "../../src/base/process/proc/process_table.ts";
-import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { Event } from "../../src/base/support/event.ts";
-import { type Paint, painterOf } from "../../src/base/terminal/color.ts";
+import { choosePainter, type Paint } from "../../src/base/terminal/color.ts";
 import { FullScreen } from "../../src/base/terminal/full_screen.ts";
 import { printableLines, printJson } from "../../src/base/terminal/io.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -16,7 +16,7 @@ import { followSessions } from "../follow_sessions.ts";
 import { warnOfZone } from "./watch_use.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { topJson } from "./top_json.ts";
-import { type BodySize, firstUi, keysOf, pressKey, type TopUi } from "./top_keys.ts";
+import { type BodySize, firstUi, parseKeys, pressKey, type TopUi } from "./top_keys.ts";
 import type { TopCall } from "./top_options.ts";
 import { noRates, ratesBetween, type TopRates, type TopReading } from "./top_reading.ts";
 import { TopSources } from "./top_sources.ts";
@@ -39,7 +39,7 @@ async function printOnce(call: TopCall, sources: TopSources): Promise<ExitCode> 
   if (values.json) printJson(io, topJson(reading));
   else {
     const frame = { reading, rates: noRates, ui: uiOf(call), nowMs: reading.atMs, message: "" };
-    io.out(topText(frame, painterOf(io, "stdout")).map((line) => `${line}\n`).join(""));
+    io.out(topText(frame, choosePainter(io, "stdout")).map((line) => `${line}\n`).join(""));
   }
   return exitCodes.SUCCESS;
 }
@@ -49,7 +49,7 @@ class UserQuit extends Error {}
 
 async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   const clock = systemClock();
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const end = new AbortController();
   using _stopping = new TaskScope(onAbort(stop.signal, (reason) => end.abort(reason)));
   using screen = new LiveScreen(call, { clock, end: (reason) => end.abort(reason) });
@@ -133,7 +133,7 @@ class LiveScreen implements Disposable {
     this.#call = call;
     this.#clock = clock;
     this.#end = end;
-    this.#paint = painterOf(call.io, "stdout");
+    this.#paint = choosePainter(call.io, "stdout");
     this.#ui = uiOf(call);
   }
 
@@ -167,7 +167,7 @@ class LiveScreen implements Disposable {
   }
 
   #handleInput(text: string): void {
-    for (const key of keysOf(text)) {
+    for (const key of parseKeys(text)) {
       const { ui, action } = pressKey(this.#ui, key, this.#body);
       this.#ui = ui;
       if (action === "quit") return this.#end(new UserQuit());

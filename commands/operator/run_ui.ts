@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
-import { BatonError, messageOf, reasonOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { serveHttp } from "../../src/base/http/serve_http.ts";
-import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type Address, formatAddress } from "../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../src/base/sockets/tls_files.ts";
 import { aborted } from "../../src/base/support/abort.ts";
@@ -21,7 +21,7 @@ import { UiDetails } from "./ui_details.ts";
 import { UiFeed } from "./ui_feed.ts";
 import { type UiCall, uiSettings } from "./ui_options.ts";
 import { UiSite } from "./ui_site.ts";
-import { isLoopback, reachOf } from "../../src/base/sockets/socket_reach.ts";
+import { isLoopback, networkReach } from "../../src/base/sockets/socket_reach.ts";
 
 type TcpAddress = Extract<Address, { readonly kind: "tcp" }>;
 
@@ -45,7 +45,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
   const { readToken, actToken } = tokensOf(values);
   const security = serviceSecurity({ pubsubKey: values.pubsubKey });
   const { default: { version } } = await import("../../package.json", { with: { type: "json" } });
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   await using feed = new UiFeed(call, { clock, log, version });
   const hosts = new Set(["localhost", "127.0.0.1", "[::1]", hostText(address), ...(values.hostName ?? []).map(lower)]);
   const guard = new RequestGuard({ hosts, readToken, actToken, clock });
@@ -65,7 +65,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     handle: (request) => site.handle(request),
     clock,
     action: `serve the page on ${formatAddress(address)}`,
-    onFailure: (error) => log("detail", "failed", messageOf(error)),
+    onFailure: (error) => log("detail", "failed", errorMessage(error)),
     ...(tls === null ? {} : { tls }),
   });
   const link = `${tls === null ? "http" : "https"}://${linkHost(service.address, values.hostName)}/`;
@@ -74,7 +74,7 @@ export async function runUi(call: UiCall): Promise<ExitCode> {
     io.out(`${link}#token=${readToken}\n`);
     if (actToken !== null) io.out(`with actions: ${link}#token=${actToken}\n`);
   }
-  log("info", "serving", `serves the page for ${reachOf(service.address)}, with the token`);
+  log("info", "serving", `serves the page for ${networkReach(service.address)}, with the token`);
   await Promise.race([feed.run(stop.signal), aborted(stop.signal)]);
   throw stop.signal.reason;
 }
@@ -128,7 +128,7 @@ function linesOf(file: string): string[] {
   try {
     text = readFileSync(file, "utf8");
   } catch (cause) {
-    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${reasonOf(cause)}`, { cause });
+    throw new BatonError("CONFIG", `Cannot read --token-file ${file}: ${errorReason(cause)}`, { cause });
   }
   checkPrivateFile(file, "--token-file");
   return text.split(/\r?\n/);

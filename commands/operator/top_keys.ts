@@ -52,7 +52,7 @@ const controls: Readonly<Record<string, string>> = {
 };
 
 /** The keys in a text that a terminal has sent. A character stands for itself; unknown sequences are left out. */
-export function keysOf(text: string): string[] {
+export function parseKeys(text: string): string[] {
   const keys: string[] = [];
   for (let rest = text; rest !== "";) {
     const sequence = rest.startsWith(escape) ? /^(?:\[[\d;?<]*[A-Za-z~]|O[A-Z])/.exec(rest.slice(1))?.[0] : undefined;

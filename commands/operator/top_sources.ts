@@ -12,10 +12,10 @@ import { type CommandStore, openCommandStore, type StoreLocation } from "../../s
 import { databaseName } from "../../src/retry/queue/sqlite/retry_database.ts";
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { parseListenAddress } from "../../src/base/sockets/parse_address.ts";
-import { BatonError, messageOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { serverRows, topicRows } from "../pubsub/overview_view.ts";
-import { storeLocationOf } from "../retry/retry_store_location.ts";
+import { readStoreLocation } from "../retry/retry_store_location.ts";
 import { fetchMetrics } from "./fetch_metrics.ts";
 import type { Call } from "../command.ts";
 import type { sourcesSettings } from "./top_options.ts";
@@ -36,7 +36,7 @@ export class TopSources implements AsyncDisposable {
   constructor(call: SourcesCall) {
     this.#call = call;
     this.#addresses = metricsAddresses(call);
-    if (isStoreNamed(call)) storeLocationOf(call.values, call.sources);
+    if (isStoreNamed(call)) readStoreLocation(call.values, call.sources);
   }
 
   /** Rejects for a failure of the coordination service. Other parts that fail are reported as problems. */
@@ -89,7 +89,7 @@ export class TopSources implements AsyncDisposable {
       } catch (thrown) {
         await this.#stores.get(location.where)?.store[Symbol.asyncDispose]();
         this.#stores.delete(location.where);
-        problems.push(messageOf(thrown));
+        problems.push(errorMessage(thrown));
       }
     }
     return found;
@@ -140,9 +140,9 @@ const isStoreNamed = ({ sources: { flags } }: SourcesCall) => flags.has("retryNa
 /** The store that --store or --name names; without these the configured store and all stores beside it. */
 function storesOf(call: SourcesCall): StoreLocation[] {
   const { values, sources } = call;
-  if (isStoreNamed(call)) return [storeLocationOf(values, sources)];
+  if (isStoreNamed(call)) return [readStoreLocation(values, sources)];
   try {
-    const configured = storeLocationOf(values, sources);
+    const configured = readStoreLocation(values, sources);
     if (configured.folder === null) return [configured];
     const parent = dirname(configured.folder);
     const names = values.retryStore === undefined ? foldersIn(parent) : [basename(configured.folder)];

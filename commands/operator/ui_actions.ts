@@ -2,7 +2,7 @@
  * The actions of the page: each names its target and what the page showed of it, and is refused if that has changed.
  * Owns the actions in progress and the last results. The functions are those of the commands.
  */
-import { BatonError, messageOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { resign } from "../../src/coordination/election/campaign.ts";
 import { breakLock, type BrokenLock } from "../../src/coordination/lock/break_lock.ts";
 import { nameOfHolder } from "../../src/coordination/nodes/holder_info.ts";
@@ -97,7 +97,7 @@ export class UiActions {
       log("info", "action", `${row.what}: ${text}`, { action: verb });
       return { status: 200, text };
     } catch (thrown) {
-      const text = messageOf(thrown);
+      const text = errorMessage(thrown);
       this.#show({ ...row, state: "failed", result: printable(text) });
       log("warning", "action", `${row.what}: ${printable(text)}`, { action: verb });
       return { status: statusOf(thrown), text };

@@ -6,7 +6,7 @@ import { type FolderChange, type FolderRound, followFolders } from "../../src/co
 import { WatchedReads } from "../../src/coordination/admin/watched_reads.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { isTransient } from "../../src/coordination/nodes/node_requests.ts";
-import { messageOf } from "../../src/base/errors.ts";
+import { errorMessage } from "../../src/base/errors.ts";
 import { onAbort, TaskScope } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { sleep } from "../../src/base/support/deadline.ts";
@@ -147,9 +147,9 @@ export class UiFeed implements AsyncDisposable {
         for await (const _ of followSessions({ ...this.#call, values }, follow, options));
       } catch (thrown) {
         if (!active.signal.aborted) {
-          this.#log("error", "refused", messageOf(thrown));
+          this.#log("error", "refused", errorMessage(thrown));
           this.#setAbout({ isConnected: false });
-          this.#setProblems({ folders: [messageOf(thrown)] });
+          this.#setProblems({ folders: [errorMessage(thrown)] });
           this.#publish();
           await sleep(this.#clock, refusedEveryMs, signal).catch(() => {});
         }

@@ -1,5 +1,5 @@
 /** Answers the requests of the page: its files, and the stream of its rows. Owns nothing. */
-import { BatonError, messageOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { type HttpRequest, type HttpResponse } from "../../src/base/http/serve_http.ts";
 import type { ResponseStream } from "../../src/base/http/response_stream.ts";
@@ -62,7 +62,7 @@ async function withErrors(work: () => Promise<HttpResponse>): Promise<HttpRespon
     const status = statusOf(thrown);
     if (status === null) throw thrown;
     const headers = { ...securityHeaders, "content-type": plainText };
-    return { status, headers, body: `${messageOf(thrown).trimEnd()}\n` };
+    return { status, headers, body: `${errorMessage(thrown).trimEnd()}\n` };
   }
 }
 

@@ -1,10 +1,10 @@
 /** Shows something that changes, until a signal: drawn again on a terminal, as lines elsewhere, or as JSON lines. */
 import { followReads } from "../../src/coordination/admin/follow_reads.ts";
-import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { clockTime, zoneWarning } from "../../src/base/schedule/local_zone.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
-import { painterOf } from "../../src/base/terminal/color.ts";
+import { choosePainter } from "../../src/base/terminal/color.ts";
 import { type Io, printableLines, printJson } from "../../src/base/terminal/io.ts";
 import { type Cell, tableLines } from "../../src/base/terminal/table.ts";
 import { RedrawnLines, terminalSize } from "../../src/base/terminal/terminal_lines.ts";
@@ -48,7 +48,7 @@ export async function watchUse<T>(
   read: (zk: ZooKeeper, place: Coordination) => Promise<T>,
   { what, view }: { readonly what: string; readonly view: UseView<T> },
 ): Promise<never> {
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
   const clock = systemClock();
   using output = changeOutput(call, view, { what, clock });
@@ -158,7 +158,7 @@ class ScreenChanges<T> implements ChangeOutput<T> {
     this.#cancelTimer();
     if (this.#shown === null) return;
     const { value } = this.#shown;
-    const paint = painterOf(this.#io, "stdout");
+    const paint = choosePainter(this.#io, "stdout");
     const now = new Date();
     const table = this.#view.table(value, now.getTime());
     const time = paint("dim", clockTime(now.getTime()));

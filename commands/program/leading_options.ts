@@ -6,7 +6,7 @@ import { type SettingTable, toggle } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { countLeadingFlags } from "../../src/base/terminal/parse_args.ts";
 import { commonSettings } from "../command.ts";
-import { flagsOf, refuseUnreadableArgs } from "../run_command.ts";
+import { refuseUnreadableArgs, toFlagSpecs } from "../run_command.ts";
 
 /** `--help` may stand in the place of a command. */
 const { help: _help, ...general } = commonSettings;
@@ -19,11 +19,11 @@ const settings = {
 
 /** The number of arguments before the name of the command. */
 export function countLeadingOptions(args: readonly string[]): number {
-  return countLeadingFlags(flagsOf(settings), args);
+  return countLeadingFlags(toFlagSpecs(settings), args);
 }
 
 /** The same for the arguments of this process. Throws USAGE for an option that is not UTF-8. */
-export function checkLeadingOptions(args: readonly string[]): number {
+export function countValidLeadingOptions(args: readonly string[]): number {
   const count = countLeadingOptions(args);
   refuseUnreadableArgs(args, args.length - count);
   return count;

@@ -10,7 +10,7 @@ import {
   parseClientArguments,
 } from "./client_options.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkName, parsePosition } from "../../src/pubsub/client/client_limits.ts";
 import {
@@ -24,7 +24,7 @@ import { runClientPut } from "./client_put.ts";
 import { withNextStep } from "./client_next_step.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { openClientState, openRequester } from "./open_client.ts";
-import { putInputOf } from "./put_input.ts";
+import { openPutInput } from "./put_input.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import type {
   PubsubBenchJson,
@@ -86,9 +86,9 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
   checkName("client id", words.id);
   if (words.operation !== "topics") checkName("topic", words.topic);
   if (values.msgId !== undefined) checkName("--msg-id", values.msgId);
-  const input = words.operation === "put" ? putInputOf(call, words.rest) : null;
+  const input = words.operation === "put" ? openPutInput(call, words.rest) : null;
   await using requester = openRequester(call);
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
   if (words.operation === "topics") return await runClientTopics(call, words, requester, signal);
   using state = await openClientState(call, { ...words, signal });

@@ -5,14 +5,18 @@ import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { pubsubClientSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { addOriginToErrors } from "../../src/base/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { BatonError, messageOf, reasonOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../src/base/errors.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { RequesterOptions } from "../../src/pubsub/client/requester.ts";
 import { announcedProxies } from "../../src/pubsub/ownership/announced_proxies.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import type { Call } from "../command.ts";
-import { type Coordination, coordinationOf, scopeText } from "../../src/coordination/connect/coordination_servers.ts";
+import {
+  type Coordination,
+  readCoordinationServers,
+  scopeText,
+} from "../../src/coordination/connect/coordination_servers.ts";
 
 /** The settings of a call that say where proxies are. */
 export type ProxyLookupCall = Pick<
@@ -44,7 +48,7 @@ export function proxyLookup(call: ProxyLookupCall): Pick<RequesterOptions, "find
   let report = new ConnectReport();
   const findProxies = async (signal: AbortSignal) => {
     if (place === null) {
-      place = coordinationOf(values, sources, { warn: (text) => io.err(`baton: ${text}\n`) });
+      place = readCoordinationServers(values, sources, { warn: (text) => io.err(`baton: ${text}\n`) });
       if (place.assumed && !values.quiet && (values.verbose || io.stderrIsTerminal)) {
         io.err(`baton: this is about ${scopeText[place.scope]}; --servers or --proxies names others\n`);
       }
@@ -67,7 +71,7 @@ function readProxiesFile(path: string): string[] {
   try {
     text = readFileSync(path, "utf8");
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${reasonOf(thrown)}`);
+    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${errorReason(thrown)}`);
   }
   const endpoints = text.split("\n").flatMap((line, index) => {
     const address = line.trim();
@@ -83,6 +87,6 @@ function parseProxyEndpointAt(address: string, place: string): string {
   try {
     return parseProxyEndpoint(address);
   } catch (thrown) {
-    throw new BatonError("CONFIG", `${place}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CONFIG", `${place}: ${errorMessage(thrown)}`, { cause: thrown });
   }
 }

@@ -5,7 +5,7 @@ import { pubsubServerSettings, pubsubServiceSettings } from "../../src/pubsub/se
 import { type ConfigSources, resolveSettings } from "../../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../../src/base/config/setting.ts";
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
-import { coordinationOf, ownKeeperLocation } from "../../src/coordination/connect/coordination_servers.ts";
+import { ownKeeperLocation, readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { createFolders, type KeeperLocation } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { socketPathBytesMax } from "../../src/base/sockets/clear_socket_path.ts";
@@ -58,7 +58,7 @@ export const pubsubServeCommand = defineCommand({
 async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   const { names: [word], values, sources, io } = call;
   if (word !== undefined) throw new BatonError("USAGE", `baton pubsub serve: unexpected argument "${word}"`);
-  if (coordinationOf(values, sources).scope === "cluster") {
+  if (readCoordinationServers(values, sources).scope === "cluster") {
     throw new BatonError(
       "USAGE",
       `baton pubsub serve is for one machine, but the servers are ${values.servers}; with an ensemble start on each machine: ` +

@@ -62,11 +62,11 @@ export async function openClientState(
     if (!quiet) io.err(`baton: waiting for ${why} in this topic; with another --id both run at the same time\n`);
   };
   const waitMs = waits ? pubsubTimeout : 0;
-  return await ClientState.open(stateFolderOf(call, topic), id, { waitMs, clock: systemClock(), signal, onWait });
+  return await ClientState.open(clientStateFolder(call, topic), id, { waitMs, clock: systemClock(), signal, onWait });
 }
 
 /** Returns the folder for the states of all clients in a topic. Throws CONFIG for a user without a home. */
-export function stateFolderOf({ values }: ClientConnectionCall, topic: string): string {
+export function clientStateFolder({ values }: ClientConnectionCall, topic: string): string {
   const advice = "name the folder for client states with --state-dir";
   return topicStateFolder(values.pubsubStateDir ?? userStateFolder("pubsub", advice), topic);
 }

@@ -5,7 +5,7 @@ import {
   pubsubProxySettings,
   pubsubServiceSettings,
 } from "../../src/pubsub/settings/pubsub_settings.ts";
-import { BatonError, messageOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { processSignals, stopSignals } from "../../src/base/process/supervise/signal_source.ts";
@@ -20,7 +20,7 @@ import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { connectAloud } from "../../src/coordination/connect/command_session.ts";
-import { type Coordination, coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
+import { type Coordination, readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkAdvertised, describeListening } from "./advertised.ts";
 import type { Log } from "../../src/base/support/log.ts";
@@ -91,7 +91,7 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
   const [first = "", ...others] = values.pubsubProxyListen;
   checkAddresses(call);
   if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
-  const place = coordinationOf(values, sources, { warn: (text) => log("warning", "tls", text) });
+  const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   const clock = systemClock();
   const security = serviceSecurity(values);
   const rereads = security?.readClients;
@@ -159,7 +159,7 @@ function reloadClientList(
     proxy?.interruptHeldGets();
     log("info", "clients", `read ${file} again: ${countWithNoun(keys, "key")} accepted`, { file, keys });
   } catch (thrown) {
-    log("error", "clients_refused", `${messageOf(thrown)}; the old list stays in use`, { file });
+    log("error", "clients_refused", `${errorMessage(thrown)}; the old list stays in use`, { file });
   }
 }
 

@@ -5,7 +5,7 @@ import { textType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
-import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { type ClientState, stateFile } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
@@ -15,13 +15,13 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { withNextStep } from "./client_next_step.ts";
 import { type ClientPutRun, putMessages, type PutResult, reportPut, warnOfUnknownOutcomes } from "./client_put.ts";
 import {
+  clientStateFolder,
   connectionSettingsWithDefaultId,
   defaultClientId,
   openClientState,
   openRequester,
-  stateFolderOf,
 } from "./open_client.ts";
-import { filesOf, type Input, splitInput, textInput } from "./put_input.ts";
+import { type Input, readMessageFiles, splitInput, textInput } from "./put_input.ts";
 
 const publishSettings = {
   file: flag("-f, --file", textType("file"), { once: true, help: "the file is the message; - is stdin" }),
@@ -79,13 +79,13 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
   const [topic] = call.names;
   if (topic === undefined || topic === "") throw new BatonError("USAGE", `publish: missing TOPIC, ${usage}`);
   checkName("topic", topic);
-  const input = publishInputOf(call);
+  const input = openPublishInput(call);
   if (msgId !== undefined) checkName("--msg-id", msgId);
   const base = named ?? `${defaultClientId()}.put`;
   checkName("client id", base);
   const needsRecord = resume || msgId !== undefined || file !== undefined;
   await using requester = openRequester(call);
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
   const run = { call, topic, signal, requester, base, command: `baton publish ${shellQuoteIfNeeded(topic)}` };
   const resumed = resume && named === undefined ? await resumeOthers(run) : 0;
@@ -101,7 +101,7 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
 }
 
 /** Returns null if only earlier puts are sent again. Throws USAGE. */
-export function publishInputOf({ values, names: [, ...texts] }: Pick<PublishCall, "values" | "names">): Input | null {
+export function openPublishInput({ values, names: [, ...texts] }: Pick<PublishCall, "values" | "names">): Input | null {
   const { lines, file, msgId, resume } = values;
   const [text] = texts;
   const refuse = (why: string) => new BatonError("USAGE", `publish: ${why}`);
@@ -112,7 +112,7 @@ export function publishInputOf({ values, names: [, ...texts] }: Pick<PublishCall
   const path = file ?? (text === "-" || (by !== null && text === undefined) ? "-" : null);
   if (by !== null && path === null) throw refuse(`--${by} splits stdin (-) or a file (-f FILE), not "${text}"`);
   if (msgId !== undefined && (by !== null || texts.length > 1)) throw refuse("--msg-id is for a single message");
-  if (path !== null) return by === null ? filesOf([path]) : splitInput(path, by);
+  if (path !== null) return by === null ? readMessageFiles([path]) : splitInput(path, by);
   if (text !== undefined) return textInput(texts);
   if (resume) return null;
   throw refuse(`missing MESSAGE, ${usage}`);
@@ -157,7 +157,7 @@ async function openFreeState({ call, topic, signal, base, command }: PublishRun)
 /** Sends the puts of all other default IDs again whose outcome is unknown. Resolves with the number of messages. */
 async function resumeOthers(run: PublishRun): Promise<number> {
   const { call, topic, signal, base } = run;
-  const folder = stateFolderOf(call, topic);
+  const folder = clientStateFolder(call, topic);
   let messages = 0;
   for (let number = 1; existsSync(stateFile(folder, `${base}-${number}`)); number++) {
     // The puts of a process that is running are its own.

@@ -5,7 +5,7 @@ import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { parseProxyEndpoint } from "../../src/pubsub/client/proxy_endpoint.ts";
 import { pubsubSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { defineChecks } from "../product.ts";
-import { topicStoreLocationOf } from "./topic_store_location.ts";
+import { readTopicStoreLocation } from "./topic_store_location.ts";
 
 export const pubsubChecks = defineChecks({
   settings: pubsubSettings,
@@ -20,5 +20,5 @@ export const pubsubChecks = defineChecks({
     pubsubClientId: (id) => checkName("client id", id),
     pubsubMetricsListen: parseListenFlag,
   },
-  together: (values, sources) => [() => topicStoreLocationOf(values, sources)],
+  together: (values, sources) => [() => readTopicStoreLocation(values, sources)],
 });

@@ -7,7 +7,7 @@ import type { Finding } from "../../src/base/rows/finding.ts";
 import { pubsubStoreSettings } from "../../src/pubsub/settings/pubsub_settings.ts";
 import { suspectTopics } from "../../src/pubsub/store/postgres/postgres_tables.ts";
 import { type CheckedDatabase, defineDoctor } from "../product.ts";
-import { topicStoreLocationOf } from "./topic_store_location.ts";
+import { readTopicStoreLocation } from "./topic_store_location.ts";
 
 /** Losses that are named. */
 const lossDays = 7;
@@ -29,7 +29,7 @@ export const pubsubDoctor = defineDoctor({
     const { pubsubStore } = values;
     if (pubsubStore === undefined || sources.flags.has("retryStore")) return [];
     const unused = { pubsubNoBalance: false, pubsubDataDir: undefined, pubsubMigrate: false };
-    const location = topicStoreLocationOf({ ...values, ...unused, pubsubOnLoss: "continue" }, sources);
+    const location = readTopicStoreLocation({ ...values, ...unused, pubsubOnLoss: "continue" }, sources);
     return location?.database ? [{ where: location.where, ...location.database }] : [];
   },
   inspectDatabase: lossFindings,

@@ -59,7 +59,7 @@ const stdinBytes = 64 << 10;
 const emptyMs = 10;
 
 /** Returns the input, or null if only earlier puts are resumed. Throws USAGE, and IO for a file that cannot be read. */
-export function putInputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
+export function openPutInput({ values, io }: ClientCall, paths: readonly string[]): Input | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
   if (ways > 1) throw new BatonError("USAGE", "put: use only one of --lines, --null and --files");
@@ -67,13 +67,13 @@ export function putInputOf({ values, io }: ClientCall, paths: readonly string[])
   const [path] = paths;
   if (files) {
     if (path === undefined) throw new BatonError("USAGE", "put --files: missing PATH");
-    return filesOf(paths);
+    return readMessageFiles(paths);
   }
   if (paths.length > 1) {
     throw new BatonError("USAGE", `put: unexpected argument "${paths[1]}"; --files puts several files`);
   }
   if (lines || values.null) return splitInput(path ?? "-", lines ? "lines" : "null");
-  if (path !== undefined) return filesOf([path]);
+  if (path !== undefined) return readMessageFiles([path]);
   if (resume) return null;
   throw new BatonError("USAGE", `put: missing PATH; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
@@ -111,7 +111,7 @@ export function textInput(texts: readonly string[]): Input {
 }
 
 /** Each file is a message; `-` is stdin. */
-export function filesOf(paths: readonly string[]): MessageFiles {
+export function readMessageFiles(paths: readonly string[]): MessageFiles {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
     const path = given === "-" ? null : given;

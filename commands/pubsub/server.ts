@@ -19,7 +19,7 @@ import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { onAbort } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
+import { readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkAdvertised, describeListening } from "./advertised.ts";
 import type { Log } from "../../src/base/support/log.ts";
@@ -27,7 +27,7 @@ import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
-import { type SharedDatabase, type TopicStoreLocation, topicStoreLocationOf } from "./topic_store_location.ts";
+import { readTopicStoreLocation, type SharedDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 import { describeReach } from "../../src/base/sockets/socket_reach.ts";
@@ -107,7 +107,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
   checkAddresses(call);
   process.umask(0o077);
   const log = serviceLog("server", io, values);
-  const place = coordinationOf(values, sources, { warn: (text) => log("warning", "tls", text) });
+  const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   const security = serviceSecurity(values);
   using stop = new ServiceStop(log, { until });
   const { signal } = stop;
@@ -228,7 +228,7 @@ function databaseOpener(
 
 function requireIdAndStore({ values, sources }: ServerCall): { id: string; store: TopicStoreLocation } {
   const { pubsubServerId: id } = values;
-  const store = topicStoreLocationOf(values, sources);
+  const store = readTopicStoreLocation(values, sources);
   const example =
     "as in: baton pubsub server --id s1 --data-dir ./s1; for one machine only, baton pubsub serve needs no option";
   if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);

@@ -23,7 +23,7 @@ import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/pubsub/store/sqlite/backup_store.ts";
 import { type TopicStoreReport, verifyStore } from "../../src/pubsub/store/sqlite/verify_topic_store.ts";
-import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { abortable, throwIfAborted } from "../../src/base/support/abort.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
@@ -41,7 +41,7 @@ import type {
 import { serverRows, serversTable, topicRows, topicsTable } from "./overview_view.ts";
 import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { type SharedDatabase, topicStoreLocationOf } from "./topic_store_location.ts";
+import { readTopicStoreLocation, type SharedDatabase } from "./topic_store_location.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
@@ -168,7 +168,7 @@ async function runMoves(
   work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly RequestedMove[]) => Promise<number>) => Promise<void>,
 ): Promise<ExitCode> {
   const { values } = call;
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const { signal } = stop;
   const outcomes = new Map<string, MoveResult>();
   const setOutcome = (one: MoveResult) => void outcomes.set(one.topic, one);
@@ -322,7 +322,7 @@ function verifyWithProgress(call: ServerCall, dataDir: string): TopicStoreReport
 }
 
 function requireDataDir({ values, sources }: ServerCall, word: "verify" | "backup" | "restore"): string {
-  const store = topicStoreLocationOf(values, sources);
+  const store = readTopicStoreLocation(values, sources);
   if (store?.dataDir) return store.dataDir;
   if (store !== null) {
     const how = word === "verify" ? "amcheck, and the log of the servers" : "pg_basebackup and its log";
@@ -337,7 +337,7 @@ function requireDataDir({ values, sources }: ServerCall, word: "verify" | "backu
 export async function restore(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const { pubsubServerId: id } = values;
-  const database = topicStoreLocationOf(values, call.sources)?.database;
+  const database = readTopicStoreLocation(values, call.sources)?.database;
   if (database) return await acceptDatabase(call, database);
   const dataDir = requireDataDir(call, "restore");
   if (id === undefined) {

@@ -1,5 +1,5 @@
 /** The log of a server or a proxy, and its lines about the connection to the coordination service. */
-import { BatonError, messageOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import type { Io } from "../../src/base/terminal/io.ts";
@@ -18,7 +18,7 @@ export function serviceLog(
 export function problemLogger(log: Log): (thrown: unknown) => void {
   return (thrown) => {
     const code = thrown instanceof BatonError ? thrown.code : "INTERNAL";
-    log("warning", "problem", messageOf(thrown), { code });
+    log("warning", "problem", errorMessage(thrown), { code });
   };
 }
 

@@ -47,7 +47,7 @@ const databaseFlags = {
 } as const;
 
 /** Null: neither is given. If both are, a flag has precedence over a variable or a file. Throws USAGE or CONFIG. */
-export function topicStoreLocationOf(
+export function readTopicStoreLocation(
   values: SettingValues<typeof locationSettings>,
   sources: ConfigSources,
 ): TopicStoreLocation | null {

@@ -4,7 +4,7 @@
  */
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
-import { BatonError, messageOf } from "../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { mayBeStored } from "../../src/retry/queue/stored_message.ts";
@@ -15,8 +15,8 @@ import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
 import { readBody } from "./read_body.ts";
-import { retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import { readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
 
 export const retryCallCommand = defineCommand({
   name: "retry-processor call",
@@ -55,8 +55,8 @@ export const retryCallCommand = defineCommand({
 
 async function runCall(call: CallCall): Promise<ExitCode> {
   const { values, sources, io } = call;
-  const location = storeLocationOf(values, sources);
-  const rules = storeRulesOf(values, sources);
+  const location = readStoreLocation(values, sources);
+  const rules = readStoreRules(values, sources);
   const tryOnce = await firstTryOf(call);
   // A wrong configuration is reported before the first try; a failing disk does not prevent it.
   let openError: BatonError | null = null;
@@ -117,10 +117,10 @@ async function settleTry(
   } catch (error) {
     const errorCode = error instanceof BatonError ? error.code : null;
     if (isOpen && mayBeStored(error)) {
-      io.err(`baton: ${what} ${how}; MAY BE STORED: ${messageOf(error)}\n`);
+      io.err(`baton: ${what} ${how}; MAY BE STORED: ${errorMessage(error)}\n`);
       return exitCodes.OUTCOME_UNKNOWN;
     }
-    io.err(`baton: ${what} ${how}; NOT STORED: ${messageOf(error)}\n`);
+    io.err(`baton: ${what} ${how}; NOT STORED: ${errorMessage(error)}\n`);
     return errorCode === "STORE_FULL" ? exitCodes.STORE_FULL : notStored(code);
   }
 }
@@ -135,7 +135,7 @@ async function firstTryOf(
   call: CallCall,
 ): Promise<(body: Uint8Array, trace: TryTrace | null) => Promise<FirstTryResult>> {
   const { values: { url }, names, command, sources } = call;
-  const rules = retryRulesOf(call.values, sources, { exits: url === undefined, statuses: url !== undefined });
+  const rules = readRetryRules(call.values, sources, { exits: url === undefined, statuses: url !== undefined });
   checkHttpOptions("call", url, sources.flags);
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; put the command after --`);
   if (url !== undefined) {

@@ -4,7 +4,7 @@ import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type Call, defineCommand, givenFlag } from "../command.ts";
 import { inspectSettings, limitFlag, openStoreToRead, parseWhere, whereFlag } from "./inspect_options.ts";
-import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { deadLetterLine } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { fullBucket, parseRate, type Rate, refilledBucket, tokenAtMs } from "../../src/retry/processor/rate_limit.ts";
@@ -127,7 +127,7 @@ async function redriveAll(
   rate: Rate | null,
 ): Promise<number> {
   const clock = systemClock();
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const total = progressForm(call) === null ? null : await store.read("countRedrivable", where);
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
   const number = await store.call("startRedrive");

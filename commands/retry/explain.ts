@@ -11,7 +11,7 @@ import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryExplainJson } from "../json_shapes/retry_shapes.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { jsonFlag } from "./inspect_options.ts";
-import { policyOf } from "../../src/retry/processor/retry_rules.ts";
+import { readRetryPolicy } from "../../src/retry/processor/retry_rules.ts";
 
 const explainSettings = { ...retryPolicySettings, json: jsonFlag } satisfies SettingTable;
 
@@ -40,7 +40,7 @@ export const retryExplainCommand = defineCommand({
 // deno-lint-ignore require-await -- commands are asynchronous
 async function explain({ values, names, sources, io }: Call<typeof explainSettings>): Promise<ExitCode> {
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; explain takes options only`);
-  const result = computeSchedule(policyOf(values, sources));
+  const result = computeSchedule(readRetryPolicy(values, sources));
   if (values.json) {
     printJson(io, result);
     return exitCodes.SUCCESS;

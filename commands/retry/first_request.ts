@@ -1,10 +1,10 @@
 /** The first try of `baton retry-processor call --url`. */
-import { processSignals, StoppedBySignal, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
-import { messageOf } from "../../src/base/errors.ts";
+import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { errorMessage } from "../../src/base/errors.ts";
 import type { BackendResponse } from "../../src/base/http/http_client.ts";
 import { replaceHeaders } from "../../src/base/http/http_headers.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
-import { retryAfterOf } from "../../src/retry/targets/http_target.ts";
+import { readRetryAfter } from "../../src/retry/targets/http_target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
 import { ReaderGone } from "../../src/base/terminal/io.ts";
@@ -39,7 +39,7 @@ export function makeUrlTry(
     // The later tries of a request that came with a trace are beside this one, not below it.
     const headers = given.some(([name]) => name.toLowerCase() === "traceparent") ? given : sent;
     const head = { kind: "http", ...target, method, headers } as const;
-    using stop = new StopRequest(processSignals());
+    using stop = new StopSignalListener(processSignals());
     const { signal } = stop;
     const result = await client.send({ ...target, method, headers: sent, body }, {
       ...{ timeoutMs: values.retryAttemptTimeout, signal },
@@ -54,7 +54,7 @@ export function makeUrlTry(
       if (cut !== null) io.err(`baton: ${what} ${how}, but ${cut}\n`);
       if (cut !== null && outcome === "done" && isInterrupted()) throw signal.reason;
       const code = outcome === "done" ? exitCodes.IO : finalCode(status);
-      return { head, what, how, outcome, retryAfterMs: retryAfterOf(result.headers), code, isCut: cut !== null };
+      return { head, what, how, outcome, retryAfterMs: readRetryAfter(result.headers), code, isCut: cut !== null };
     }
     if (isInterrupted()) {
       io.err(`baton: ${what} was interrupted; NOT STORED\n`);
@@ -89,7 +89,7 @@ async function printBody({ body }: BackendResponse, io: CallCall["io"], signal: 
     try {
       next = await chunks.next();
     } catch (error) {
-      return `its response was cut off: ${messageOf(error)}`;
+      return `its response was cut off: ${errorMessage(error)}`;
     }
     if (next.done === true) return null;
     try {
@@ -98,7 +98,7 @@ async function printBody({ body }: BackendResponse, io: CallCall["io"], signal: 
     } catch (error) {
       if (error instanceof ReaderGone) return null; // the command ends by SIGPIPE, when the message is stored
       io.drop();
-      return `its response cannot be printed: ${messageOf(error)}`;
+      return `its response cannot be printed: ${errorMessage(error)}`;
     }
   }
 }

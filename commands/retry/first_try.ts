@@ -11,11 +11,11 @@ import type { TryEnd } from "../../src/retry/queue/message_life.ts";
 import type { MessageHead } from "../../src/retry/queue/stored_message.ts";
 import { outcomeOfExit, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import type { TryTrace } from "../../src/retry/targets/target.ts";
-import { spanVariablesOf } from "../../src/base/trace/trace_context.ts";
+import { readSpanVariables } from "../../src/base/trace/trace_context.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { openBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
-import { type ExitCode, exitCodeOf } from "../../src/base/exit_codes.ts";
+import { type ExitCode, toExitCode } from "../../src/base/exit_codes.ts";
 import { signalToEndBy } from "../../src/coordination/job/lock_ending.ts";
 import { leftoversMessage } from "../../src/base/process/supervise/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
@@ -56,9 +56,9 @@ export async function tryCommand(
   },
 ): Promise<FirstTryResult> {
   const end = await runCommandOnce(call, command, { body, env: trace?.environment ?? {} });
-  const parent = spanVariablesOf({ ...call.io.env, ...trace?.environment });
+  const parent = readSpanVariables({ ...call.io.env, ...trace?.environment });
   const { code: endCode, how } = describeCommandEnd(end, call.values.retryAttemptTimeout);
-  const code = typeof endCode === "number" ? endCode : exitCodeOf(endCode);
+  const code = typeof endCode === "number" ? endCode : toExitCode(endCode);
   return {
     head: { kind: "command", argv: command, cwd: process.cwd(), ...(parent === null ? {} : { trace: parent }) },
     what: command[0] ?? "",

@@ -30,7 +30,7 @@ import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
 
 export const retryLsCommand = defineCommand({
@@ -157,7 +157,7 @@ export async function showMessage(call: ShowCall): Promise<ExitCode> {
 export async function printStats(call: InspectCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
-  const { name, where } = storeLocationOf(values, sources);
+  const { name, where } = readStoreLocation(values, sources);
   await using store = await openStoreToRead(call);
   const totals = await store.read("totals");
   const paused = await store.read("isPaused");
@@ -205,7 +205,7 @@ export async function printStats(call: InspectCall): Promise<ExitCode> {
 export async function verifyStore(call: Call<typeof verifySettings>): Promise<ExitCode> {
   const { values, sources, io } = call;
   refuseNames(call);
-  const location = storeLocationOf(values, sources);
+  const location = readStoreLocation(values, sources);
   const { where } = location;
   const { messages, bytes, problems } = await verifyWithProgress(call, location);
   if (values.json) {

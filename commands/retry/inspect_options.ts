@@ -7,7 +7,7 @@ import { deathReasons, type MessageState, messageStates } from "../../src/retry/
 import type { MessageFilter } from "../../src/retry/queue/sqlite/retry_admin.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
 import type { Call } from "../command.ts";
 
 export const jsonFlag = setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false });
@@ -90,7 +90,7 @@ export function parseStates(written: readonly string[] | undefined): readonly Me
 
 /** Opens the store without creating it. It accepts and tries no messages. */
 export function openStoreToRead({ values, sources }: InspectCall): Promise<CommandStore> {
-  return openCommandStore(storeLocationOf(values, sources), { mustExist: true });
+  return openCommandStore(readStoreLocation(values, sources), { mustExist: true });
 }
 
 export function refuseNames({ names: [word] }: InspectCall): void {

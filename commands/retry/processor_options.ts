@@ -15,7 +15,7 @@ import {
   wantsTraces,
 } from "../../src/coordination/settings/coordination_settings.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
-import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
+import { readDeadLetterDestination } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import type { StoreDatabase, StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { HttpHeaders } from "../../src/base/http/http_headers.ts";
 import type { TrySpan } from "../../src/retry/targets/try_span.ts";
@@ -50,7 +50,7 @@ export async function openTopicClients(
   target: string | undefined,
 ): Promise<TopicClients | null> {
   const { values, sources } = call;
-  const destination = deadLetterDestinationOf(values, sources);
+  const destination = readDeadLetterDestination(values, sources);
   const named = [target, values.retryFromTopic, destination.kind === "topic" ? destination.topic : undefined];
   const topics = named.filter((topic) => topic !== undefined);
   if (topics.length === 0) return null;

@@ -3,14 +3,14 @@ import { parseListenFlag } from "../../src/base/config/listen_address.ts";
 import { Schedule } from "../../src/base/schedule/schedule.ts";
 import { parseDuration } from "../../src/base/support/duration.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
-import { deadLetterDestinationOf } from "../../src/retry/dead_letters/dead_letter_destination.ts";
+import { readDeadLetterDestination } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
 import { parseRate } from "../../src/retry/processor/rate_limit.ts";
-import { requestMemoryOf } from "../../src/retry/processor/retry_rules.ts";
+import { readRequestMemory } from "../../src/retry/processor/retry_rules.ts";
 import { retrySettings } from "../../src/retry/settings/retry_settings.ts";
 import { parseCodes } from "../../src/retry/targets/outcome.ts";
 import { defineChecks } from "../product.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
 
 export const retryChecks = defineChecks({
   settings: retrySettings,
@@ -26,9 +26,9 @@ export const retryChecks = defineChecks({
   },
   together: (values, sources) => [
     // Checks the name and a URL; the default folder of the store depends on the user.
-    () => storeLocationOf({ ...values, retryStore: values.retryStore ?? "." }, sources),
-    () => deadLetterDestinationOf(values, sources),
+    () => readStoreLocation({ ...values, retryStore: values.retryStore ?? "." }, sources),
+    () => readDeadLetterDestination(values, sources),
     () => configuredRedaction(values, sources),
-    () => requestMemoryOf(values, sources),
+    () => readRequestMemory(values, sources),
   ],
 });

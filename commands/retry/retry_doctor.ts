@@ -3,7 +3,7 @@ import type { SettingTable } from "../../src/base/config/setting.ts";
 import { isDatabaseUrl } from "../../src/base/postgres/database_address.ts";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { defineDoctor } from "../product.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
 
 const settings = {
   retryStore: {
@@ -20,7 +20,7 @@ export const retryDoctor = defineDoctor({
   databases(values, sources) {
     const { retryStore } = values;
     if (retryStore === undefined || !isDatabaseUrl(retryStore)) return [];
-    const { where, database } = storeLocationOf({ ...values, retryName: "default" }, sources);
+    const { where, database } = readStoreLocation({ ...values, retryName: "default" }, sources);
     return database === null ? [] : [{ where, ...database }];
   },
 });

@@ -11,7 +11,7 @@ import { checkStoreName } from "../../src/retry/queue/store_name.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 
 /** Throws USAGE or CONFIG. */
-export function storeLocationOf(
+export function readStoreLocation(
   values: SettingValues<Pick<typeof retryStoreSettings, "retryName" | "retryStore">> & {
     readonly retryRequireSync?: boolean;
     readonly retryMigrate?: boolean;

@@ -15,13 +15,13 @@ import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { HttpTarget, type HttpTargetOptions } from "../../src/retry/targets/http_target.ts";
 import { ownTarget, type Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../src/base/exit_codes.ts";
+import { type ExitCode, exitCodes, toExitCode } from "../../src/base/exit_codes.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";
 import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
-import { retryRulesOf } from "../../src/retry/processor/retry_rules.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
+import { readRetryRules } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { requireStoreAt, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
@@ -130,7 +130,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   checkOptions(call);
   const { exec, topic, once, untilEmpty } = values;
   checkListenAddress("retryMetricsListen", runSettings.retryMetricsListen, values.retryMetricsListen, sources);
-  const location = storeLocationOf(values, sources);
+  const location = readStoreLocation(values, sources);
   const { log: format, quiet, verbose } = values;
   const log = processLog(io, { who: "baton retry-processor", format, quiet, verbose });
   if (exec !== undefined) checkExecLine(exec, io.env["PATH"]);
@@ -254,7 +254,7 @@ function checkOptions({ values, names, sources }: RunCall): void {
 function rulesOf({ values, sources }: RunCall): RetryRules {
   const { exec, url, topic } = values;
   const isOwn = exec === undefined && url === undefined && topic === undefined;
-  return retryRulesOf(values, sources, { exits: isOwn || exec !== undefined, statuses: isOwn || url !== undefined });
+  return readRetryRules(values, sources, { exits: isOwn || exec !== undefined, statuses: isOwn || url !== undefined });
 }
 
 interface TargetParts {
@@ -280,7 +280,7 @@ function commandTarget({ values }: RunCall, storeName: string, { guard, log, rul
   return new CommandTarget({
     line: values.exec ?? null,
     rules,
-    exitCodeOf,
+    exitCodeOf: toExitCode,
     timeoutMs: values.retryAttemptTimeout,
     killAfterMs: values.killAfter,
     storeName,

@@ -28,10 +28,10 @@ import { openProcessorTraces, openTopicClients, processorSettings, type Processo
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
 import { processLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
-import { requestMemoryOf, retryRulesOf, storeRulesOf } from "../../src/retry/processor/retry_rules.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import { readRequestMemory, readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
-import { reachOf } from "../../src/base/sockets/socket_reach.ts";
+import { networkReach } from "../../src/base/sockets/socket_reach.ts";
 
 const serveSettings = {
   ...retryStoreSettings,
@@ -138,15 +138,15 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   const address = parseListenFlag(values.listen);
   const { retryMetricsListen } = retryProcessorSettings;
   checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
-  const location = storeLocationOf(values, sources);
-  const memoryBytes = requestMemoryOf(values, sources);
+  const location = readStoreLocation(values, sources);
+  const memoryBytes = readRequestMemory(values, sources);
   const log = processLog(io, {
     who: "baton retry-processor",
     format: values.log,
     quiet: values.quiet,
     verbose: values.verbose,
   });
-  const rules = retryRulesOf(values, sources, { exits: false, statuses: true });
+  const rules = readRetryRules(values, sources, { exits: false, statuses: true });
   using client = openHttpClient(call, { places: [backend], log });
   await using traces = await openProcessorTraces(call, log);
   await using service = values.noProcess
@@ -180,7 +180,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
     const where = formatAddress(bound);
     const facts = { listen: where, pid: process.pid };
     const sentence = `serves ${backend.origin}${backend.path} at ${where}, stores in ${location.where}, for ${
-      reachOf(bound)
+      networkReach(bound)
     }`;
     log("info", "serving", sentence, facts);
   };
@@ -247,7 +247,7 @@ async function openStoreOnly({ values, sources }: ServeCall, location: StoreLoca
   const ended = Promise.withResolvers<void>();
   ended.promise.catch(() => {}); // `run` reports it
   const store = await openServiceStore(location, {
-    rules: storeRulesOf(values, sources),
+    rules: readStoreRules(values, sources),
     hooks: { onBroken: (error) => ended.reject(error) },
   });
   return {

@@ -6,7 +6,7 @@ import { textType, toggleType } from "../../src/base/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { resolve } from "node:path";
-import { processSignals, StopRequest } from "../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
@@ -14,14 +14,14 @@ import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
 import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { spanVariablesOf } from "../../src/base/trace/trace_context.ts";
+import { readSpanVariables } from "../../src/base/trace/trace_context.ts";
 import { throwIfAborted } from "../../src/base/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { requireInputFile } from "../input_files.ts";
 import { readBody, readChunks } from "./read_body.ts";
 import { readOnlyRules } from "../../src/retry/queue/sqlite/direct_store.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { storeLocationOf } from "./retry_store_location.ts";
+import { readStoreLocation } from "./retry_store_location.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
@@ -71,19 +71,19 @@ const chunkBytes = 4 << 20;
 async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const { values, names, command, sources, io } = call;
   if (names.length > 1) throw new BatonError("USAGE", `unexpected argument "${names[1]}"; submit takes one FILE`);
-  const location = storeLocationOf(values, sources);
+  const location = readStoreLocation(values, sources);
   const [file] = names;
   const path = file === undefined || file === "-" ? null : resolve(file);
   if (path !== null) requireInputFile(path);
   if (path === null && io.stdinIsTerminal && !values.quiet) {
     io.err("baton: reading the message from the terminal; end it with ^D\n");
   }
-  const trace = spanVariablesOf(io.env);
+  const trace = readSpanVariables(io.env);
   const head: MessageHead = {
     ...{ kind: "command", argv: command, cwd: command === null ? null : process.cwd() },
     ...(trace === null ? {} : { trace }),
   };
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
   await using store = await openServiceStore(location, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
   const bytesMax = values.retryMaxBody;

@@ -1,6 +1,6 @@
 /** All man pages: one for each command, one for each group of commands, and the topics of `baton help`. */
 import { type Command, type CommandLoaders, commonSettings } from "../../commands/command.ts";
-import { subcommandsOf } from "../../commands/command_names.ts";
+import { listSubcommands } from "../../commands/command_names.ts";
 import { commandPage } from "../../commands/program/help/command_page.ts";
 import { loadTopics } from "../../commands/program/help/help_topics.ts";
 import { loadSettings, products } from "../../commands/products.ts";
@@ -26,7 +26,7 @@ export async function manPages(loaders: CommandLoaders): Promise<ManPage[]> {
       name: pageName(group),
       section: 1,
       page: nameManPages(await groupPage(group, loaders), loaders),
-      seeAlso: ["baton(1)", ...subcommandsOf(group, names).map((word) => `${pageName(`${group} ${word}`)}(1)`)],
+      seeAlso: ["baton(1)", ...listSubcommands(group, names).map((word) => `${pageName(`${group} ${word}`)}(1)`)],
     }))),
     ...commands.filter((one): one is Command => one !== undefined).map((command): ManPage => ({
       name: pageName(command.name),

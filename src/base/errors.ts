@@ -97,7 +97,7 @@ export class BatonError extends Error {
 }
 
 /** The message of a thrown value. */
-export function messageOf(thrown: unknown): string {
+export function errorMessage(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
@@ -105,9 +105,9 @@ export function messageOf(thrown: unknown): string {
  * The reason of an error of the file system, for a message that names its path: without the code, the call and the
  * path.
  */
-export const reasonOf = (error: unknown): string => messageOf(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
+export const errorReason = (error: unknown): string => errorMessage(error).replace(/^E\w+: (.+?), \w+( '.*)?$/s, "$1");
 
 /** The name of a system call's error: "EPIPE". Undefined for other errors. */
-export function errnoOf(thrown: unknown): string | undefined {
+export function errnoName(thrown: unknown): string | undefined {
   return (thrown as { code?: string }).code;
 }

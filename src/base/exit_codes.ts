@@ -84,6 +84,6 @@ const otherNames = {
 } as const satisfies Record<Exclude<ErrorCode, ExitCodeName>, ExitCodeName>;
 
 /** The exit code of an error code. */
-export function exitCodeOf(code: ErrorCode): ExitCode {
+export function toExitCode(code: ErrorCode): ExitCode {
   return exitCodes[code in otherNames ? otherNames[code as keyof typeof otherNames] : code as ExitCodeName];
 }

@@ -6,8 +6,8 @@ import {
   type FencedOperation,
   fencedWrite,
   type FencedWriteResult,
+  findReservedFolder,
   type HeldNode,
-  reservedFolderOf,
   staleHolderError,
 } from "../coordination/fence/fenced_write.ts";
 import { BatonError } from "../base/errors.ts";
@@ -100,7 +100,7 @@ export class Fence implements AsyncDisposable {
   async #write(operation: FencedOperation, { wait, signal }: FencedCallOptions): Promise<FencedWriteResult> {
     const { root } = this.#options;
     validatePath(operation.path, operation.do === "create" && operation.sequential);
-    const folder = reservedFolderOf(operation.path, root);
+    const folder = findReservedFolder(operation.path, root);
     if (folder !== null) {
       throw new BatonError(
         "USAGE",

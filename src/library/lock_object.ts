@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../protocols/zookeeper/zookeeper_error.ts";
-import { BatonError, messageOf } from "../base/errors.ts";
+import { BatonError, errorMessage } from "../base/errors.ts";
 import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/interop_contender.ts";
 import { interopPath } from "../coordination/interop/interop_node_names.ts";
 import type { Lease } from "../base/process/lease.ts";
@@ -100,7 +100,7 @@ export class Lock implements AsyncDisposable {
         ? "NOT_HELD"
         : "CONNECTION_LOST";
       const cause: unknown = lease.lost.reason;
-      throw new BatonError(code, `Cannot release lock "${this.name}": ${messageOf(cause)}`, { cause });
+      throw new BatonError(code, `Cannot release lock "${this.name}": ${errorMessage(cause)}`, { cause });
     }
     await lease.release().catch((thrown: unknown) => {
       if (!(thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN")) throw thrown;
@@ -145,7 +145,7 @@ export class Lock implements AsyncDisposable {
     if (expired !== null) return expired;
     if (!(thrown instanceof BatonError)) return thrown;
     if (thrown instanceof WaitTimeout) {
-      return new BatonError("CONNECTION_LOST", `Cannot ${what}: ${messageOf(thrown)}`, { cause: thrown });
+      return new BatonError("CONNECTION_LOST", `Cannot ${what}: ${errorMessage(thrown)}`, { cause: thrown });
     }
     const isUnanswered = zk === null ? thrown.code === "UNREACHABLE" : isUnansweredBy(zk, thrown);
     return isUnanswered ? new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown }) : thrown;

@@ -9,8 +9,8 @@ import { changesMax } from "../retry/queue/retry_store_limits.ts";
 import { RetryStore } from "../retry/queue/sqlite/retry_store.ts";
 import type { FirstTry, StateTotals, StoredMessage } from "../retry/queue/stored_message.ts";
 import { messageStates } from "../retry/queue/message_life.ts";
-import { storeRulesOf } from "../retry/processor/retry_rules.ts";
-import { failureOf, FunctionTarget } from "../retry/targets/function_target.ts";
+import { readStoreRules } from "../retry/processor/retry_rules.ts";
+import { failedTry, FunctionTarget } from "../retry/targets/function_target.ts";
 import { onAbort, RunningCalls, TaskScope } from "../base/support/abort.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { userStateFolder } from "../base/support/home_folder.ts";
@@ -117,7 +117,7 @@ export class MessageStore implements AsyncDisposable {
   constructor(options: MessageStoreOptions = {}) {
     const { name = "default", folder } = options;
     checkStoreName(name);
-    storeRulesOf(storeValues(options), noSources);
+    readStoreRules(storeValues(options), noSources);
     this.name = name;
     this.folder = resolve(folder ?? join(userStateFolder("retry", "name one with the option folder"), name));
     this.#options = options;
@@ -142,7 +142,7 @@ export class MessageStore implements AsyncDisposable {
       await work();
       return null;
     } catch (cause) {
-      const { end, error } = failureOf(cause);
+      const { end, error } = failedTry(cause);
       try {
         return await this.#accept(body, key, { ...end, outcome: end.outcome === "final" ? "final" : "retry", error });
       } catch (thrown) {
@@ -319,7 +319,7 @@ export class MessageStore implements AsyncDisposable {
   async #opened(): Promise<RetryStore> {
     if (this.#closed.signal.aborted) throw this.#closed.signal.reason;
     const opening = this.#store ??= RetryStore.open(this.folder, {
-      rules: storeRulesOf(storeValues(this.#options), noSources),
+      rules: readStoreRules(storeValues(this.#options), noSources),
     });
     try {
       return await opening;

@@ -8,7 +8,7 @@ import {
   retryTopicSettings,
 } from "../retry/settings/retry_settings.ts";
 import type { Setting, SettingValues } from "../base/config/setting.ts";
-import { BatonError, messageOf } from "../base/errors.ts";
+import { BatonError, errorMessage } from "../base/errors.ts";
 import type { RetryPolicy } from "../retry/queue/retry_policy.ts";
 
 export interface MessageStoreOptions {
@@ -124,6 +124,6 @@ function checkedValue(setting: Setting<unknown>, option: string, value: unknown)
   try {
     return setting.type.parse(setting.type.format(value as NonNullable<unknown>));
   } catch (cause) {
-    throw new BatonError("USAGE", `${option}: ${messageOf(cause)}`, { cause });
+    throw new BatonError("USAGE", `${option}: ${errorMessage(cause)}`, { cause });
   }
 }

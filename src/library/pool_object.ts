@@ -2,7 +2,7 @@
  * A pool as an object: works on each free item of a list, `jobs` at the same time, each under the item's lock. Other
  * processes with the same list, and `baton pool`, share the items.
  */
-import { BatonError, messageOf } from "../base/errors.ts";
+import { BatonError, errorMessage } from "../base/errors.ts";
 import type { ZooKeeper } from "../protocols/zookeeper/zookeeper.ts";
 import type { HolderInfo } from "../coordination/nodes/holder_info.ts";
 import type { Lease } from "../base/process/lease.ts";
@@ -171,7 +171,7 @@ export class Pool implements AsyncDisposable {
       return { ...end, result: "done", what: "done" };
     } catch (thrown) {
       this.#options.onFailed?.(item, thrown);
-      return { ...end, result: "failed", what: `failed: ${messageOf(thrown)}`.slice(0, whatCharsMax) };
+      return { ...end, result: "failed", what: `failed: ${errorMessage(thrown)}`.slice(0, whatCharsMax) };
     }
   }
 
@@ -188,7 +188,7 @@ export class Pool implements AsyncDisposable {
         encodeLockName(itemLockName(this.component, item), "an item's lock");
         this.#path.item(item);
       } catch (cause) {
-        throw new BatonError("BAD_DATA", messageOf(cause), { cause });
+        throw new BatonError("BAD_DATA", errorMessage(cause), { cause });
       }
     }
     return items;

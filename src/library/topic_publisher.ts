@@ -1,5 +1,5 @@
 /** Puts messages of a program into a topic, each exactly once, in the order of the calls. */
-import { BatonError, messageOf } from "../base/errors.ts";
+import { BatonError, errorMessage } from "../base/errors.ts";
 import { checkName, messageBytesMax } from "../pubsub/client/client_limits.ts";
 import { type LossCertainty, lossSentence } from "../pubsub/client/loss_sentence.ts";
 import { Publisher } from "../pubsub/client/publisher.ts";
@@ -306,7 +306,7 @@ class PutRun {
 
   #unknown(error: unknown): unknown {
     if (error instanceof BatonError && error.code === "OUTCOME_UNKNOWN") return error;
-    const what = `The outcome is unknown: put a message into topic "${this.#topic}": ${messageOf(error)}`;
+    const what = `The outcome is unknown: put a message into topic "${this.#topic}": ${errorMessage(error)}`;
     return new BatonError("OUTCOME_UNKNOWN", what, { cause: error });
   }
 

@@ -2,7 +2,7 @@
  * Requests and responses of a topic store in the words of its engine: what a server passes on, written and read for
  * tests.
  */
-import { operationOf } from "../../src/pubsub/store/client_request.ts";
+import { toStoreOperation } from "../../src/pubsub/store/client_request.ts";
 import type { ClientMessage } from "../../src/pubsub/store/client_request.ts";
 import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../src/pubsub/store/topic_store.ts";
@@ -50,7 +50,7 @@ export function decodedOperation(operation: ClientOperation): ClientOperation {
   const { ticket, epoch, frames, wait } = requestOf(operation);
   const message = decodeMessage(frames);
   if (message.name === null) throw new Error(message.reason);
-  return operationOf(message as ClientMessage, { ticket, epoch, wait });
+  return toStoreOperation(message as ClientMessage, { ticket, epoch, wait });
 }
 
 /** What the frames say of the outcome; messages as a batch has them. */

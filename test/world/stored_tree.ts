@@ -1,5 +1,5 @@
 /** The nodes and sessions on the disk of a simulated keeper: the truth with which every process must agree. */
-import { nodeOf, type StoredRow } from "../../src/coordination/keeper/storage/stored_records.ts";
+import { decodeStoredNode, type StoredRow } from "../../src/coordination/keeper/storage/stored_records.ts";
 import type { ZNode } from "../../src/coordination/keeper/state/tree.ts";
 import type { SimDisk } from "./sim_disk.ts";
 import type { SimWorld } from "./sim_world.ts";
@@ -55,7 +55,7 @@ export class StoredTree {
     const changed: (ZNode | undefined)[] = [];
     for (const row of nodes) {
       const before = this.#nodes.get(row.id);
-      const after = row.body === null ? undefined : nodeOf(row);
+      const after = row.body === null ? undefined : decodeStoredNode(row);
       for (const observer of this.observers) observer.nodeChanges(before, after);
       if (after !== undefined) this.#store(row.id, after);
       else if (before !== undefined) this.#remove(row.id, before);

@@ -5,15 +5,15 @@ import { requireScope } from "../../../src/coordination/connect/coordination_ser
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
-import { processSignals, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { printJson, sayTo } from "../../../src/base/terminal/io.ts";
 import { type Call, commandAfterOneName, defineCommand } from "../../command.ts";
 import { runConnected } from "../../connected.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
+import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import type { GateJson } from "../../json_shapes/election_shapes.ts";
-import { barrierCommandSettings, barrierOptionsOf, type GateCommandOptions } from "./barrier_options.ts";
+import { barrierCommandSettings, type GateCommandOptions, readBarrierOptions } from "./barrier_options.ts";
 import { runBarrier } from "./run_barrier.ts";
 
 export const barrierCommand = defineCommand({
@@ -55,7 +55,7 @@ export const barrierCommand = defineCommand({
 });
 
 async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
-  const options = barrierOptionsOf(call);
+  const options = readBarrierOptions(call);
   if ("do" in options) return await runGate(options, call);
   const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
   return await runBarrier(options, call.io, guard);
@@ -65,7 +65,7 @@ async function barrier(call: Call<typeof barrierCommandSettings>): Promise<ExitC
 async function runGate(gate: GateCommandOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { name } = gate;
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const clock = systemClock();
   const what = `gate "${name}"`;
   using limit = callDeadline(clock, values.within, { values, stop: stop.signal });
@@ -91,6 +91,6 @@ async function runGate(gate: GateCommandOptions, call: Call<typeof barrierComman
     if (!(thrown instanceof BatonError) || thrown.code !== "BARRIER_TIMEOUT") throw thrown;
     if (values.json) printJson<GateJson>(io, { version: 1, name, gate: "closed", changed: false });
     if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
-    return values.conflictExitCode ?? exitCodeOf(thrown.code);
+    return values.conflictExitCode ?? toExitCode(thrown.code);
   }
 }

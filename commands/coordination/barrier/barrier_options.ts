@@ -60,7 +60,7 @@ export interface GateCommandOptions {
 }
 
 /** Throws USAGE for an invalid combination of options. */
-export function barrierOptionsOf(
+export function readBarrierOptions(
   call: Call<typeof barrierCommandSettings>,
 ): BarrierCommandOptions | GateCommandOptions {
   const { values, names, command, sources } = call;

@@ -5,7 +5,7 @@ import { superviseChild } from "../../../src/base/process/supervise/supervise_ch
 import type { Guard } from "../../../src/base/process/guard/guard.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
-import { StoppedBySignal, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { StoppedBySignal, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -19,7 +19,7 @@ import { abortable } from "../../../src/base/support/abort.ts";
 import { announceCoordination } from "../../connected.ts";
 import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
+import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import {
   type JobDependencies,
   jobDependencies,
@@ -27,7 +27,7 @@ import {
   superviseOptions,
 } from "../../../src/coordination/job/job.ts";
 import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
-import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
+import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import {
   callDeadline,
@@ -58,7 +58,7 @@ export async function runBarrier(options: BarrierCommandOptions, io: Io, guard: 
 
 async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: Guard): Promise<LockEnding> {
   const { io, deps, facts } = run;
-  using stop = new StopRequest(deps.signals);
+  using stop = new StopSignalListener(deps.signals);
   const { values } = options;
   using limit = callDeadline(deps.clock, values.within, { values, stop: stop.signal });
   let isGuardLeft = false;
@@ -100,7 +100,7 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     isGuardLeft = outcome.kind === "breach";
     if (!isGuardLeft) guard.forget(member.holderId);
     const { maxHold: maxHoldMs } = values;
-    const ending = lockEndingOf(outcome, {
+    const ending = decideLockEnding(outcome, {
       what,
       kind: "Barrier",
       lost: member.lost,
@@ -159,14 +159,14 @@ async function leaveTogether(
     return ending;
   }
   if (verbose) io.err(`baton: barrier "${member.name}": rank ${member.rank} has ended, waiting for the others\n`);
-  using stop = new StopRequest(deps.signals);
+  using stop = new StopSignalListener(deps.signals);
   try {
     await member.leave({ signal: stop.signal });
     return ending;
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
     const message = `${thrown.message}; the command had exited with ${ending.exitCode}`;
-    return { exitCode: exitCodeOf(thrown.code), reason: thrown.code.toLowerCase(), message };
+    return { exitCode: toExitCode(thrown.code), reason: thrown.code.toLowerCase(), message };
   }
 }
 

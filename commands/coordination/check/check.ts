@@ -1,7 +1,7 @@
 /** `baton check`: tells a command whether its lock is still held, and for how long at least. */
 import { readLeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
-import { isNamespaceOf } from "../../../src/base/process/proc/process_table.ts";
+import { isNamespaceInsideJob } from "../../../src/base/process/proc/process_table.ts";
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { flag, type SettingTable, toggle } from "../../../src/base/config/setting.ts";
@@ -11,7 +11,7 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
+import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { demandHeldJob, type HeldJob } from "../../../src/coordination/job/held_job.ts";
 import type { CheckJson } from "../../json_shapes/job_shapes.ts";
@@ -82,7 +82,7 @@ async function remainingLeaseMs(note: string | undefined, holderId: string): Pro
   if (note === undefined || note === "" || libc === null) return "unknown";
   try {
     const endMs = readLeaseNote(note, holderId);
-    if (endMs === null) return isNamespaceOf(holderId) ? "unknown" : 0;
+    if (endMs === null) return isNamespaceInsideJob(holderId) ? "unknown" : 0;
     return endMs - libc.bootTimeMs();
   } catch {
     return "unknown"; // the file of another user
@@ -91,7 +91,7 @@ async function remainingLeaseMs(note: string | undefined, holderId: string): Pro
 
 /** True if the server has a holder's node of this command for each of its locks. */
 async function isOnServer({ values, sources }: Call<typeof settings>, { locks, ids }: HeldJob): Promise<boolean> {
-  const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
+  const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
   await using zk = await connect(options);
   const held = await Promise.all(locks.map(({ path }) => ownHolder(zk, path, ids)));
   return held.length > 0 && held.every((holder) => holder !== null);

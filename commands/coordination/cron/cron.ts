@@ -9,7 +9,7 @@ import { runConnected } from "../../connected.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { CronForgetJson, CronResetJson } from "../../json_shapes/cron_shapes.ts";
 import { checkCrontab, showNextTicks } from "./cron_check.ts";
-import { cronForms, cronOperationOf, cronSettings } from "./cron_options.ts";
+import { cronForms, cronSettings, readCronOperation } from "./cron_options.ts";
 
 export const cronCommand = defineCommand({
   name: "cron",
@@ -55,7 +55,7 @@ export const cronCommand = defineCommand({
 
 async function cron(call: Call<typeof cronSettings>): Promise<ExitCode> {
   const { values, io } = call;
-  const { operation, subject } = cronOperationOf(call);
+  const { operation, subject } = readCronOperation(call);
   if (operation === "check") return checkCrontab(subject, values, io);
   if (operation === "next") return showNextTicks(subject, values, io);
   if (operation === "reset") return await resetSchedules(subject, call);

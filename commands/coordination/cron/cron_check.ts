@@ -4,7 +4,7 @@ import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { type Cell, headCells, printTable } from "../../../src/base/terminal/table.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { CronCheckJson, CronNextJson } from "../../json_shapes/cron_shapes.ts";
-import { demandValid, printProblems, readCrontab } from "./cron_file.ts";
+import { printProblems, readCrontab, requireValidCrontab } from "./cron_file.ts";
 import type { CronValues } from "./cron_options.ts";
 import type { CronJob } from "./crontab.ts";
 
@@ -31,7 +31,7 @@ export function checkCrontab(file: string, values: CronValues, io: Io): ExitCode
 
 export function showNextTicks(file: string, values: CronValues, io: Io): ExitCode {
   const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
-  demandValid(io, file, crontab, values.quiet);
+  requireValidCrontab(io, file, crontab, values.quiet);
   const ticks = crontab.jobs.flatMap((job) =>
     nextTicks(job, values.from ?? Date.now(), values.number).map((tickMs) => ({ tickMs, job }))
   ).sort((left, right) => left.tickMs - right.tickMs || left.job.line - right.job.line);

@@ -1,7 +1,7 @@
 /** Reads a crontab file of this machine. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { BatonError, reasonOf } from "../../../src/base/errors.ts";
+import { BatonError, errorReason } from "../../../src/base/errors.ts";
 import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
 import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
 import { readAtMost } from "../../../src/base/support/read_at_most.ts";
@@ -36,7 +36,7 @@ export function readCrontab(
       closeSync(fd);
     }
   } catch (cause) {
-    throw new BatonError("IO", `Cannot read the crontab ${file}: ${reasonOf(cause)}`, { cause });
+    throw new BatonError("IO", `Cannot read the crontab ${file}: ${errorReason(cause)}`, { cause });
   }
   if (bytes.length > fileBytesMax) {
     throw new BatonError("BAD_DATA", `The crontab ${file} has more than ${fileBytesMax / 1024} KiB`);
@@ -73,7 +73,7 @@ export function printProblems(io: Io, file: string, { mistakes, warnings }: Cron
 }
 
 /** Throws CONFIG if the file has mistakes, which are printed. */
-export function demandValid(io: Io, file: string, crontab: Crontab, quiet: boolean): void {
+export function requireValidCrontab(io: Io, file: string, crontab: Crontab, quiet: boolean): void {
   if (crontab.mistakes.length === 0) return;
   printProblems(io, file, crontab, quiet);
   throw new BatonError("CONFIG", `The crontab ${file} has ${countWithNoun(crontab.mistakes.length, "mistake")}`);

@@ -3,7 +3,7 @@ import { closeSync, statSync } from "node:fs";
 import process from "node:process";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
 import type { TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import type { Guard } from "../../../src/base/process/guard/guard.ts";
 import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
@@ -24,8 +24,8 @@ import type { Io } from "../../../src/base/terminal/io.ts";
 import { jobEnvironment, superviseOptions } from "../../../src/coordination/job/job.ts";
 import { leftoversMessage, unstoppableMessage } from "../../../src/base/process/supervise/leftovers.ts";
 import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
-import { lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
-import { tickEndOf } from "../lock/tick_lock.ts";
+import { decideLockEnding } from "../../../src/coordination/job/lock_ending.ts";
+import { toTickEnd } from "../lock/tick_lock.ts";
 import { cronPath } from "./cron_file.ts";
 import type { CronValues } from "./cron_options.ts";
 import type { CronJob } from "./crontab.ts";
@@ -67,11 +67,9 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   const grantedAtMs = clock.now();
   const trace = await startTrace(tick, name, context);
   const lease = new ResignableLease(tick.lease);
-  using _stopping = asDisposable(onAbort(stopJobs, (reason) => lease.resign(messageOf(reason))));
+  using _stopping = asDisposable(onAbort(stopJobs, (reason) => lease.resign(errorMessage(reason))));
   using note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
-  const tickText = `tick ${new Date(run.tickMs).toISOString().replace(":00.000Z", "Z")}${
-    run.attempt > 1 ? `, try ${run.attempt}` : ""
-  }`;
+  const tickText = describeTick(run);
   const fields = { name, line: job.line, tick: new Date(run.tickMs).toISOString(), attempt: run.attempt };
   let reading: Promise<unknown> = Promise.resolve();
   const reader = new AbortController();
@@ -102,18 +100,19 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
         const printed = { ...of, format: values.log, isTerminal: io.stderrIsTerminal };
         const writing = folder?.write(of, output) ?? printOutput(stderr, printed, output, reader.signal);
-        reading = writing.catch((thrown: unknown) =>
-          log("error", "output_lost", `${name}: the output of ${tickText} is incomplete: ${messageOf(thrown)}`, fields)
-        );
+        reading = writing.catch((thrown: unknown) => {
+          const what = `the output of ${tickText} is incomplete: ${errorMessage(thrown)}`;
+          log("error", "output_lost", `${name}: ${what}`, fields);
+        });
       },
     });
     await readRest(stderr, reading, { clock, waitMs: outputMsMax });
     reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
     const facts = { what: `"${name}"`, lost: lease.lost, outage: lease.describeOutage(), maxHoldMs };
-    const ending = lockEndingOf(outcome, facts);
-    const end = tickEndOf(outcome);
-    const why = lease.hasResigned && outcome.kind === "revoked" ? { why: messageOf(lease.lost.reason) } : {};
-    const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(messageOf);
+    const ending = decideLockEnding(outcome, facts);
+    const end = toTickEnd(outcome);
+    const why = lease.hasResigned && outcome.kind === "revoked" ? { why: errorMessage(lease.lost.reason) } : {};
+    const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(errorMessage);
     trace?.end({ exit_code: ending?.exitCode ?? null, message: ending?.message ?? null });
     const isGood = outcome.kind === "exited" && outcome.code === 0;
     const tookMs = Math.round(outcome.heldMs);
@@ -129,6 +128,11 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
     reader.abort();
     if (input !== null) closeSync(input);
   }
+}
+
+function describeTick({ tickMs, attempt }: TickLease["run"]): string {
+  const time = new Date(tickMs).toISOString().replace(":00.000Z", "Z");
+  return attempt > 1 ? `tick ${time}, try ${attempt}` : `tick ${time}`;
 }
 
 function logMissingRecord(
@@ -158,7 +162,7 @@ function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob):
   log(leftovers === null ? "detail" : "warning", event.kind, `${sentence}: ${what}`, fields);
 }
 
-function howItEnded(outcome: ChildEnding, ending: ReturnType<typeof lockEndingOf>): string {
+function howItEnded(outcome: ChildEnding, ending: ReturnType<typeof decideLockEnding>): string {
   if (outcome.kind === "exited") return ` exited with ${outcome.code}`;
   if (outcome.kind === "signaled") return ` was ended by ${outcome.signal}`;
   return ending === null ? " was not started" : `: ${ending.message}`;

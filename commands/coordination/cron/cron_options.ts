@@ -101,7 +101,7 @@ export type CronOperation = keyof typeof cronForms;
 const operations = ["check", "next", "reset", "forget"] as const satisfies readonly CronOperation[];
 
 /** Returns the operation and its only argument; `run` for a file. Throws USAGE. */
-export function cronOperationOf(
+export function readCronOperation(
   { names, sources }: Pick<Call<typeof cronSettings>, "names" | "sources">,
 ): { readonly operation: CronOperation | "run"; readonly subject: string } {
   const [first, ...others] = names;

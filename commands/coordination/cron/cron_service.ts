@@ -7,7 +7,7 @@ import { serversTime } from "../../../src/coordination/history/busy_notice.ts";
 import { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
 import { openSession, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
 import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
 import { JobTable } from "../../../src/base/process/proc/job_table.ts";
 import { listenForStops } from "../../../src/base/process/supervise/signal_source.ts";
@@ -26,7 +26,7 @@ import { announceCoordination } from "../../connected.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { type JobDependencies, jobDependencies } from "../../../src/coordination/job/job.ts";
 import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
-import { demandValid, readCrontab } from "./cron_file.ts";
+import { readCrontab, requireValidCrontab } from "./cron_file.ts";
 import { runCronJob } from "./cron_job.ts";
 import type { cronSettings } from "./cron_options.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
@@ -40,7 +40,7 @@ export async function runCronService(file: string, call: Call<typeof cronSetting
   const { values, io } = call;
   const stderr = new LineSink(io);
   const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
-  demandValid(io, file, crontab, values.quiet);
+  requireValidCrontab(io, file, crontab, values.quiet);
   const { verbose, quiet, log: format } = values;
   const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
   const logged = { ...call, io: loggedIo(io, { log, quiet }) };
@@ -176,7 +176,7 @@ class CronService {
     if (!this.#hasBreach) guard.end();
     bug.signal.throwIfAborted();
     if (!this.#stop.signal.aborted) {
-      this.#log("warning", "session_ended", `${messageOf(zk.session.ended.reason)}; connecting again`);
+      this.#log("warning", "session_ended", `${errorMessage(zk.session.ended.reason)}; connecting again`);
     }
   }
 
@@ -238,7 +238,7 @@ class CronService {
     const { io, values } = this.#call;
     try {
       const crontab = readCrontab(this.#file, io.env, { timezone: values.timezone, waits: false });
-      demandValid(io, this.#file, crontab, values.quiet);
+      requireValidCrontab(io, this.#file, crontab, values.quiet);
       this.#jobs = crontab.jobs;
       this.#warn(crontab);
       this.#log("info", "reloaded", `${this.#file}: ${countWithNoun(this.#jobs.length, "job")}`);

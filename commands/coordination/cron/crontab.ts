@@ -3,7 +3,7 @@
  * comment before it, which begins with #baton. Pure.
  */
 import { createHash } from "node:crypto";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { durationType, integerType } from "../../../src/base/config/value_types.ts";
 import { historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
@@ -111,7 +111,7 @@ class CrontabReader {
         this.#readLine(line.trim(), line, index + 1);
       } catch (thrown) {
         if (!(thrown instanceof BatonError)) throw thrown;
-        this.#mistakes.push({ line: index + 1, what: messageOf(thrown) });
+        this.#mistakes.push({ line: index + 1, what: errorMessage(thrown) });
         this.#pending = null;
       }
     });
@@ -297,7 +297,7 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
     try {
       return parse(written);
     } catch (thrown) {
-      throw wrong(`the option ${key}: ${messageOf(thrown)}`);
+      throw wrong(`the option ${key}: ${errorMessage(thrown)}`);
     }
   };
   read("name", (name) => void encodeLockName(name));

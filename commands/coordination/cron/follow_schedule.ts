@@ -9,10 +9,10 @@ import { TickIsNear, TickSettled } from "../../../src/coordination/tick/tick_err
 import { readTickState } from "../../../src/coordination/tick/tick_report.ts";
 import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { isTransient } from "../../../src/coordination/nodes/node_requests.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { resultWithin, sleep } from "../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { historyLimitsOf } from "../../../src/coordination/job/recorded_hold.ts";
+import { readHistoryLimits } from "../../../src/coordination/job/recorded_hold.ts";
 import { lateMsDefault } from "../lock/tick_lock.ts";
 import type { CronJobContext } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
@@ -64,7 +64,7 @@ export async function followSchedule(job: CronJob, context: FollowContext, signa
  * Returns how long after a tick it is the turn of a session to look at it, in milliseconds. Containers may have one
  * host name.
  */
-export function turnOf(
+export function scheduleTurnMs(
   sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
 ): number {
@@ -175,7 +175,7 @@ class ScheduleFollower {
 
   #turnOf(tickMs: number): number {
     const { zk, values: { splay } } = this.#context;
-    return turnOf(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
+    return scheduleTurnMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
   /** `isDue`: a tick has come, as far as this host knows the servers' clock. */
@@ -266,7 +266,7 @@ class ScheduleFollower {
 
   /** Also of a lease that is lost: its session may live on, and would keep the lock. */
   async #release({ lease }: TickLease): Promise<void> {
-    const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", messageOf(thrown));
+    const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", errorMessage(thrown));
     await lease.release().catch(onFailure);
   }
 
@@ -292,7 +292,7 @@ class ScheduleFollower {
           lateMsMax: catchUpMs ?? skewMs + lateMsDefault,
         },
         ...{ waits: overlap === "wait", replaces: false, registers: true },
-        limits: historyLimitsOf({
+        limits: readHistoryLimits({
           historyKeep: options.historyKeep ?? values.historyKeep,
           historyMaxAge: options.historyMaxAge ?? values.historyMaxAge,
         }),

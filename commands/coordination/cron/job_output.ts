@@ -1,7 +1,7 @@
 /** The output of jobs: each line with the job's name on stderr, or files of each run. */
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, errnoOf, reasonOf } from "../../../src/base/errors.ts";
+import { BatonError, errnoName, errorReason } from "../../../src/base/errors.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import { resultWithin } from "../../../src/base/support/deadline.ts";
 import { openOutput, refuseLinksOfOthers } from "../../../src/base/support/open_output.ts";
@@ -147,7 +147,9 @@ export class OutputFolder {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       accessSync(folder, constants.W_OK | constants.X_OK);
     } catch (cause) {
-      throw new BatonError("CANNOT_CREATE", `Cannot write into --output-dir ${folder}: ${reasonOf(cause)}`, { cause });
+      throw new BatonError("CANNOT_CREATE", `Cannot write into --output-dir ${folder}: ${errorReason(cause)}`, {
+        cause,
+      });
     }
   }
 
@@ -189,7 +191,7 @@ export class OutputFolder {
       try {
         unlinkSync(join(folder, file));
       } catch (thrown) {
-        if (errnoOf(thrown) !== "ENOENT") failure ??= thrown; // another service of this host may have removed it
+        if (errnoName(thrown) !== "ENOENT") failure ??= thrown; // another service of this host may have removed it
       }
     }
     return failure;

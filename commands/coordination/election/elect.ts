@@ -15,14 +15,14 @@ import { formatDuration } from "../../../src/base/support/duration.ts";
 import { announceCoordination } from "../../connected.ts";
 import { CandidateSession } from "../../../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { electCommandSettings, type ElectOptions, electOptionsOf } from "./elect_options.ts";
+import { electCommandSettings, type ElectOptions, readElectOptions } from "./elect_options.ts";
 import { runTerm, type TermResult } from "./run_term.ts";
 import { decideNextStep } from "./next_step.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { jobDependencies, jobEnvironment } from "../../../src/coordination/job/job.ts";
 import { LeaderFile } from "./leader_file.ts";
 import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
-import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
+import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
 import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import { openSession, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
@@ -141,7 +141,7 @@ class ElectionRun {
       if (problem !== null) this.#print(problem);
       this.#facts.outcome = term.outcome;
       const what = JSON.stringify(this.#options.name);
-      const ending = lockEndingOf(term.outcome, {
+      const ending = decideLockEnding(term.outcome, {
         what,
         kind: "Leadership",
         lost: term.lost,
@@ -300,5 +300,5 @@ export const electCommand = defineCommand({
   settings: electCommandSettings,
   syntax: commandAfterOneName,
   completes: "elections",
-  run: (call) => runElect(electOptionsOf(call), call.io),
+  run: (call) => runElect(readElectOptions(call), call.io),
 });

@@ -69,7 +69,7 @@ export interface ElectOptions {
 }
 
 /** Throws USAGE for missing or invalid arguments. */
-export function electOptionsOf(call: Call<typeof electCommandSettings>): ElectOptions {
+export function readElectOptions(call: Call<typeof electCommandSettings>): ElectOptions {
   const { values, names, command, sources } = call;
   const example = "as in: baton elect NAME COMMAND";
   const [name, ...more] = names;

@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { raiseOpenFiles } from "../../../src/base/process/spawn/shell_start.ts";
 import { TcpForwarder } from "../../../src/base/sockets/tcp_forwarder.ts";
-import { processSignals, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { flag, type SettingTable } from "../../../src/base/config/setting.ts";
 import { connectionSettings } from "../../../src/coordination/settings/coordination_settings.ts";
 import { integerType, textType } from "../../../src/base/config/value_types.ts";
@@ -20,7 +20,7 @@ import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { parseListenFlag } from "../../../src/base/config/listen_address.ts";
 import { followLeader } from "./follow_leader.ts";
 import { onlyName } from "../../name_arguments.ts";
-import { reachOf } from "../../../src/base/sockets/socket_reach.ts";
+import { networkReach } from "../../../src/base/sockets/socket_reach.ts";
 
 const settings = {
   listen: flag("--listen", textType("host:port|unix:PATH"), {
@@ -57,7 +57,7 @@ export const forwardCommand = defineCommand({
       if (!values.quiet) io.err(`baton: ${sentence}\n`);
     };
     const at = listenAddressOf(values.listen);
-    using stop = new StopRequest(processSignals());
+    using stop = new StopSignalListener(processSignals());
     const forwarder = new TcpForwarder({
       dial,
       clock: systemClock(),
@@ -68,7 +68,11 @@ export const forwardCommand = defineCommand({
     await raiseOpenFiles(); // each connection has two
     const listener = await takeAddress(at, () => listen(at, forwarder.accept, { halfOpen: true }));
     try {
-      say(`forwarding ${formatAddress(listener.address)} to the leader of "${name}", for ${reachOf(listener.address)}`);
+      say(
+        `forwarding ${formatAddress(listener.address)} to the leader of "${name}", for ${
+          networkReach(listener.address)
+        }`,
+      );
       for await (const { change } of followLeader(call, name, { signal: stop.signal })) {
         if (change.kind === "missed") continue;
         const address = leaderAddressOf(change, name, (sentence) => io.err(`baton: ${sentence}\n`));

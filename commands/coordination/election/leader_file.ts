@@ -4,7 +4,7 @@
  */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf, reasonOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
 import { dirname } from "node:path";
 import { refuseLinksOfOthers } from "../../../src/base/support/open_output.ts";
 import { LeaderChanges } from "../../../src/coordination/election/election_history.ts";
@@ -60,7 +60,9 @@ export class LeaderFile {
       }
     } catch (thrown) {
       // An expired session is replaced by another one; other failures are reported.
-      if (!zk.session.ended.aborted) this.#complain(`Cannot follow the leader for --leader-file: ${messageOf(thrown)}`);
+      if (!zk.session.ended.aborted) {
+        this.#complain(`Cannot follow the leader for --leader-file: ${errorMessage(thrown)}`);
+      }
     }
   }
 
@@ -75,7 +77,7 @@ export class LeaderFile {
       return null;
     } catch (thrown) {
       rmSync(draft, { force: true });
-      return `Cannot write --leader-file ${file}: ${reasonOf(thrown)}`;
+      return `Cannot write --leader-file ${file}: ${errorReason(thrown)}`;
     }
   }
 

@@ -6,19 +6,19 @@ import { parseToken } from "../../../src/coordination/fence/token_slots.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { validatePath } from "../../../src/protocols/zookeeper/node_path_names.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf, reasonOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
 import {
   type FencedOperation,
   fencedWrite,
+  findReservedFolder,
   type HeldNode,
-  reservedFolderOf,
   staleHolderError,
 } from "../../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../../src/coordination/admin/own_holder.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { readAtMost } from "../../../src/base/support/read_at_most.ts";
 import type { Call } from "../../command.ts";
-import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
+import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { fenceSettings } from "./fence_options.ts";
 import { demandHeldJob, type HeldJob } from "../../../src/coordination/job/held_job.ts";
@@ -39,7 +39,7 @@ export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
   const job = demandHeldJob(io.env, "baton fence zk", "use");
   refuseReservedPath(operation, job, values.root);
   const tokens = tokensOf(call, job);
-  const place = coordinationOf(values, sources);
+  const place = readCoordinationServers(values, sources);
   // No keeper is started, because a new one does not have the lock.
   const { startServer: _starts, ...options } = place.connect;
   await using zk = await connect(options);
@@ -96,7 +96,7 @@ function checkPath(path: string, sequential: boolean): void {
   try {
     validatePath(path, sequential);
   } catch (thrown) {
-    throw new BatonError("USAGE", messageOf(thrown), { cause: thrown });
+    throw new BatonError("USAGE", errorMessage(thrown), { cause: thrown });
   }
 }
 
@@ -140,12 +140,12 @@ function readData(file: string): Uint8Array {
     }
   } catch (thrown) {
     const what = file === "-" ? "standard input" : `--data-file ${file}`;
-    throw new BatonError("IO", `Cannot read the data from ${what}: ${reasonOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read the data from ${what}: ${errorReason(thrown)}`, { cause: thrown });
   }
 }
 
 function refuseReservedPath({ path }: FencedOperation, { locks }: HeldJob, root: string): void {
-  const own = reservedFolderOf(path, root) ??
+  const own = findReservedFolder(path, root) ??
     locks.find((lock) => path === lock.path || path.startsWith(`${lock.path}/`))?.path;
   if (own === undefined) return;
   throw new BatonError(

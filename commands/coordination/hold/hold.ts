@@ -8,7 +8,11 @@ import process from "node:process";
 import { wasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
 import { type HelperProcess, markAsEnding, startHelper } from "../../../src/base/process/spawn/helper_process.ts";
 import { holderVariable } from "../../../src/base/process/proc/process_table.ts";
-import { processSignals, StoppedBySignal, StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import {
+  processSignals,
+  StoppedBySignal,
+  StopSignalListener,
+} from "../../../src/base/process/supervise/signal_source.ts";
 import { holderCommand, holderName } from "../../../src/coordination/hold/find_holds.ts";
 import {
   confirmedLine,
@@ -20,13 +24,19 @@ import { failingLine, shellLines, shellQuoteIfNeeded } from "../../../src/base/t
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { isTerminal } from "../../../src/base/terminal/output_writer.ts";
 import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { isSameFile } from "../../../src/base/support/one_file.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
-import { type HoldOptions, holdOptionsOf, holdSettings, type PackedLockOptions, packOptions } from "./hold_options.ts";
+import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
+import {
+  type HoldOptions,
+  holdSettings,
+  type PackedLockOptions,
+  packOptions,
+  readHoldOptions,
+} from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 
@@ -69,7 +79,7 @@ const leaveMsMax = 950;
 
 async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   if (isTerminal(1)) throw new BatonError("USAGE", promptMessage(call.names));
-  const options = holdOptionsOf(call);
+  const options = readHoldOptions(call);
   if (wasClosed(1)) {
     throw new BatonError(
       "IO",
@@ -100,7 +110,7 @@ function promptMessage(names: readonly string[]): string {
 }
 
 async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {
-  using stop = new StopRequest(processSignals());
+  using stop = new StopSignalListener(processSignals());
   const outcome = Promise.withResolvers<LockEnding>();
   const helper = await startHolder(options, (message) => {
     if (message.kind === "stderr") return io.err(message.text, message.form);
@@ -145,7 +155,7 @@ async function startHolder(
       isWaitedFor: true,
     }, (line) => onMessage(JSON.parse(line) as HolderMessage<LockEnding>));
   } catch (error) {
-    throw new BatonError("START_FAILED", `Cannot start the holder process: ${messageOf(error)}`, { cause: error });
+    throw new BatonError("START_FAILED", `Cannot start the holder process: ${errorMessage(error)}`, { cause: error });
   }
 }
 
@@ -219,7 +229,7 @@ async function runForEval(run: () => Promise<ExitCode>, io: Io): Promise<ExitCod
 /** The exit code as a shell reports it; for a signal, 128 plus its number. */
 function codeOfThrown(thrown: unknown): ExitCode {
   if (thrown instanceof StoppedBySignal) return 128 + osConstants.signals[thrown.signal];
-  return thrown instanceof BatonError ? exitCodeOf(thrown.code) : exitCodes.INTERNAL;
+  return thrown instanceof BatonError ? toExitCode(thrown.code) : exitCodes.INTERNAL;
 }
 
 function printFailure(code: ExitCode, io: Io): void {

@@ -10,16 +10,16 @@ import {
   readProcess,
 } from "../../../src/base/process/proc/process_table.ts";
 import {
-  commandOf,
   enclosingScript,
   isShell,
+  readScriptCommand,
   type ScriptProcess,
 } from "../../../src/coordination/hold/script_process.ts";
 import { flag, type SettingTable } from "../../../src/base/config/setting.ts";
 import { integerType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import type { Call } from "../../command.ts";
-import { commonLockOptionsOf, type LockCommandOptions, lockCommandSettings } from "../lock/lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions } from "../lock/lock_options.ts";
 
 /** Options about the start or the end of a command have no meaning here. */
 const {
@@ -65,7 +65,7 @@ export interface HoldOptions extends LockCommandOptions {
 }
 
 /** Throws USAGE for options that exclude each other, CONFIG and REFUSED for a process that baton cannot stop. */
-export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
+export function readHoldOptions(call: Call<typeof holdSettings>): HoldOptions {
   const example = 'as in: held=$(baton hold NAME --pid $$) || exit; eval "$held"';
   if (call.command !== null) {
     throw new BatonError(
@@ -86,7 +86,11 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
     ...{ skew: 0, replaceSchedule: false },
   };
   const script = scriptOf(call.values.pid);
-  return { ...commonLockOptionsOf({ ...call, values }, "hold", example), command: commandOf(script.pid), script };
+  return {
+    ...readCommonLockOptions({ ...call, values }, "hold", example),
+    command: readScriptCommand(script.pid),
+    script,
+  };
 }
 
 function scriptOf(pid: number | undefined): ScriptProcess {
@@ -96,7 +100,7 @@ function scriptOf(pid: number | undefined): ScriptProcess {
   }
   const row = pid === undefined ? enclosingScript(process.ppid) : readProcess(pid);
   if (pid === undefined && (row === null || !isShell(row.pid))) {
-    const parent = commandOf(process.ppid)[0];
+    const parent = readScriptCommand(process.ppid)[0];
     throw new BatonError(
       "USAGE",
       `baton hold was started by "${parent}" (pid ${process.ppid}), which is not a shell like sh: name the process that holds ` +

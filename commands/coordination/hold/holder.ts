@@ -9,18 +9,18 @@ import { loadLibc } from "../../../src/base/process/libc.ts";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { holderName } from "../../../src/coordination/hold/find_holds.ts";
-import { type HeldLocks, parseHolds, removeCookiesOf } from "../../../src/coordination/hold/hold_list.ts";
+import { type HeldLocks, parseHolds, removeEndedHolds } from "../../../src/coordination/hold/hold_list.ts";
 import { HolderSignals } from "../../../src/coordination/hold/holder_signals.ts";
 import { HolderPipe, type HolderRequest } from "../../../src/coordination/hold/holder_pipe.ts";
 import { ReleaseClient } from "../../../src/coordination/hold/release_mailbox.ts";
 import { ScriptWatch } from "../../../src/coordination/hold/script_process.ts";
 import { superviseScript } from "../../../src/coordination/hold/supervise_script.ts";
 import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
+import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { ReportFacts } from "../../../src/coordination/job/reported.ts";
@@ -50,7 +50,7 @@ export async function runHolder(io: Io): Promise<ExitCode> {
     return ending.exitCode;
   } catch (thrown) {
     const { code, message } = failureOf(thrown);
-    facts.trace?.end({ exit_code: exitCodeOf(code), message });
+    facts.trace?.end({ exit_code: toExitCode(code), message });
     if (!pipe.isConfirmed) pipe.send({ kind: "failed", code, message });
     else io.err(`baton: ${message}\n`);
     return exitCodes.INTERNAL;
@@ -71,7 +71,7 @@ async function acquireAndSupervise(
 ): Promise<LockEnding> {
   const { script } = request;
   const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
-  const env = { ...process.env, BATON_LOCK_COOKIE: removeCookiesOf(ended, request.env["BATON_LOCK_COOKIE"]) };
+  const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHolds(ended, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpackOptions(request.options, env);
   const ownIo = holderIo(io, env, { pipe, columns: request.columns });
   if (wantsTraces(env, options.values)) {
@@ -163,5 +163,5 @@ function failureOf(thrown: unknown): Pick<BatonError, "code" | "message"> {
     return { code: "NOT_HELD", message: "The script has ended: no longer waiting for the lock" };
   }
   const stack = thrown instanceof Error ? `\n${thrown.stack}` : "";
-  return { code: "INTERNAL", message: `internal error, please report it: ${messageOf(thrown)}${stack}` };
+  return { code: "INTERNAL", message: `internal error, please report it: ${errorMessage(thrown)}${stack}` };
 }

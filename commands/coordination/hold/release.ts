@@ -3,7 +3,7 @@ import process from "node:process";
 import {
   hasProcessTable,
   isAlive,
-  isNamespaceOf,
+  isNamespaceInsideJob,
   readProcess,
   sendSignal,
 } from "../../../src/base/process/proc/process_table.ts";
@@ -19,7 +19,7 @@ import { sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { type Call, defineCommand } from "../../command.ts";
-import { type ExitCode, exitCodeOf, exitCodes } from "../../../src/base/exit_codes.ts";
+import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import { quotedNames } from "../../../src/coordination/job/job.ts";
 
 const settings = {
@@ -126,7 +126,7 @@ function isHolderAlive({ path, ids }: HeldLocks): boolean {
 
 /** Throws REFUSED where the holder may be alive. */
 function reportNoHolder({ names, ids }: HeldLocks, call: Call<typeof settings>): ExitCode {
-  if (!isNamespaceOf(ids[0])) return reportNotHeld(names.join(" "), call);
+  if (!isNamespaceInsideJob(ids[0])) return reportNotHeld(names.join(" "), call);
   throw new BatonError(
     "REFUSED",
     `Cannot release ${
@@ -138,7 +138,7 @@ function reportNoHolder({ names, ids }: HeldLocks, call: Call<typeof settings>):
 function reportNotHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {
   const why = "it was released before, or never acquired by baton hold";
   if (!values.quiet) io.err(`baton: "${name}" is not held by this script: ${why}\n`);
-  return exitCodeOf("NOT_HELD");
+  return toExitCode("NOT_HELD");
 }
 
 async function releaseOne(hold: HeldLocks, call: Call<typeof settings>): Promise<ExitCode> {

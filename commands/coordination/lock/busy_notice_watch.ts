@@ -18,7 +18,7 @@ import { deadlineAfter, sleep } from "../../../src/base/support/deadline.ts";
 import { formatDuration, parseDuration } from "../../../src/base/support/duration.ts";
 import type { Clock } from "../../../src/base/support/clock.ts";
 import type { Acl, ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 
 export interface BusyNoticeText {
   readonly afterMs: number;
@@ -84,14 +84,14 @@ export class BusyNoticeWatch {
   /** Watches the holders while the call waits. */
   start(): void {
     this.#watching ??= this.#watch().catch((thrown) => {
-      if (!this.#stop.signal.aborted) this.#tell(messageOf(thrown)); // else the session may be closed
+      if (!this.#stop.signal.aborted) this.#tell(errorMessage(thrown)); // else the session may be closed
     });
   }
 
   /** Looks once more, for a call that did not get the lock. Never rejects. */
   async checkOnce(): Promise<void> {
     await this.end();
-    await this.#check().catch((thrown) => this.#tell(messageOf(thrown)));
+    await this.#check().catch((thrown) => this.#tell(errorMessage(thrown)));
   }
 
   /** Ends the watch; a line of shell that runs goes on. */

@@ -5,7 +5,7 @@ import { loadLibc } from "../../../src/base/process/libc.ts";
 import { superviseChild, type SuperviseOptions } from "../../../src/base/process/supervise/supervise_child.ts";
 import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
-import { StopRequest } from "../../../src/base/process/supervise/signal_source.ts";
+import { StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
@@ -20,8 +20,8 @@ import {
   quotedNames,
   superviseOptions,
 } from "../../../src/coordination/job/job.ts";
-import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
-import { type LockCommandOptions, lockCommandSettings, lockOptionsOf, lockSyntax } from "./lock_options.ts";
+import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
+import { type LockCommandOptions, lockCommandSettings, lockSyntax, readLockOptions } from "./lock_options.ts";
 import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import {
   callDeadline,
@@ -60,7 +60,7 @@ export async function lockAndRun(
   io: Io,
   { deps, facts }: { readonly deps: LockDependencies; readonly facts: ReportFacts },
 ): Promise<LockEnding> {
-  using stop = new StopRequest(deps.signals);
+  using stop = new StopSignalListener(deps.signals);
   const { values } = options;
   // A call that is a little early waits for its tick.
   const moreMs = values.tick === undefined ? 0 : values.skew;
@@ -98,7 +98,7 @@ export async function lockAndRun(
     facts.outcome = outcome;
     const problems = await Promise.all(taken.recorded.map((hold) => hold.end(outcome)));
     for (const problem of problems) if (problem !== null) io.err(`baton: ${problem}\n`);
-    const ending = lockEndingOf(outcome, {
+    const ending = decideLockEnding(outcome, {
       what: quotedNames(options.names),
       lost: lease.lost,
       outage: lease.describeOutage?.(),
@@ -224,7 +224,7 @@ export const lockCommand = defineCommand({
 });
 
 async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
-  const options = lockOptionsOf(call);
+  const options = readLockOptions(call);
   if (options.values.tick !== undefined) {
     (await import("./tick_lock.ts")).checkTick(options, call.io.env);
   }

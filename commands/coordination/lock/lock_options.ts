@@ -163,9 +163,9 @@ const foregroundPriority = 100;
 const backgroundPriority = 200;
 
 /** Throws USAGE for missing or contradictory arguments. */
-export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockCommandOptions {
+export function readLockOptions(call: Call<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME COMMAND";
-  const terms = commonLockOptionsOf(call, "lock", example);
+  const terms = readCommonLockOptions(call, "lock", example);
   // Twice -- after several names: see program_names.ts.
   const isTwice = call.names.length > 1 && call.command?.[0] === "--";
   const [program, ...args] = call.command?.slice(isTwice ? 1 : 0) ?? [];
@@ -179,7 +179,7 @@ export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockComma
 }
 
 /** Returns the locks, their mode and the wait. Throws USAGE for missing or contradictory arguments. */
-export function commonLockOptionsOf(
+export function readCommonLockOptions(
   call: LockCall,
   command: string,
   example: string,

@@ -11,8 +11,8 @@ import { localZone } from "../../../src/base/schedule/civil_time.ts";
 import { zoneOfSetVariable } from "../../../src/base/schedule/local_zone.ts";
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
-import { historyLimitsOf, recordedEndOf, type RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
+import { readHistoryLimits, type RecordedHold, toRecordedEnd } from "../../../src/coordination/job/recorded_hold.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
 
 export interface HeldTick extends RecordedHold {
@@ -23,7 +23,7 @@ export interface HeldTick extends RecordedHold {
 export const lateMsDefault = 60_000;
 
 /** Returns the schedule of the call. Throws USAGE for an invalid schedule or time zone. */
-export function scheduleOf(
+export function readSchedule(
   { tick, timezone }: Pick<LockCommandOptions["values"], "tick" | "timezone">,
   env: Readonly<Record<string, string | undefined>>,
 ): Schedule {
@@ -53,11 +53,11 @@ export async function takeTick(
   const { lease, run, end, unrecorded } = await acquireTick(zk, name, {
     ...common,
     tick: {
-      schedule: scheduleOf(options.values, env),
+      schedule: readSchedule(options.values, env),
       lateMsMax: catchUp ?? skewMs + lateMsDefault,
       waits: options.waitMs !== 0,
       ...{ skewMs, retriesMax, replaces, clock, info: common.info, root: common.root, acl: common.acl ?? zk.acl },
-      ...{ limits: historyLimitsOf(options.values), wallMs: Date.now, random: Math.random },
+      ...{ limits: readHistoryLimits(options.values), wallMs: Date.now, random: Math.random },
     },
   });
   return {
@@ -65,8 +65,8 @@ export async function takeTick(
     tick: {
       run,
       async end(ending) {
-        const facts = tickEndOf(ending);
-        const problem = facts === null ? null : await end(facts).catch(messageOf);
+        const facts = toTickEnd(ending);
+        const problem = facts === null ? null : await end(facts).catch(errorMessage);
         if (problem !== null) return `the end of the tick is not recorded: ${problem}`;
         return unrecorded() === null ? null : `the tick is not in its history: ${unrecorded()}`;
       },
@@ -75,8 +75,8 @@ export async function takeTick(
 }
 
 /** Null: the lock is lost, and the next call records that. */
-export function tickEndOf(ending: ChildEnding): TickEnd | null {
-  const end = recordedEndOf(ending);
+export function toTickEnd(ending: ChildEnding): TickEnd | null {
+  const end = toRecordedEnd(ending);
   return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }
 
@@ -92,5 +92,5 @@ export function checkTick(
   }
   if (values.overlap === "skip" && values.wait !== undefined) throw refuse("--overlap skip and -w do not go together");
   if (values.overlap === "wait" && values.try) throw refuse("--overlap wait and -n do not go together");
-  scheduleOf(values, env);
+  readSchedule(values, env);
 }

@@ -15,7 +15,7 @@ import { runConnected } from "../../connected.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import type { ExplainJson } from "../../json_shapes/lock_shapes.ts";
 import { type ExplainFacts, explainLock } from "./explain_lock.ts";
-import { isoOf, secondOf } from "./history_view.ts";
+import { formatIso, formatSecond } from "./history_view.ts";
 import { onlyName } from "../../name_arguments.ts";
 import { printable } from "../../../src/base/support/text.ts";
 
@@ -49,11 +49,11 @@ export const explainCommand = defineCommand({
     if (values.json) {
       printJson<ExplainJson>(io, {
         ...{ version: 1, name, state },
-        events: events.map(({ atMs, what, text }) => ({ at: isoOf(atMs), what, event: text })),
+        events: events.map(({ atMs, what, text }) => ({ at: formatIso(atMs), what, event: text })),
         ...{ explanation: sentence, unknown: [...unknown] },
       });
     } else {
-      for (const { atMs, text } of events) io.out(`${secondOf(isoOf(atMs))}  ${printable(text)}\n`);
+      for (const { atMs, text } of events) io.out(`${formatSecond(formatIso(atMs))}  ${printable(text)}\n`);
       io.out(`${printable(sentence)}\n`);
       for (const what of unknown) io.out(`  not known: ${printable(what)}\n`);
     }

@@ -8,7 +8,7 @@ import type { Revocation } from "../../../src/coordination/nodes/holder_info.ts"
 import { overdueAfterMs, type ScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
-import { minuteOf, secondOf } from "./history_view.ts";
+import { formatMinute, formatSecond } from "./history_view.ts";
 
 export interface ExplainedHolder {
   readonly host: string;
@@ -100,7 +100,7 @@ function eventsOf({ holders, waiters, history: { records, refusals }, schedules 
 
 function eventOf(record: HistoryRecord): ExplainedEvent {
   const { result, tickMs, untilMs, beganMs, endedMs, count, why } = record;
-  const tick = tickMs === null ? "" : `, tick ${minuteOf(tickMs)}`;
+  const tick = tickMs === null ? "" : `, tick ${formatMinute(tickMs)}`;
   const because = why === "" ? "" : `: ${printable(why)}`;
   if (result === "missed" || result === "skipped") {
     const what = count === 1 ? "a tick was" : `${count} ticks were`;
@@ -124,14 +124,14 @@ function stateOf(facts: ExplainFacts): string {
     const last = records.findLast(({ beganMs }) => beganMs !== null);
     if (last === undefined) return `"${name}" is free.`;
     const event = eventOf(last);
-    return `"${name}" is free: ${event.text}, ${secondOf(new Date(event.atMs).toISOString())}.`;
+    return `"${name}" is free: ${event.text}, ${formatSecond(new Date(event.atMs).toISOString())}.`;
   }
   const usually = usualMs(records);
   const usual = usually === null ? "" : `; usually ${formatDuration(usually)}`;
   const heldMs = oldest.sinceMs === null ? null : Math.max(0, nowMs - oldest.sinceMs);
   const since = oldest.sinceMs === null || heldMs === null
     ? ""
-    : `, since ${secondOf(new Date(oldest.sinceMs).toISOString())}, ${formatDuration(heldMs)}${usual}`;
+    : `, since ${formatSecond(new Date(oldest.sinceMs).toISOString())}, ${formatDuration(heldMs)}${usual}`;
   const who = `${nameOf(oldest)}${since}`;
   const others = holders.length === 1 ? "" : ` and ${holders.length - 1} more`;
   const permits = limit === null || limit === 1 ? "" : `, with ${holders.length} of ${limit} permits`;
@@ -156,7 +156,7 @@ function livenessOf({ revoke, sessionTimeoutMs }: ExplainedHolder): string {
 function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
   return schedules.map(({ schedule, nextMs, open, zone, isZoneKnown }) => {
     if (open !== null && !open.isHeld) {
-      return `The tick ${minuteOf(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
+      return `The tick ${formatMinute(open.tickMs)} of ${schedule} is lost: its holder on ${open.host} is gone.`;
     }
     if (!isZoneKnown) {
       return `The next tick of ${schedule} is not known: this machine does not know the time zone "${
@@ -166,12 +166,12 @@ function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
     if (nextMs === null) return `${schedule} has no next tick.`;
     if (nextMs > nowMs) {
       const skipped = holders.length > 0 ? ", and is skipped if the lock is held then and the call does not wait" : "";
-      return `The next tick of ${schedule} is ${minuteOf(nextMs)}${skipped}.`;
+      return `The next tick of ${schedule} is ${formatMinute(nextMs)}${skipped}.`;
     }
     const lateMs = formatDuration(nowMs - nextMs);
     const isLeft = nowMs - nextMs > overdueAfterMs && holders.length === 0;
     const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
-    return `The tick ${minuteOf(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
+    return `The tick ${formatMinute(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
   });
 }
 

@@ -25,19 +25,19 @@ export function historyRows(records: readonly HistoryRecord[]): Cell[][] {
 }
 
 function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, endedMs, why }: HistoryRecord): Cell[] {
-  const first = tickMs === null ? "-" : minuteOf(tickMs);
-  const time = beganMs === null ? "-" : isoOf(beganMs);
+  const first = tickMs === null ? "-" : formatMinute(tickMs);
+  const time = beganMs === null ? "-" : formatIso(beganMs);
   return [
-    ...[count > 1 && untilMs !== null ? `${first} … ${minuteOf(untilMs)} (${count})` : first, result],
+    ...[count > 1 && untilMs !== null ? `${first} … ${formatMinute(untilMs)} (${count})` : first, result],
     ...[attempt === 0 ? "-" : String(attempt), host || "-"],
-    ...[tickMs === null ? secondOf(time) : time === "-" ? "-" : time.slice(11, 19), tookOf({ beganMs, endedMs })],
+    ...[tickMs === null ? formatSecond(time) : time === "-" ? "-" : time.slice(11, 19), tookOf({ beganMs, endedMs })],
     ...[beganMs === null || tickMs === null ? "-" : formatDuration(Math.max(0, beganMs - tickMs)), why || "-"],
   ];
 }
 
 function holdRow({ result, host, pid, waitedMs, beganMs, endedMs, why }: HistoryRecord): Cell[] {
   return [
-    ...[beganMs === null ? "-" : secondOf(isoOf(beganMs)), result, host || "-", pid === 0 ? "-" : String(pid)],
+    ...[beganMs === null ? "-" : formatSecond(formatIso(beganMs)), result, host || "-", pid === 0 ? "-" : String(pid)],
     ...[formatDuration(waitedMs), tookOf({ beganMs, endedMs }), why || "-"],
   ];
 }
@@ -49,12 +49,12 @@ function tookOf({ beganMs, endedMs }: Pick<HistoryRecord, "beganMs" | "endedMs">
 /** Returns the lines after the table: holds that go on, calls that were refused, and the schedules. */
 export function historyLines({ running, refusals, schedules, name }: ShownHistory, nowMs: number): string[] {
   const lines = running.map(({ host, pid, beganMs }) =>
-    `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${secondOf(isoOf(beganMs ?? 0))}`
+    `"${name}" is held by ${host || "an unknown host"} (pid ${pid}) since ${formatSecond(formatIso(beganMs ?? 0))}`
   );
   if (refusals !== null) {
     const { count, lastMs, host } = refusals;
     const times = count === 1 ? "1 call found" : `${count} calls found`;
-    lines.push(`${times} it busy, the last one ${secondOf(isoOf(lastMs))} on ${host || "an unknown host"}`);
+    lines.push(`${times} it busy, the last one ${formatSecond(formatIso(lastMs))} on ${host || "an unknown host"}`);
   }
   return [...lines, ...schedules.flatMap((schedule) => scheduleLines(schedule, nowMs))];
 }
@@ -74,20 +74,20 @@ function scheduleLines({ schedule, zone, nextMs, open, isZoneKnown }: ScheduleRe
     : nextMs === null
     ? "no next tick"
     : nextMs > nowMs
-    ? `next ${minuteOf(nextMs)} (in ${formatDuration(nextMs - nowMs)})`
-    : `overdue since ${minuteOf(nextMs)} (${formatDuration(nowMs - nextMs)})`;
+    ? `next ${formatMinute(nextMs)} (in ${formatDuration(nextMs - nowMs)})`
+    : `overdue since ${formatMinute(nextMs)} (${formatDuration(nowMs - nextMs)})`;
   const line = `${schedule} (${zone}): ${when}`;
   if (open === null) return [line];
   const state = open.isHeld ? "runs" : "is lost, which the next call records: it ran";
-  return [line, `  tick ${minuteOf(open.tickMs)} ${state} on ${open.host || "an unknown host"} (pid ${open.pid})`];
+  return [line, `  tick ${formatMinute(open.tickMs)} ${state} on ${open.host || "an unknown host"} (pid ${open.pid})`];
 }
 
 /** `2026-11-24T02:00Z` */
-export const minuteOf = (ms: number): string => isoOf(ms).replace(/:\d\d\.\d{3}Z$/, "Z");
+export const formatMinute = (ms: number): string => formatIso(ms).replace(/:\d\d\.\d{3}Z$/, "Z");
 /** `2026-11-24T02:00:00Z` */
-export const secondOf = (iso: string): string => iso.replace(/\.\d{3}Z$/, "Z");
-export const isoOf = (ms: number): string => new Date(ms).toISOString();
-const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoOf(ms));
+export const formatSecond = (iso: string): string => iso.replace(/\.\d{3}Z$/, "Z");
+export const formatIso = (ms: number): string => new Date(ms).toISOString();
+const isoOrNull = (ms: number | null): string | null => (ms === null ? null : formatIso(ms));
 
 export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
   const { name, kind, schedules, records, running, refusals, counters, sinceMs } = shown;
@@ -95,11 +95,11 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
     ...{ version: 1, name, kind },
     schedules: schedules.map((schedule) => scheduleJson(schedule, nowMs)),
     running: running.map(({ host, pid, user, token, beganMs }) => ({
-      ...{ host, pid, user, token: token || null, began: isoOf(beganMs ?? 0) },
+      ...{ host, pid, user, token: token || null, began: formatIso(beganMs ?? 0) },
     })),
     refused: refusals === null
       ? { count: 0, last: null }
-      : { count: refusals.count, last: { at: isoOf(refusals.lastMs), host: refusals.host, pid: refusals.pid } },
+      : { count: refusals.count, last: { at: formatIso(refusals.lastMs), host: refusals.host, pid: refusals.pid } },
     counters: {
       since: isoOrNull(sinceMs),
       results: counters.results,
@@ -121,11 +121,11 @@ function scheduleJson(
   nowMs: number,
 ): HistoryJson["schedules"][number] {
   return {
-    ...{ schedule_id: id, schedule, time_zone: zone, settled_until: isoOf(uptoMs), next: isoOrNull(nextMs) },
+    ...{ schedule_id: id, schedule, time_zone: zone, settled_until: formatIso(uptoMs), next: isoOrNull(nextMs) },
     overdue: nextMs !== null && nextMs <= nowMs,
     running: open === null ? null : {
-      ...{ tick: isoOf(open.tickMs), attempt: open.attempt, host: open.host, pid: open.pid },
-      ...{ began: isoOf(open.beganMs), lost: !open.isHeld },
+      ...{ tick: formatIso(open.tickMs), attempt: open.attempt, host: open.host, pid: open.pid },
+      ...{ began: formatIso(open.beganMs), lost: !open.isHeld },
     },
   };
 }

@@ -4,7 +4,7 @@
  */
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
-import { BatonError, messageOf, reasonOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
 import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import { openOutput } from "../../../src/base/support/open_output.ts";
 import { Output } from "../../../src/base/terminal/io.ts";
@@ -41,7 +41,7 @@ export class JobLog implements Disposable {
       this.#output = new Output(this.#fd);
       if (!appends || fstatSync(this.#fd).size === 0) this.#output.write(`${columns.join("\t")}\n`);
     } catch (cause) {
-      throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${reasonOf(cause)}`, { cause });
+      throw new BatonError("CANNOT_CREATE", `Cannot write --joblog ${this.#file}: ${errorReason(cause)}`, { cause });
     }
   }
 
@@ -53,7 +53,7 @@ export class JobLog implements Disposable {
     await this.#output.written();
     if (this.#output.failure === null) return null;
     return `Cannot write --joblog ${this.#file}: ${
-      messageOf(this.#output.failure)
+      errorMessage(this.#output.failure)
     }; the results of some items are missing`;
   }
 

@@ -5,12 +5,12 @@ import { type Call, defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { requireInputFile } from "../../input_files.ts";
 import {
+  findPoolComponent,
   poolCommandSettings,
-  poolComponentOf,
   poolForms,
-  poolOperationOf,
-  poolOptionsOf,
   poolSyntax,
+  readPoolOperation,
+  readPoolOptions,
 } from "./pool_options.ts";
 
 export const poolCommand = defineCommand({
@@ -69,7 +69,7 @@ export const poolCommand = defineCommand({
   ],
   settings: poolCommandSettings,
   syntax: poolSyntax,
-  sectionOf: poolComponentOf,
+  sectionOf: findPoolComponent,
   completes: "pools",
   completesFirst: { status: [], clear: [] },
   forms: poolForms,
@@ -77,12 +77,12 @@ export const poolCommand = defineCommand({
 });
 
 async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
-  const admin = poolOperationOf(call);
+  const admin = readPoolOperation(call);
   if (admin !== null) {
     const { clearPool, showPoolStatus } = await import("./pool_admin.ts");
     return await (admin.operation === "status" ? showPoolStatus : clearPool)(admin, call);
   }
-  const options = poolOptionsOf(call);
+  const options = readPoolOptions(call);
   if (options.items.kind === "file") requireInputFile(options.items.file);
   const guard = startGuard(sayTo(call.io)); // it takes some milliseconds to start, in parallel with the following work
   const { runPoolCommand } = await import("./run_pool.ts");

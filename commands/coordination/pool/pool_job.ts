@@ -15,7 +15,7 @@ import type { Coordination } from "../../../src/coordination/connect/coordinatio
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { jobEnvironment, superviseOptions } from "../../../src/coordination/job/job.ts";
 import type { ItemTrace, JobTrace } from "../../../src/coordination/job/job_trace.ts";
-import { type LockEnding, lockEndingOf } from "../../../src/coordination/job/lock_ending.ts";
+import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
 import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
@@ -196,7 +196,7 @@ export class PoolJobs {
           if (outcome.kind === "breach") this.#hasBreach = true;
           const { lost } = order.lease;
           const outage = order.lease.describeOutage?.();
-          return { outcome, ending: lockEndingOf(outcome, { ...order, lost, outage }) };
+          return { outcome, ending: decideLockEnding(outcome, { ...order, lost, outage }) };
         } finally {
           setImmediate(() => note?.[Symbol.dispose]()); // later, because the next item may wait for the end of this one
         }

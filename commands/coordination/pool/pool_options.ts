@@ -147,7 +147,7 @@ export interface PoolStatusOptions {
 const example = "as in: baton pool COMPONENT --items a,b,c -j 4 ./work.sh {}";
 
 /** The options of `baton pool status COMPONENT` and `baton pool clear COMPONENT`; null for a call that runs items. */
-export function poolOperationOf(
+export function readPoolOperation(
   call: Call<typeof poolCommandSettings>,
 ): PoolStatusOptions & { readonly operation: typeof poolOperations[number] } | null {
   const { names: [first, component, ...more], command, values, sources } = call;
@@ -178,7 +178,7 @@ export function poolOperationOf(
 const jsonIsForStatus = "--json is for baton pool status; use --status-file for the report of a run";
 
 /** Throws USAGE for an invalid combination of options, CONFIG for invalid templates. */
-export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolCommandOptions {
+export function readPoolOptions(call: Call<typeof poolCommandSettings>): PoolCommandOptions {
   const { values, names, command, sources } = call;
   const [component, ...more] = names;
   if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
@@ -295,7 +295,7 @@ export function commandFor(
 }
 
 /** The name of the section with the settings of a call. */
-export function poolComponentOf(names: readonly string[], command: readonly string[] | null): string | undefined {
+export function findPoolComponent(names: readonly string[], command: readonly string[] | null): string | undefined {
   const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
   return names[isOperation ? 1 : 0];
 }

@@ -2,7 +2,7 @@
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { stdinWasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
-import { BatonError, reasonOf } from "../../../src/base/errors.ts";
+import { BatonError, errorReason } from "../../../src/base/errors.ts";
 import { itemsBytesMax, parseItems, type PoolPath } from "../../../src/coordination/pool/pool_path.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
@@ -72,7 +72,7 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, name: string):
     }
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
-    throw new BatonError("IO", `Cannot read the items from ${name}: ${reasonOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read the items from ${name}: ${errorReason(thrown)}`, { cause: thrown });
   }
   return decodeItemText(Buffer.concat(read), name);
 }

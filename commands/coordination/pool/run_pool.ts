@@ -6,7 +6,7 @@ import type { Guard } from "../../../src/base/process/guard/guard.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { lockStatus } from "../../../src/coordination/lock/lock_status.ts";
 import { runPool } from "../../../src/coordination/pool/run_pool_items.ts";
 import type { PoolCounts } from "../../../src/coordination/pool/work_list.ts";
@@ -96,7 +96,9 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
   onAbort(signals.stop, (reason) => {
     if (!values.drain || quiet) return;
     io.err(
-      `baton: ${messageOf(reason)}: no new items are started, and running items finish; the next signal is forwarded\n`,
+      `baton: ${
+        errorMessage(reason)
+      }: no new items are started, and running items finish; the next signal is forwarded\n`,
     );
   });
   try {
@@ -173,13 +175,13 @@ async function runItems(
       onItemEnded: (end) => report.itemEnded(end),
       stop: signals.stop,
       limit: wait.limit,
-      onProblem: (thrown) => io.err(`baton: ${messageOf(thrown)}\n`),
+      onProblem: (thrown) => io.err(`baton: ${errorMessage(thrown)}\n`),
       info: holderInfo(options),
       acl: place.connect.acl,
       closesSession: true,
     });
     const isStopped = signals.stop.aborted;
-    const ending = poolEndingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
+    const ending = decidePoolEnding(component, counts, { codeOfFailure: jobs.exitCode(), ...values, loop, isStopped });
     await recordRun(zk, options, { counts, isStopped, place, clock, io, tookMs: clock.now() - startMs });
     if (counts.claimed > 0 || ending.message === null) report.summarize(counts);
     if (signals.isForwarded && !jobs.hasBreach) throw signals.stop.reason;
@@ -225,7 +227,7 @@ const poolWaitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolW
   wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
 
 /** Derives the end of the run from the item counts. Pure. */
-export function poolEndingOf(
+export function decidePoolEnding(
   component: string,
   counts: PoolCounts,
   { codeOfFailure, total, loop, isStopped }: {

@@ -17,11 +17,11 @@ import {
   type ServedNames,
 } from "../../command.ts";
 import type { Product } from "../../product.ts";
-import { familiesOf } from "../help/command_families.ts";
-import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../../command_names.ts";
+import { groupCommandFamilies } from "../help/command_families.ts";
+import { findCommandName, firstWords, listSubcommands, wordCount } from "../../command_names.ts";
 import { countLeadingOptions } from "../leading_options.ts";
-import { flagsOf } from "../../run_command.ts";
-import { coordinationOf } from "../../../src/coordination/connect/coordination_servers.ts";
+import { toFlagSpecs } from "../../run_command.ts";
+import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 
 /** The user waits for the completion. */
@@ -42,7 +42,7 @@ export async function complete(program: CompletedProgram, words: readonly string
   const given = words.slice(0, -1);
   const before = given.slice(countLeadingOptions(given));
   const typed = words.at(-1) ?? "";
-  const name = commandNameOf(before, loaders) ?? "";
+  const name = findCommandName(before, loaders) ?? "";
   const command = await loaders[name]?.();
   const args = before.slice(wordCount(name));
   let found = command === undefined ? await commandNames(program, before, typed) : findCandidates(command, args, typed);
@@ -63,7 +63,7 @@ async function servedNames(kind: ServedNames, { command, words, io }: {
   readonly io: Io;
 }, { products, settings: inFiles }: CompletedProgram): Promise<string[]> {
   const settings = { ...commonSettings, ...connectionSettings };
-  const { flags } = parseArgs(flagsOf({ ...command.settings, ...settings }), words);
+  const { flags } = parseArgs(toFlagSpecs({ ...command.settings, ...settings }), words);
   const files = await readConfigFiles(() => inFiles, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
   const wanted = flags.get("kind") === undefined ? kind : `${flags.get("kind")}s` as ServedNames;
@@ -79,7 +79,7 @@ async function servedNames(kind: ServedNames, { command, words, io }: {
 async function onServer<T>(read: (zk: ZooKeeper, root: string) => Promise<T>, sources: ConfigSources): Promise<T> {
   const settings = { ...commonSettings, ...connectionSettings };
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
-  const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
+  const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
   return await read(zk, values.root);
 }
@@ -119,13 +119,13 @@ async function commandNames(
   before: readonly string[],
   typed: string,
 ): Promise<Candidates> {
-  const names = (await familiesOf(products, Object.keys(loaders))).flatMap((family) => family.names);
+  const names = (await groupCommandFamilies(products, Object.keys(loaders))).flatMap((family) => family.names);
   const [first] = before;
   if (before.length > 1) return nothing;
-  const words = first === undefined ? firstWords(names) : subcommandsOf(first, names);
+  const words = first === undefined ? firstWords(names) : listSubcommands(first, names);
   const found = words.filter((word) => word.startsWith(typed)).map(async (word): Promise<Candidate> => {
     const command = await loaders[first === undefined ? word : `${first} ${word}`]?.();
-    return { word, meaning: command?.summary ?? subcommandsOf(word, names).join(", ") };
+    return { word, meaning: command?.summary ?? listSubcommands(word, names).join(", ") };
   });
   return {
     kind: "words",

@@ -1,5 +1,5 @@
 /** The commands by what they are for: the order of the help. A test requires that each command has a place here. */
-import { firstWords, subcommandsOf } from "../../command_names.ts";
+import { firstWords, listSubcommands } from "../../command_names.ts";
 import type { CommandFamily, Product } from "../../product.ts";
 
 const ownFamilies: readonly CommandFamily[] = [
@@ -8,7 +8,10 @@ const ownFamilies: readonly CommandFamily[] = [
 ];
 
 /** The families that have commands among `names`; commands without a place form the last one. */
-export async function familiesOf(products: readonly Product[], names: readonly string[]): Promise<CommandFamily[]> {
+export async function groupCommandFamilies(
+  products: readonly Product[],
+  names: readonly string[],
+): Promise<CommandFamily[]> {
   const help = await Promise.all(products.map((product) => product.help()));
   const families = [...help.flatMap((one) => one.families), ...ownFamilies];
   const known = new Set(families.flatMap((family) => family.names));
@@ -21,5 +24,5 @@ export async function familiesOf(products: readonly Product[], names: readonly s
 /** The command of this name, or the commands of this group. */
 function commandsOf(name: string, names: readonly string[]): string[] {
   if (names.includes(name)) return [name];
-  return subcommandsOf(name, names).map((word) => `${name} ${word}`);
+  return listSubcommands(name, names).map((word) => `${name} ${word}`);
 }

@@ -1,7 +1,7 @@
 /** The pages that list commands: `baton` alone in about ten lines, `baton help`, and the commands of a group. */
 import type { Command, CommandLoaders } from "../../command.ts";
-import { firstWords, subcommandsOf } from "../../command_names.ts";
-import { familiesOf } from "./command_families.ts";
+import { firstWords, listSubcommands } from "../../command_names.ts";
+import { groupCommandFamilies } from "./command_families.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
 import type { Product } from "../../product.ts";
 
@@ -13,10 +13,10 @@ const wordsMax = 6;
 
 /** Loads no command. */
 export async function briefOverview(products: readonly Product[], names: readonly string[]): Promise<HelpPage> {
-  const entries = (await familiesOf(products, names)).map(({ heading, names: members }) => ({
+  const entries = (await groupCommandFamilies(products, names)).map(({ heading, names: members }) => ({
     term: heading,
     meaning: firstWords(members).map((word) => {
-      const words = subcommandsOf(word, members);
+      const words = listSubcommands(word, members);
       const shown = words.length > wordsMax ? [...words.slice(0, wordsMax), "…"] : words;
       return words.length === 0 ? word : `${word} ${shown.join("|")}`;
     }).join(", "),
@@ -41,7 +41,7 @@ export async function overviewPage(
   loaders: CommandLoaders,
   topics: readonly string[],
 ): Promise<HelpPage> {
-  const families = await familiesOf(products, Object.keys(loaders));
+  const families = await groupCommandFamilies(products, Object.keys(loaders));
   const lists = await Promise.all(families.map(async ({ heading, names }): Promise<HelpBlock[]> => [
     { kind: "heading", text: heading, part: "Commands" },
     { kind: "entries", entries: await summaries(names, loaders) },
@@ -71,7 +71,7 @@ export async function overviewPage(
 
 /** The commands of a group, such as `pubsub`. */
 export async function groupPage(group: string, loaders: CommandLoaders): Promise<HelpPage> {
-  const names = subcommandsOf(group, Object.keys(loaders)).map((word) => `${group} ${word}`);
+  const names = listSubcommands(group, Object.keys(loaders)).map((word) => `${group} ${word}`);
   return {
     name: group,
     summary: `the commands of baton ${group}`,

@@ -41,7 +41,7 @@ export function commandPage(command: Command): HelpPage {
     usage: usageLines(command),
     blocks: [
       ...details.map((text): HelpBlock => ({ kind: "text", text })),
-      ...optionGroupsOf(command).flatMap(([group, settings]) => groupBlocks(group, settings)),
+      ...groupOptions(command).flatMap(([group, settings]) => groupBlocks(group, settings)),
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples },
     ],
@@ -85,7 +85,7 @@ export function shortOptions(command: Command): SettingTable {
 }
 
 /** The options of a command by group, in the order of the page. A group without options is left out. */
-export function optionGroupsOf(command: Command): [OptionGroup, SettingTable][] {
+export function groupOptions(command: Command): [OptionGroup, SettingTable][] {
   const all = Object.entries(flagSettings(command));
   return (Object.keys(groupHeadings) as OptionGroup[]).flatMap((group) => {
     const members = all.filter(([name, setting]) => groupOf(name, setting) === group);

@@ -1,10 +1,10 @@
 /** `baton help`: the list of commands, the help of one, and topics that concern all commands. */
-import { painterOf } from "../../../src/base/terminal/color.ts";
+import { choosePainter } from "../../../src/base/terminal/color.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { type Command, type CommandLoaders, defineCommand } from "../../command.ts";
-import { commandNameOf, firstWords, subcommandsOf, wordCount } from "../../command_names.ts";
+import { findCommandName, firstWords, listSubcommands, wordCount } from "../../command_names.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { AllSettings, Product } from "../../product.ts";
 import { commandPage, shortPage } from "./command_page.ts";
@@ -36,7 +36,7 @@ export async function helpCommandFor(
     ],
     settings: {},
     runsNothing: true,
-    completesFirst: Object.fromEntries(known.map((word) => [word, subcommandsOf(word, names)])),
+    completesFirst: Object.fromEntries(known.map((word) => [word, listSubcommands(word, names)])),
     async run({ names: words, io }) {
       printPage(await pageFor(words, { products, loaders, topics, known }), io);
       return exitCodes.SUCCESS;
@@ -54,8 +54,8 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
   const [word] = words;
   const topicNames = Object.keys(topics);
   if (word === undefined) return await overviewPage(products, loaders, topicNames);
-  const name = commandNameOf(words, loaders);
-  const members = subcommandsOf(word, Object.keys(loaders));
+  const name = findCommandName(words, loaders);
+  const members = listSubcommands(word, Object.keys(loaders));
   if (name === null && members.length > 0) {
     if (words.length > 1) throw unknownMember(word, words[1] ?? "", members);
     return await groupPage(word, loaders);
@@ -73,7 +73,7 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
 }
 
 function printPage(page: HelpPage, io: Io, stream: "stdout" | "stderr" = "stdout"): void {
-  const text = pageText(page, painterOf(io, stream), helpColumns(io));
+  const text = pageText(page, choosePainter(io, stream), helpColumns(io));
   if (stream === "stdout") io.out(text);
   else io.err(text, "display");
 }
@@ -106,7 +106,7 @@ export async function printGroupHelp(
 ): Promise<ExitCode> {
   const asksForHelp = [word, ...more].some((one) => one === "--help" || one === "-h");
   if (word !== undefined && !asksForHelp) {
-    throw unknownMember(group, word, subcommandsOf(group, Object.keys(loaders)));
+    throw unknownMember(group, word, listSubcommands(group, Object.keys(loaders)));
   }
   printPage(await groupPage(group, loaders), io, asksForHelp ? "stdout" : "stderr");
   return asksForHelp ? exitCodes.SUCCESS : exitCodes.USAGE;

@@ -1,6 +1,6 @@
 /** The topics of `baton help`: what concerns all commands. Their tables come from the code that uses them. */
 import { childVariables, messageVariables } from "../../../src/base/config/child_variables.ts";
-import { isPerName, type SettingTable, variableOf } from "../../../src/base/config/setting.ts";
+import { isPerName, type SettingTable, toVariableName } from "../../../src/base/config/setting.ts";
 import { proxyVariables } from "../../../src/base/config/http_settings.ts";
 import { colorVariables } from "../../../src/base/terminal/color.ts";
 import { exitCodeTable, signalMeaning } from "../../../src/base/exit_codes.ts";
@@ -43,7 +43,7 @@ function exitCodesTopic(): HelpPage {
 
 function environmentTopic({ all }: AllSettings): HelpPage {
   const read = Object.values(all).flatMap(({ key, help }) =>
-    key === undefined ? [] : [{ term: variableOf(key), meaning: help }]
+    key === undefined ? [] : [{ term: toVariableName(key), meaning: help }]
   );
   return {
     name: "environment",
@@ -115,7 +115,7 @@ function keyEntry(setting: SettingTable[string], key: string): HelpEntry {
     term: `${key} = ${kind}`,
     meaning: `${setting.help}${flag === undefined ? "" : `; ${flag}`}`,
     standard: defaultForm(setting),
-    variable: isPerName(key) ? null : variableOf(key),
+    variable: isPerName(key) ? null : toVariableName(key),
   };
 }
 

@@ -1,6 +1,6 @@
 /** Finds and reads the configuration files. resolve_settings.ts decides which of their values is used. */
 import { closeSync, openSync } from "node:fs";
-import { BatonError, reasonOf } from "../errors.ts";
+import { BatonError, errorReason } from "../errors.ts";
 import { readAtMost } from "../support/read_at_most.ts";
 import { decodeUtf8 } from "../support/text.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
@@ -86,7 +86,7 @@ function readSource(path: string, required: boolean, variable?: string): string 
     const advice = variable === undefined || code === "EMFILE" || code === "ENFILE"
       ? ""
       : `; the path comes from ${variable}: set it to a folder of this user, or use --config FILE`;
-    throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${reasonOf(thrown)}${advice}`, {
+    throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${errorReason(thrown)}${advice}`, {
       cause: thrown,
     });
   }

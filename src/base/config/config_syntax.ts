@@ -1,7 +1,7 @@
 /** Turns the text of a configuration file into checked values. It is loaded only if there is such a file. */
 import { parse, TomlError } from "smol-toml";
 import * as z from "zod/mini";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
 import type { Setting, SettingTable } from "./setting.ts";
@@ -47,7 +47,7 @@ export function checkConfigFile(
 
 function syntaxError(path: string, cause: unknown): BatonError {
   const where = cause instanceof TomlError ? `${path}, line ${cause.line}` : path;
-  const [why] = messageOf(cause).split("\n");
+  const [why] = errorMessage(cause).split("\n");
   const advice = path.endsWith(".json") ? "; JSON files are not read: write the settings as TOML" : "";
   return new BatonError("CONFIG", `${where}: not valid TOML: ${why}${advice}`, { cause });
 }
@@ -117,7 +117,7 @@ function leafSchema(setting: Setting<unknown>): z.ZodMiniType {
     try {
       setting.type.parse(written);
     } catch (thrown) {
-      context.issues.push({ code: "custom", message: messageOf(thrown), input: written });
+      context.issues.push({ code: "custom", message: errorMessage(thrown), input: written });
     }
     return written;
   };

@@ -1,7 +1,7 @@
 /**
  * Resolves the value of a setting: flag, else variable, else file, else default. This order is implemented only here.
  */
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import {
   isPerName,
   keyOfName,
@@ -9,7 +9,7 @@ import {
   type Setting,
   type SettingTable,
   type SettingValues,
-  variableOf,
+  toVariableName,
 } from "./setting.ts";
 
 export interface ConfigFile {
@@ -78,7 +78,7 @@ export function resolveOne<T>(
   try {
     return { value: setting.type.parse(found.written), origin: found.origin };
   } catch (thrown) {
-    const why = setting.secret === true ? `the value is not ${setting.type.placeholder}` : messageOf(thrown);
+    const why = setting.secret === true ? `the value is not ${setting.type.placeholder}` : errorMessage(thrown);
     throw errorAt(found, why, thrown);
   }
 }
@@ -97,7 +97,7 @@ export function addOriginToErrors<T>(name: string, setting: Setting<unknown>, so
   try {
     return act();
   } catch (thrown) {
-    throw errorAt(findValue(name, setting, sources), messageOf(thrown), thrown);
+    throw errorAt(findValue(name, setting, sources), errorMessage(thrown), thrown);
   }
 }
 
@@ -124,7 +124,7 @@ function findValue(
   }
   const isPerSection = isPerName(given);
   if (given === "" || (isPerSection && section === undefined)) return null;
-  const variable = variableOf(key);
+  const variable = toVariableName(key);
   const inherited = isPerSection ? undefined : env[variable];
   if (inherited) return { written: inherited, key, origin: () => ({ kind: "environment", name: variable }) };
   const file = files.find(({ values }) => values.has(key));

@@ -148,6 +148,6 @@ export function nameInKey(key: string, written: string): string | null {
 }
 
 /** The environment variable of a file key: `session.timeout` gives BATON_SESSION_TIMEOUT. */
-export function variableOf(key: string): string {
+export function toVariableName(key: string): string {
   return `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
 }

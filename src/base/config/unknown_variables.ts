@@ -3,7 +3,7 @@
  */
 import { didYouMean } from "../support/did_you_mean.ts";
 import { childVariables, messageVariables } from "./child_variables.ts";
-import { isPerName, type SettingTable, variableOf } from "./setting.ts";
+import { isPerName, type SettingTable, toVariableName } from "./setting.ts";
 
 /** Marks of baton's own processes, and variables of this project's scripts and tests. */
 const otherVariables = [
@@ -33,7 +33,7 @@ export function unknownVariables(
   const given = Object.keys(env).filter((name) => name.startsWith("BATON_"));
   if (given.length === 0) return [];
   const settingVariables = Object.values(settings)
-    .flatMap(({ key }) => key === undefined || isPerName(key) ? [] : [variableOf(key)]);
+    .flatMap(({ key }) => key === undefined || isPerName(key) ? [] : [toVariableName(key)]);
   const known = new Set([
     ...settingVariables,
     ...Object.keys(childVariables),

@@ -2,7 +2,7 @@
  * The client for all outgoing HTTP: one request with a time limit, the redirections that may be followed, and the words
  * for failures. Status and headers come first; the body follows, and may fail without changing what they say.
  */
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
 import { type Deadline, deadlineAfter } from "../support/deadline.ts";
@@ -12,7 +12,7 @@ import { ExchangeError, type HttpExchange, type HttpReply, type OutgoingRequest 
 import type { HttpHeaders } from "./http_headers.ts";
 import type { NodeExchange } from "./node_exchange.ts";
 import type { ProxyEnvironment } from "./proxy_choice.ts";
-import { describeStatus, redirectionOf } from "./redirection.ts";
+import { decideRedirection, describeStatus } from "./redirection.ts";
 
 export interface HttpClientOptions {
   readonly clock: Clock;
@@ -30,7 +30,7 @@ export interface SendOptions {
   readonly signal?: AbortSignal | undefined;
   /** Allows an earlier connection: cheaper, but the server may be about to close it. */
   readonly mayReuse?: boolean;
-  /** Whether a redirection is followed, as `redirectionOf` takes it; none is when left out. */
+  /** Whether a redirection is followed, as `decideRedirection` takes it; none is when left out. */
   readonly mayFollow?: (status: number) => boolean | null;
 }
 
@@ -71,13 +71,13 @@ export class HttpClient implements Disposable {
     } catch (error) {
       deadline.cancel();
       if (late !== null && deadline.signal.reason === late) {
-        const why = error === late ? ` within ${formatDuration(timeoutMs)}` : `: ${messageOf(error)}`;
+        const why = error === late ? ` within ${formatDuration(timeoutMs)}` : `: ${errorMessage(error)}`;
         return { kind: "timed_out", why: `got no response${why}` };
       }
       const isMalformed = error instanceof ExchangeError && error.isMalformed;
       return {
         kind: "failed",
-        why: isMalformed ? error.message : `could not be sent: ${messageOf(error)}`,
+        why: isMalformed ? error.message : `could not be sent: ${errorMessage(error)}`,
         isMalformed,
       };
     }
@@ -96,7 +96,7 @@ export class HttpClient implements Disposable {
       const reply = await this.#exchange(request, { signal: deadline.signal, mayReuse, isSameHost }).catch((error) => {
         throw count === 0 ? error : redirectedError(error, request);
       });
-      const next = redirectionOf(reply, request, { count, mayFollow: mayFollow(reply.status) });
+      const next = decideRedirection(reply, request, { count, mayFollow: mayFollow(reply.status) });
       if (next.kind === "stays") return responded(reply, next.why, deadline);
       reply.abandon();
       request = next.request;
@@ -115,7 +115,7 @@ export class HttpClient implements Disposable {
 /** The user has not written the address where the request went. */
 function redirectedError(error: unknown, { origin, path }: OutgoingRequest): ExchangeError {
   const { isMalformed = false } = error instanceof ExchangeError ? error : {};
-  const why = `redirected to ${printable(origin + path)}: ${messageOf(error)}`;
+  const why = `redirected to ${printable(origin + path)}: ${errorMessage(error)}`;
   return new ExchangeError(why, { cause: error, isMalformed });
 }
 

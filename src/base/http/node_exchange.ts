@@ -4,7 +4,7 @@
  */
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "../errors.ts";
 import { clientTls } from "../sockets/client_tls.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
 import { describeFailure } from "../sockets/describe_failure.ts";
@@ -283,9 +283,9 @@ function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string 
   const isUnknown = /^(?:DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code);
   if (isUnknown || /^(?:ERR_TLS_CERT|CERT_)/.test(code)) {
     const hint = isUnknown && hasOptions ? "; --url-ca FILE names the authorities to trust" : "";
-    return `the certificate is refused: ${messageOf(error)}${hint}`;
+    return `the certificate is refused: ${errorMessage(error)}${hint}`;
   }
-  const [, alert = null] = /alert[ _]((?:[a-z]+[ _]?)+)/i.exec(messageOf(error)) ?? [];
+  const [, alert = null] = /alert[ _]((?:[a-z]+[ _]?)+)/i.exec(errorMessage(error)) ?? [];
   if (isTls && alert !== null) {
     const about = alert.replaceAll("_", " ").trim().toLowerCase();
     const hint = hasOptions && /cert|unknown ca/.test(about) ? "; --url-cert FILE is the certificate to show" : "";
@@ -293,7 +293,7 @@ function whyFailed(error: unknown, isTls: boolean, hasOptions: boolean): string 
   }
   if (code === "ERR_SOCKET_CLOSED") return "connection reset";
   if (code === "EPROTO" || code.startsWith("ERR_SSL_WRONG_VERSION")) {
-    return `${messageOf(error)}; does this port use TLS?`;
+    return `${errorMessage(error)}; does this port use TLS?`;
   }
   return describeFailure(error, isTls ? { tls: {} } : {});
 }

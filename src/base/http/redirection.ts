@@ -2,7 +2,7 @@
 import { printable } from "../support/text.ts";
 import { headerValue, type HttpHeaders } from "./http_headers.ts";
 import type { OutgoingRequest } from "./http_exchange.ts";
-import { placeOf, withoutLogin } from "./request_target.ts";
+import { splitUrl, withoutLogin } from "./request_target.ts";
 
 /** Maximum number of redirections of one request. */
 export const redirectionsMax = 5;
@@ -30,7 +30,7 @@ export type Redirection =
  * `count`: the number of redirections before. `mayFollow`: whether this status is followed; null: the user says what
  * becomes of it.
  */
-export function redirectionOf(
+export function decideRedirection(
   { status, headers }: { readonly status: number; readonly headers: HttpHeaders },
   request: OutgoingRequest,
   { count, mayFollow }: { readonly count: number; readonly mayFollow: boolean | null },
@@ -58,7 +58,7 @@ export function redirectionOf(
     kind: "followed",
     isSameHost,
     request: {
-      ...placeOf(wholeUrl(location, request.origin) ?? to.href, to),
+      ...splitUrl(wholeUrl(location, request.origin) ?? to.href, to),
       method: isRead && request.method !== "HEAD" ? "GET" : request.method,
       headers: request.headers.filter(([name]) => !dropped(name)),
       body: isRead ? new Uint8Array() : request.body,

@@ -16,7 +16,7 @@ export function withoutLogin(url: string): string {
  * Divides a URL, of which `parsed` is the parsed form. The path stays as it was written, except that characters which
  * no request may contain are escaped: a parser of URLs would change `\` to `/`.
  */
-export function placeOf(written: string, parsed: URL): HttpPlace {
+export function splitUrl(written: string, parsed: URL): HttpPlace {
   const [, rest = ""] = /^\s*[a-z]+:[/\\]{2}[^/\\?#]*([^#]*)/i.exec(written) ?? [];
   const path = rest.trimEnd().replaceAll(/[^\x21-\x7e]/gu, encodeURIComponent);
   return { origin: parsed.origin, path: path.startsWith("/") ? path : `/${path}` };

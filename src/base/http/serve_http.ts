@@ -3,7 +3,7 @@
  * All requests and responses have limits. Owns the listener; http_listener.ts has the connections.
  */
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "../errors.ts";
 import type { Address, TlsSource } from "../sockets/connection.ts";
 import { abortable, anySignal } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -147,7 +147,7 @@ class Exchange {
       return await abortable(Promise.resolve(handle(this.#describe())), deadline.signal);
     } catch (error) {
       const status = error instanceof HttpError ? error.status : this.#options.ending.aborted ? 503 : 500;
-      return { status, body: `${messageOf(error)}\n` };
+      return { status, body: `${errorMessage(error)}\n` };
     }
   }
 

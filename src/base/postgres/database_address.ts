@@ -4,7 +4,7 @@
  * connection.
  */
 import process from "node:process";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import type { TlsFileNames } from "../sockets/connection.ts";
 import { isLoopback } from "../sockets/socket_reach.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
@@ -120,7 +120,7 @@ export function parseDatabaseUrl(
  * Verification of a host's certificate; null: no TLS. The default is everything, except on this machine, where no
  * network is used.
  */
-export function verificationOf({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
+export function chooseVerification({ sslMode }: DatabaseAddress, { host }: DatabaseHost): TlsVerification | null {
   if (host.startsWith("/") || sslMode === "disable") return null;
   if (sslMode === null && isLoopback(host)) return null;
   return sslMode ?? "verify-full";
@@ -186,7 +186,7 @@ function tlsFilesOf({ sslrootcert: ca, sslcert: cert, sslkey: key }: Parameters)
     try {
       return act();
     } catch (error) {
-      const what = `${parameterOf[name]} of the database URL: ${messageOf(error)}`;
+      const what = `${parameterOf[name]} of the database URL: ${errorMessage(error)}`;
       throw new BatonError("CONFIG", what, { cause: error });
     }
   };

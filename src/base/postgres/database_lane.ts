@@ -19,7 +19,7 @@
  * - `retryWhileTemporary` repeats a statement that was certainly not executed.
  * - Integers in rows are numbers (bigint beyond 2^53), bytea is a Buffer, bool a boolean, everything else text.
  */
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import { backoffMs, serverBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
@@ -158,7 +158,7 @@ export class DatabaseLane implements AsyncDisposable {
       } catch (error) {
         opened?.close();
         if (signal.aborted) throw this.#notConnected(last ?? error);
-        this.#whyNotConnected = messageOf(error);
+        this.#whyNotConnected = errorMessage(error);
         if (!(error instanceof StatementError)) throw error;
         // A statement of `onConnect` whose outcome is unknown lost its connection.
         if (!error.isTemporary && error.outcome !== "unknown") throw error;

@@ -1,14 +1,19 @@
 /** Sentences for errors of a database, by their SQLSTATE: what it says, and what its operator can do. Pure. */
 import type pg from "pg";
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "../errors.ts";
 import type { DatabaseAddress } from "./database_address.ts";
 import { printable } from "../support/text.ts";
 
 /** The sentence of an error of the database. `name`: the statement; empty: there was none. */
-export function sentenceOf(error: unknown, sqlState: string, name: string, address: DatabaseAddress): string {
+export function describeDatabaseError(
+  error: unknown,
+  sqlState: string,
+  name: string,
+  address: DatabaseAddress,
+): string {
   const hint = hintOf(sqlState, error, address);
   const codes = [sqlState, name].filter(Boolean).join(", ");
-  return `${printable(messageOf(error))} (${codes})${hint === null ? "" : `: ${hint}`}`;
+  return `${printable(errorMessage(error))} (${codes})${hint === null ? "" : `: ${hint}`}`;
 }
 
 /** The advice for the operator of the database; null: its own sentence says enough. */

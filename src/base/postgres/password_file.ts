@@ -3,7 +3,7 @@
  * each line.
  */
 import { readFileSync } from "node:fs";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import { checkPrivateFile } from "../support/private_file.ts";
 import type { DatabaseAddress, DatabaseHost } from "./database_address.ts";
 
@@ -21,7 +21,7 @@ export function passwordFromFile(
     text = readFileSync(passwordFile, "utf8");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-    throw new BatonError("CONFIG", `Cannot read the password file: ${messageOf(error)}`, { cause: error });
+    throw new BatonError("CONFIG", `Cannot read the password file: ${errorMessage(error)}`, { cause: error });
   }
   checkPrivateFile(passwordFile, "The password file");
   // libpq writes a Unix socket in the default folder as localhost; a line may name either.

@@ -7,21 +7,21 @@
  */
 import pg from "pg";
 import { defaultAuthorities } from "../sockets/client_tls.ts";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import { onAbort, TaskScope } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { printable } from "../support/text.ts";
 import {
+  chooseVerification,
   type DatabaseAddress,
   type DatabaseHost,
   describeDatabase,
   describeHost,
   type TlsVerification,
-  verificationOf,
 } from "./database_address.ts";
 import { passwordFromFile } from "./password_file.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
-import { sentenceOf } from "./error_sentence.ts";
+import { describeDatabaseError } from "./error_sentence.ts";
 import { missingRowsHint, missingRowsIn } from "./required_rows.ts";
 import { mayConnectLater, StatementError } from "./statement_error.ts";
 
@@ -259,9 +259,9 @@ export class PrimaryConnection {
     }
     // The server is no longer the primary; the next connection finds that one.
     if (sqlState === "25006") this.#destroy();
-    const missing = missingRowsIn(messageOf(error));
+    const missing = missingRowsIn(errorMessage(error));
     if (missing !== null) return this.#missingRows(`${missing} (${name})`, error);
-    return new StatementError(`${this.#where}: ${sentenceOf(error, sqlState, name, this.#address)}`, {
+    return new StatementError(`${this.#where}: ${describeDatabaseError(error, sqlState, name, this.#address)}`, {
       outcome: "rolled_back",
       sqlState,
       cause: error,
@@ -275,7 +275,7 @@ export class PrimaryConnection {
 
   #lostError(outcome: "not_sent" | "unknown", cause: unknown, sqlState: string | null = null): StatementError {
     return new StatementError(
-      `The connection to the database at ${this.#where} was lost: ${printable(messageOf(cause))}`,
+      `The connection to the database at ${this.#where} was lost: ${printable(errorMessage(cause))}`,
       {
         outcome,
         sqlState,
@@ -409,7 +409,7 @@ function clientConfig(
   { name, warn }: Pick<PrimaryConnectOptions, "name" | "warn">,
 ): pg.ClientConfig {
   const { user, database, password } = address;
-  const verification = verificationOf(address, host);
+  const verification = chooseVerification(address, host);
   return {
     host: host.host,
     port: host.port,
@@ -459,21 +459,21 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
   if (error instanceof BatonError) {
     return new StatementError(error.message, { outcome: "not_sent", sqlState: null, code: error.code, cause: error });
   }
-  const message = printable(messageOf(error));
+  const message = printable(errorMessage(error));
   if (error instanceof pg.DatabaseError) {
     const sqlState = error.code ?? null;
     if (/unsupported startup parameter|startup options? not supported/i.test(message)) {
       return pooledError(`${message}: a pooler such as PgBouncer is between`, error);
     }
     const isTemporaryRefusal = sqlState !== null && mayConnectLater(sqlState);
-    return new StatementError(sqlState === null ? message : sentenceOf(error, sqlState, "", address), {
+    return new StatementError(sqlState === null ? message : describeDatabaseError(error, sqlState, "", address), {
       outcome: "not_sent",
       sqlState,
       ...(isTemporaryRefusal ? { code: "UNREACHABLE" as const } : {}),
       cause: error,
     });
   }
-  if (verificationOf(address, host) !== null && isTlsRefusal(error)) {
+  if (chooseVerification(address, host) !== null && isTlsRefusal(error)) {
     const why = /does not support SSL/i.test(message)
       ? "TLS: the server has it switched off (ssl = off); switch it on there, or use ?sslmode=disable on a network that you trust"
       : `TLS: ${message}; the certificate authority is set with ?sslrootcert=FILE`;
@@ -486,7 +486,7 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
 function isTlsRefusal(error: unknown): boolean {
   const code = String((error as { code?: unknown }).code ?? "");
   return /CERT|SELF_SIGNED|TLS|SSL|UNABLE_TO|ALTNAME/.test(code) ||
-    /does not support SSL|certificate/i.test(messageOf(error));
+    /does not support SSL|certificate/i.test(errorMessage(error));
 }
 
 /** Type numbers of pg_type. */

@@ -13,7 +13,7 @@ export function mustChange(table: string, changed: string, wanted: string): stri
 }
 
 /** The number of rows, in SQL. */
-export const countOf = (rows: string): string => `(SELECT count(*) FROM ${rows})`;
+export const countRowsSql = (rows: string): string => `(SELECT count(*) FROM ${rows})`;
 
 /** The same as a statement of PL/pgSQL, after the one that changes rows. */
 export function mustHaveChanged(table: string, wanted: string): string {
@@ -25,7 +25,9 @@ export function mustHaveChanged(table: string, wanted: string): string {
 export function changeAll(table: string, change: string, condition: string): string {
   return `WITH wanted AS (SELECT id FROM SCHEMA.${table} WHERE ${condition} FOR UPDATE),
     changed AS (UPDATE SCHEMA.${table} t SET ${change} FROM wanted w WHERE t.id = w.id RETURNING t.id)
-    SELECT id FROM changed UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countOf("changed"), countOf("wanted"))}`;
+    SELECT id FROM changed UNION ALL SELECT NULL WHERE NOT ${
+    mustChange(table, countRowsSql("changed"), countRowsSql("wanted"))
+  }`;
 }
 
 function sentence(table: string, changed: string, wanted: string): string {

@@ -2,7 +2,7 @@
  * Finds out whether a database stores rows: a statement inserts one and takes it back. A server that has nothing to
  * write notices a full or read-only database, and rights that were taken away, before its clients do.
  */
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "../errors.ts";
 import { tableNamesIn } from "./database_schema.ts";
 import type { SqlStatement } from "./primary_connection.ts";
 import { mustHaveChanged } from "./required_rows.ts";
@@ -55,7 +55,7 @@ export class StoreTrial {
   async whyNotStored(): Promise<string | null> {
     const known = this.#result;
     if (known !== null && this.#now() < known.untilMs) return known.why;
-    const why = await this.#run(this.#statement(this.#wasFull ? "large" : "small")).then(() => null, messageOf);
+    const why = await this.#run(this.#statement(this.#wasFull ? "large" : "small")).then(() => null, errorMessage);
     if (why === null) this.#wasFull = false;
     this.#result = { why, untilMs: this.#now() + cachedMs };
     return why;

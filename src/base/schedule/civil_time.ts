@@ -44,7 +44,7 @@ const known = new Map<string, CivilTimes>();
  * Returns the times of a zone, an IANA name: one object for all schedules, because a format takes 200 KB. Throws USAGE
  * for an unknown zone.
  */
-export function civilTimesOf(zone: string): CivilTimes {
+export function civilTimesInZone(zone: string): CivilTimes {
   const times = known.get(zone) ?? new CivilTimes(zone);
   known.set(zone, times);
   return times;
@@ -53,7 +53,7 @@ export function civilTimesOf(zone: string): CivilTimes {
 /** Whether this machine has the rules of a zone. */
 export function isKnownZone(zone: string): boolean {
   try {
-    civilTimesOf(zone);
+    civilTimesInZone(zone);
     return true;
   } catch {
     return false;

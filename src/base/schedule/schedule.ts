@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../errors.ts";
 import { Calendar } from "./calendar.ts";
-import { type CivilTimes, civilTimesOf, type Era, localZone } from "./civil_time.ts";
+import { type CivilTimes, civilTimesInZone, type Era, localZone } from "./civil_time.ts";
 import { canonicalSchedule, scheduleId } from "./schedule_text.ts";
 
 const hourMs = 3_600_000;
@@ -44,7 +44,7 @@ export class Schedule {
     this.id = scheduleId(this.text);
     this.#follows = this.text.split(" ", 2).some((field) => field.startsWith("*"));
     this.#calendar = new Calendar(this.text);
-    this.#civil = civilTimesOf(zone);
+    this.#civil = civilTimesInZone(zone);
     this.zone = this.#civil.zone;
     if (this.next(Date.now()) === null) {
       throw new BatonError("USAGE", `${JSON.stringify(written)} is not a schedule: there is no such day in any year`);

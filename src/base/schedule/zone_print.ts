@@ -3,7 +3,7 @@
  * the runtime does not tell its version.
  */
 import { createHash } from "node:crypto";
-import { civilTimesOf } from "./civil_time.ts";
+import { civilTimesInZone } from "./civil_time.ts";
 
 const dayMs = 86_400_000;
 /** The number of years that a fingerprint covers. */
@@ -35,7 +35,7 @@ function printOfYear(zone: string, year: number): string {
   const hash = createHash("sha256");
   const toMs = Date.UTC(year + years, 0, 1);
   let at = Date.UTC(year, 0, 1);
-  for (const era of civilTimesOf(zone).eras(at, toMs)) {
+  for (const era of civilTimesInZone(zone).eras(at, toMs)) {
     for (; at < Math.min(era.toMs, toMs); at += dayMs) hash.update(`${era.offset} `);
   }
   const print = `${year}:${hash.digest("hex").slice(0, 12)}`;

@@ -1,5 +1,5 @@
 /** Short descriptions of system errors, for messages about servers that cannot be reached. */
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import type { TlsOptions } from "./connection.ts";
 
 const systemTexts: Record<string, string> = {
@@ -16,11 +16,11 @@ const systemTexts: Record<string, string> = {
 
 /** A server's failure in a few words. `tls` is what the connection was tried with. */
 export function describeFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
-  if (error instanceof BatonError) return messageOf(error);
+  if (error instanceof BatonError) return errorMessage(error);
   const code = systemCode(error);
   // A server without TLS closes the connection after the client's first bytes.
   if (tls !== undefined && code === "ECONNRESET") return "connection reset; does this port use TLS?";
-  return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
+  return (typeof code === "string" ? systemTexts[code] : undefined) ?? errorMessage(error);
 }
 
 export function systemCode(error: unknown): unknown {

@@ -2,7 +2,7 @@
 import type { KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import process from "node:process";
-import { BatonError, messageOf, reasonOf } from "../errors.ts";
+import { BatonError, errorMessage, errorReason } from "../errors.ts";
 import { checkPrivateFile } from "../support/private_file.ts";
 
 const certificateBlock =
@@ -44,7 +44,7 @@ function readPem(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw configError(`Cannot read ${file}: ${reasonOf(error)}`, error);
+    throw configError(`Cannot read ${file}: ${errorReason(error)}`, error);
   }
 }
 
@@ -56,7 +56,7 @@ function firstCertificate(pem: string, file: string): X509Certificate {
   try {
     return new (loadCrypto().X509Certificate)(block);
   } catch (error) {
-    throw configError(`The certificate in ${file} is not valid: ${messageOf(error)}`, error);
+    throw configError(`The certificate in ${file} is not valid: ${errorMessage(error)}`, error);
   }
 }
 
@@ -73,7 +73,7 @@ function privateKey(pem: string, file: string, passphrase: string | undefined): 
     return loadCrypto().createPrivateKey(passphrase === undefined ? block : { key: block, passphrase });
   } catch (error) {
     const what = isEncrypted ? "cannot be opened with the passphrase" : "is not valid";
-    throw configError(`The private key in ${file} ${what}: ${messageOf(error)}`, error);
+    throw configError(`The private key in ${file} ${what}: ${errorMessage(error)}`, error);
   }
 }
 

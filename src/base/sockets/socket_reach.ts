@@ -10,7 +10,7 @@ import type { Address } from "./connection.ts";
 const everyUser = "all users of this machine";
 
 /** The end of a sentence that ends with "for …". Host names other than localhost count as those of a network. */
-export function reachOf(address: Address): string {
+export function networkReach(address: Address): string {
   if (address.kind === "unix") return reachOfPath(address.path);
   return isLoopback(address.host) ? everyUser : "other machines, too";
 }
@@ -26,9 +26,9 @@ export function describeReach(
   format: (address: Address) => string,
   separator = " ",
 ): string {
-  const reaches = new Set(addresses.map(reachOf));
+  const reaches = new Set(addresses.map(networkReach));
   if (reaches.size === 1) return `${addresses.map(format).join(", ")}${separator}for ${[...reaches].join()}`;
-  return addresses.map((address) => `${format(address)}${separator}for ${reachOf(address)}`).join(", ");
+  return addresses.map((address) => `${format(address)}${separator}for ${networkReach(address)}`).join(", ");
 }
 
 /** A client needs the right to write to the socket, and to search all folders above it. */

@@ -1,5 +1,5 @@
 /** Takes an address for a listener: removes a stale unix socket, and says why no listener can have the address. */
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import { type ClearSocketOptions, clearSocketPath } from "./clear_socket_path.ts";
 import { type Address, formatAddress } from "./connection.ts";
 import { resolveHost } from "./resolve_host.ts";
@@ -31,5 +31,5 @@ async function whyNotListening(error: unknown, address: Address): Promise<string
   const isKnown = address.kind === "unix" || await resolveHost(address.host).then(() => true, () => false);
   if (!isKnown) return `the name ${address.host} cannot be resolved to an address; check /etc/hosts`;
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return reasons[code] ?? messageOf(error);
+  return reasons[code] ?? errorMessage(error);
 }

@@ -2,7 +2,7 @@
  * Forwards connections to the current leader. Owns the accepted connections: when the leader changes it closes all of
  * them, and new connections reach the new leader.
  */
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "../errors.ts";
 import { aborted, onAbort } from "../support/abort.ts";
 import { backoffMs, requestBackoff } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
@@ -85,7 +85,7 @@ export class TcpForwarder {
       try {
         return await this.#join(client, address, { leader, signal: deadline.signal });
       } catch (thrown) {
-        if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = messageOf(thrown);
+        if (!deadline.signal.aborted && !leader.replaced.signal.aborted) why = errorMessage(thrown);
       }
       // Stop waiting when another leader is set.
       await sleep(

@@ -1,6 +1,6 @@
 /** TLS settings from files, which are read again after they have changed: a renewed certificate needs no restart. */
 import { statSync } from "node:fs";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import type { TlsFileNames, TlsFileSource, TlsOptions } from "./connection.ts";
 import { checkPair, readCertificates, readPrivateKey } from "./pem_file.ts";
 
@@ -37,7 +37,7 @@ export class TlsFiles implements TlsFileSource {
     try {
       this.#current = readTlsFiles(this.names, (_, act) => act());
     } catch (error) {
-      this.#warn(`cannot use the new TLS files, and keeps the ones read before: ${messageOf(error)}`);
+      this.#warn(`cannot use the new TLS files, and keeps the ones read before: ${errorMessage(error)}`);
     }
     return this.#current;
   }

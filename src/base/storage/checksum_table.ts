@@ -28,7 +28,7 @@ export function checksumTable<const Column extends string>(
   const allColumns = [...columns, "sum"].join(", ");
   const into = `INTO ${name} (${allColumns}) VALUES (${[...columns, "sum"].map(() => "?").join(", ")})`;
   const valuesOf = (row: Readonly<Record<Column, SqlValue>>) => columns.map((column) => row[column]);
-  const sumOf = (row: Readonly<Record<Column, SqlValue>>) => checksumOf(valuesOf(row));
+  const sumOf = (row: Readonly<Record<Column, SqlValue>>) => checksumValues(valuesOf(row));
   return {
     name,
     columns,
@@ -39,7 +39,7 @@ export function checksumTable<const Column extends string>(
     valuesToBind: (row) => {
       const values = valuesOf(row);
       const isEmpty = (value: SqlValue) => value instanceof Uint8Array && value.byteLength === 0;
-      return [...values.map((value) => isEmpty(value) ? emptyBytes : value), checksumOf(values)];
+      return [...values.map((value) => isEmpty(value) ? emptyBytes : value), checksumValues(values)];
     },
     isIntact: (row) => row["sum"] === sumOf(row as Record<Column, SqlValue>),
   };
@@ -56,7 +56,7 @@ const view = new DataView(gathered.buffer);
 const shortTextMax = 256;
 
 /** CRC-32 of the values, each with its kind and length, so that moved bytes are detected too. */
-export function checksumOf(values: readonly SqlValue[]): number {
+export function checksumValues(values: readonly SqlValue[]): number {
   let sum = 0, at = 0;
   const flush = () => {
     sum = crc32(gathered.subarray(0, at), sum);

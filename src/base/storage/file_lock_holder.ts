@@ -8,7 +8,7 @@ export const ownerName = "owner.sqlite";
 /**
  * Returns the process ID; null if there is none, or if it cannot be known: outside Linux, or in another PID namespace.
  */
-export function lockHolderOf(path: string): number | null {
+export function findFileLockHolder(path: string): number | null {
   try {
     return holderInTable(readFileSync("/proc/locks", "utf8"), statSync(path, { bigint: true }).ino);
   } catch {

@@ -13,7 +13,7 @@ import type { DiskSpace } from "./disk_space.ts";
 import { createPrivateFile, flushIfThere, flushParentFolders, reserveFile } from "./durable_file.ts";
 import { OpenFilesCheck } from "./open_files_check.ts";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
-import { checkSqliteFormat, pragmaOf, type SqliteFormat } from "./sqlite_format.ts";
+import { checkSqliteFormat, readPragma, type SqliteFormat } from "./sqlite_format.ts";
 import { ownerName } from "./file_lock_holder.ts";
 import { isDiskFull, isLocked } from "./storage_error.ts";
 
@@ -325,7 +325,7 @@ function openTables(options: SqliteFileOptions, ownerId: string): DatabaseSync {
     checkSqliteFormat(database, format); // before anything in another program's file is changed
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     inspect?.(database);
-    const isNew = pragmaOf(database, "user_version") === 0;
+    const isNew = readPragma(database, "user_version") === 0;
     // The folders are on the disk before the file has content, so that a process that finds content need not flush
     // them.
     if (isNew) flushParentFolders(format.folder);
@@ -383,7 +383,7 @@ export function copyDatabase(read: (copy: (database: DatabaseSync) => void) => v
   let made = part;
   try {
     read((database) => {
-      const total = (pragmaOf(database, "page_count") - pragmaOf(database, "freelist_count")) * pageBytes;
+      const total = (readPragma(database, "page_count") - readPragma(database, "freelist_count")) * pageBytes;
       options.progress.startPart({ noun: "byte", verb: "copied", total, file: part });
       database.prepare("VACUUM INTO ?").run(part); // accepts an empty file, and does not flush it
     });

@@ -18,11 +18,11 @@ export interface SqliteFormat {
  * passes.
  */
 export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat): void {
-  const before = pragmaOf(database, "user_version");
-  const application = pragmaOf(database, "application_id");
+  const before = readPragma(database, "user_version");
+  const application = readPragma(database, "application_id");
   if (before === 0 && application === 0) return;
   // Another process may have created the tables between the two reads.
-  const format = before === 0 ? pragmaOf(database, "user_version") : before;
+  const format = before === 0 ? readPragma(database, "user_version") : before;
   const { what, folder, path } = wanted;
   if (application !== wanted.applicationId) {
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
@@ -48,7 +48,7 @@ export function checkSchema(database: DatabaseSync, schema: string): void {
 }
 
 /** A number that SQLite keeps: `user_version`. */
-export function pragmaOf(database: DatabaseSync, name: string): number {
+export function readPragma(database: DatabaseSync, name: string): number {
   return Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
 }
 

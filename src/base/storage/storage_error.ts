@@ -1,5 +1,5 @@
 /** Errors of SQLite and of the file system, and their meaning for a store. Pure. */
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 
 /** SQLITE_IOERR_SHMSIZE. */
 const noSharedMemory = 4874;
@@ -22,7 +22,7 @@ export function isDiskFull(error: unknown): boolean {
 /** Errors of the system name a path, which may contain any word; those of baton are sentences. */
 function saysSqlite(error: unknown, words: RegExp): boolean {
   if (error instanceof BatonError || (error as NodeJS.ErrnoException).syscall !== undefined) return false;
-  return words.test(messageOf(error));
+  return words.test(errorMessage(error));
 }
 
 /**
@@ -31,5 +31,5 @@ function saysSqlite(error: unknown, words: RegExp): boolean {
  */
 export function storageError(what: string, error: unknown): BatonError {
   if (error instanceof BatonError) return error;
-  return new BatonError("IO", `${what} cannot be read or written: ${messageOf(error)}`, { cause: error });
+  return new BatonError("IO", `${what} cannot be read or written: ${errorMessage(error)}`, { cause: error });
 }

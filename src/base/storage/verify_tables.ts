@@ -1,6 +1,6 @@
 /** Verifies a store of tables with checksums: SQLite's structure, the schema, and every row's checksum. */
 import type { DatabaseSync } from "node:sqlite";
-import { messageOf } from "../errors.ts";
+import { errorMessage } from "../errors.ts";
 import { noProgress, type WorkProgress } from "../support/work_progress.ts";
 import { describeDamagedRow } from "./damage.ts";
 import type { SqlRow } from "./sql_row.ts";
@@ -24,7 +24,7 @@ export function verifyPart(what: string, addProblem: ReportProblem, check: () =>
   try {
     check();
   } catch (error) {
-    addProblem(`${what} cannot be read: ${messageOf(error)}`);
+    addProblem(`${what} cannot be read: ${errorMessage(error)}`);
   }
 }
 

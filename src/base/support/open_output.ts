@@ -7,7 +7,7 @@
 import { closeSync, constants, fstatSync, ftruncateSync, lstatSync, openSync, readlinkSync, type Stats } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import process from "node:process";
-import { BatonError, errnoOf } from "../errors.ts";
+import { BatonError, errnoName } from "../errors.ts";
 import { isSameFile } from "./one_file.ts";
 
 const { O_RDWR, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_TRUNC } = constants;
@@ -31,7 +31,7 @@ export function openOutput(path: string, access: keyof typeof accesses, mode = 0
     }
     return openSafely(path, accesses[access] | O_NONBLOCK, mode);
   } catch (cause) {
-    if (errnoOf(cause) !== "ENXIO") throw cause;
+    if (errnoName(cause) !== "ENXIO") throw cause;
     const message = `"${path}" is a FIFO that no process reads, or a socket; start the reader of a FIFO first`;
     throw new BatonError("CANNOT_CREATE", message, { cause });
   }
@@ -52,7 +52,7 @@ function openSafely(path: string, flags: number, mode: number): number {
       }
       closeSync(fd);
     } catch (thrown) {
-      if (tries >= triesMax || !changed.includes(errnoOf(thrown) ?? "")) throw thrown;
+      if (tries >= triesMax || !changed.includes(errnoName(thrown) ?? "")) throw thrown;
     }
   }
 }

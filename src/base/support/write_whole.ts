@@ -1,6 +1,6 @@
 /** Writes a whole text, or bytes, to a descriptor, also to a pipe that another program has made non-blocking. */
 import { writeSync } from "node:fs";
-import { errnoOf } from "../errors.ts";
+import { errnoName } from "../errors.ts";
 
 /** How long a full pipe is waited for, in milliseconds. */
 const fullPipeMsMax = 10_000;
@@ -16,7 +16,7 @@ export function writeWhole(fd: number, content: string | Uint8Array): void {
     try {
       bytes = bytes.subarray(writeSync(fd, bytes));
     } catch (thrown) {
-      if (errnoOf(thrown) !== "EAGAIN" || performance.now() - startMs > fullPipeMsMax) throw thrown;
+      if (errnoName(thrown) !== "EAGAIN" || performance.now() - startMs > fullPipeMsMax) throw thrown;
       blockFor(5);
     }
   }

@@ -30,7 +30,7 @@ export type Style = keyof typeof codes;
 export type Paint = (style: Style, text: string) => string;
 
 /** The painter for texts that are written to `stream`. Texts from outside must pass `printable` first. */
-export function painterOf(io: Io, stream: "stdout" | "stderr"): Paint {
+export function choosePainter(io: Io, stream: "stdout" | "stderr"): Paint {
   if (!hasColor(io, stream)) return (_style, text) => text;
   return (style, text) => {
     const [start, end] = codes[style];

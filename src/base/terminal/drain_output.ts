@@ -3,7 +3,7 @@
  * and for outputs that cannot be opened a second time.
  */
 import { fstatSync, readFileSync, write, writeSync } from "node:fs";
-import { errnoOf } from "../errors.ts";
+import { errnoName } from "../errors.ts";
 import { type Libc, loadLibc } from "../process/libc.ts";
 import { countWithNoun } from "../support/text.ts";
 import { burstPiecesMax, isTerminal, ownWriter, pieceBytesMax, type WriteNow } from "./output_writer.ts";
@@ -79,7 +79,7 @@ async function threadWriter(fd: number): Promise<(bytes: Uint8Array) => Promise<
     return await new Promise((resolve, reject) => {
       write(fd, bytes, 0, length, null, (error, count) => {
         if (error === null) resolve(count);
-        else if (errnoOf(error) === "EAGAIN") resolve(0);
+        else if (errnoName(error) === "EAGAIN") resolve(0);
         else reject(error);
       });
     });

@@ -1,8 +1,8 @@
 /** Output, environment and terminal of the process. Tests replace this interface. */
-import { BatonError, errnoOf, messageOf } from "../errors.ts";
+import { BatonError, errnoName, errorMessage } from "../errors.ts";
 import { abortable } from "../support/abort.ts";
 import { inheritedDescriptors } from "../process/spawn/inherited_descriptors.ts";
-import { burstPiecesMax, isTerminal, type WriteNow, writerOf } from "./output_writer.ts";
+import { burstPiecesMax, isTerminal, openWriter, type WriteNow } from "./output_writer.ts";
 
 export type Stream = "stdout" | "stderr";
 
@@ -91,7 +91,7 @@ export class Output {
   /** Returns the rest. */
   #writeBurst(rest: Uint8Array): Uint8Array {
     try {
-      if (this.writeNow === undefined) this.writeNow = writerOf(this.fd);
+      if (this.writeNow === undefined) this.writeNow = openWriter(this.fd);
       for (let pieces = 0; pieces < burstPiecesMax && rest.length > 0; pieces++) {
         const taken = this.writeNow?.(rest) ?? 0;
         if (taken === 0) break;
@@ -172,8 +172,8 @@ export function systemIo(): ProcessIo {
 }
 
 function stdoutError(thrown: unknown): Error {
-  if (errnoOf(thrown) === "EPIPE") return new ReaderGone(messageOf(thrown));
-  return new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
+  if (errnoName(thrown) === "EPIPE") return new ReaderGone(errorMessage(thrown));
+  return new BatonError("IO", `Cannot write to stdout: ${errorMessage(thrown)}`, { cause: thrown });
 }
 
 /** Prints sentences on stderr that no option suppresses. */

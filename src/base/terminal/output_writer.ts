@@ -4,7 +4,7 @@
  * and two threads that are blocked in a write stop all files and names of the runtime on a machine with two processors.
  */
 import { constants, fstatSync, openSync, statSync, writeSync } from "node:fs";
-import { errnoOf } from "../errors.ts";
+import { errnoName } from "../errors.ts";
 import { wasClosed } from "../process/spawn/inherited_descriptors.ts";
 
 /**
@@ -21,7 +21,7 @@ export const pieceBytesMax = 4096;
 export const burstPiecesMax = 256;
 
 /** Null for an output that can only be written by other means. Throws if it is closed. */
-export function writerOf(fd: number): WriteNow | null {
+export function openWriter(fd: number): WriteNow | null {
   if (fd < 3 && wasClosed(fd)) throw new Error("it was closed when baton was started; to discard it, write >/dev/null");
   const stat = fstatSync(fd);
   if (stat.isSocket()) return null;
@@ -47,7 +47,7 @@ function writerTo(fd: number, bytesMax: number): WriteNow {
     try {
       return writeSync(fd, bytes, 0, Math.min(bytes.length, bytesMax));
     } catch (thrown) {
-      if (errnoOf(thrown) === "EAGAIN") return 0;
+      if (errnoName(thrown) === "EAGAIN") return 0;
       throw thrown;
     }
   };

@@ -1,5 +1,5 @@
 /** Serves `/healthz` and `/metrics` over HTTP. */
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import { type HttpRequest, type HttpResponse, type HttpService, serveHttp } from "../http/serve_http.ts";
 import { formatAddress } from "../sockets/connection.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
@@ -58,6 +58,6 @@ async function healthInTime(health: StatusSource["health"], clock: Clock): Promi
   try {
     return await abortable(Promise.resolve(health()), deadline.signal);
   } catch (thrown) {
-    return messageOf(thrown);
+    return errorMessage(thrown);
   }
 }

@@ -3,7 +3,7 @@
  * before anything else, so that a call that cannot report does nothing.
  */
 import { closeSync, fstatSync, readFileSync } from "node:fs";
-import { BatonError, messageOf } from "../errors.ts";
+import { BatonError, errorMessage } from "../errors.ts";
 import { wasClosed } from "../process/spawn/inherited_descriptors.ts";
 import { openOutput } from "../support/open_output.ts";
 import { writeWhole } from "../support/write_whole.ts";
@@ -79,7 +79,7 @@ export class StatusWriter implements Disposable {
         writeWhole(fd, line);
         return [];
       } catch (thrown) {
-        return [`Cannot write ${option}: ${messageOf(thrown)}; the report of this call is lost`];
+        return [`Cannot write ${option}: ${errorMessage(thrown)}; the report of this call is lost`];
       }
     });
   }
@@ -119,7 +119,7 @@ function create(file: string): number {
   try {
     return openOutput(file, "replace");
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `--status-file ${file}: cannot create the file: ${messageOf(thrown)}`, {
+    throw new BatonError("CANNOT_CREATE", `--status-file ${file}: cannot create the file: ${errorMessage(thrown)}`, {
       cause: thrown,
     });
   }

@@ -1,6 +1,6 @@
 /** Tables for people; programs use --json. */
 import { printable } from "../support/text.ts";
-import { type Paint, painterOf, type Style } from "./color.ts";
+import { choosePainter, type Paint, type Style } from "./color.ts";
 import type { Io } from "./io.ts";
 import { shortenText, textWidth } from "./text_width.ts";
 
@@ -14,7 +14,7 @@ export function headCells(names: readonly string[]): Cell[] {
 
 /** Prints rows in aligned columns; without rows it prints nothing. */
 export function printTable(io: Io, rows: readonly (readonly Cell[])[]): void {
-  if (rows.length > 0) io.out(tableLines(rows, painterOf(io, "stdout")).map((line) => `${line}\n`).join(""));
+  if (rows.length > 0) io.out(tableLines(rows, choosePainter(io, "stdout")).map((line) => `${line}\n`).join(""));
 }
 
 /**

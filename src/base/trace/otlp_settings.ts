@@ -15,7 +15,7 @@ export type TraceVariables = Readonly<Record<string, string | undefined>>;
 const timeoutMsMax = 2000;
 
 /** Returns a sentence without values, which may be secrets, if the variables cannot be used. */
-export function otlpSettingsOf(env: TraceVariables, own: ReadonlyMap<string, string>): OtlpSettings | string {
+export function readOtlpSettings(env: TraceVariables, own: ReadonlyMap<string, string>): OtlpSettings | string {
   const forTraces = (name: string) =>
     env[`OTEL_EXPORTER_OTLP_TRACES_${name}`] || env[`OTEL_EXPORTER_OTLP_${name}`] || undefined;
   if (forTraces("PROTOCOL") === "grpc") {

@@ -31,7 +31,7 @@ export interface SpanVariables {
 }
 
 /** Returns null if the variables name no span. */
-export function spanVariablesOf(
+export function readSpanVariables(
   { TRACEPARENT, TRACESTATE }: Readonly<Record<string, string | undefined>>,
 ): SpanVariables | null {
   const context = parseTraceparent(TRACEPARENT, TRACESTATE);
@@ -50,7 +50,7 @@ export function newSpanIn(parent: TraceContext | null): TraceContext {
 }
 
 /** The id of a trace for a text, always the same: spans of processes that know only this text are one trace. */
-export function traceIdOf(text: string): string {
+export function deriveTraceId(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 

@@ -5,7 +5,7 @@
 import type { Clock } from "../support/clock.ts";
 import { HttpClient } from "../http/http_client.ts";
 import type { ProxyEnvironment } from "../http/proxy_choice.ts";
-import { placeOf as httpPlaceOf } from "../http/request_target.ts";
+import { splitUrl as httpPlaceOf } from "../http/request_target.ts";
 import { resultWithin } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { countWithNoun, printable } from "../support/text.ts";
@@ -59,7 +59,7 @@ export class TraceExporter {
     const { clock, onProblem, settings: { url } } = this.#options;
     await resultWithin(clock, closeMsMax, this.#sending ?? Promise.resolve());
     // The time limit of the request may end in the same moment, and then it has not been reported yet.
-    if (this.#sent > 0) this.#report(`${placeOf(url)}: no response within ${formatDuration(closeMsMax)}`);
+    if (this.#sent > 0) this.#report(`${splitUrl(url)}: no response within ${formatDuration(closeMsMax)}`);
     const lost = this.#dropped + this.#waiting.length;
     this.#waiting = [];
     if (lost > 0) onProblem(`${countWithNoun(lost, "span was", "spans were")} not sent: the collector is too slow`);
@@ -92,17 +92,17 @@ export class TraceExporter {
       body: new TextEncoder().encode(JSON.stringify(otlpRequest(spans, { resource, version }))),
     };
     const result = await this.#client.send(request, { timeoutMs });
-    if (result.kind === "timed_out") return `${placeOf(url)}: no response within ${formatDuration(timeoutMs)}`;
-    if (result.kind === "failed") return `${placeOf(url)}: ${printable(result.why)}`;
+    if (result.kind === "timed_out") return `${splitUrl(url)}: no response within ${formatDuration(timeoutMs)}`;
+    if (result.kind === "failed") return `${splitUrl(url)}: ${printable(result.why)}`;
     const isAccepted = result.status >= 200 && result.status < 300;
     const text = await readResponse(result.body);
     result.done();
-    return isAccepted ? rejectedSpans(text) : `${placeOf(url)} responded with status ${result.status}`;
+    return isAccepted ? rejectedSpans(text) : `${splitUrl(url)} responded with status ${result.status}`;
   }
 }
 
 /** The address without what may be a secret in it. */
-function placeOf(url: string): string {
+function splitUrl(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname}`;
 }

@@ -6,7 +6,7 @@ import { hostname } from "node:os";
 import process from "node:process";
 import { traceSecrets } from "../config/trace_settings.ts";
 import type { Clock } from "../support/clock.ts";
-import { otlpSettingsOf, type TraceVariables } from "./otlp_settings.ts";
+import { readOtlpSettings, type TraceVariables } from "./otlp_settings.ts";
 import type { Span } from "./otlp_spans.ts";
 import { formatTraceparent, newSpanIn, parseTraceparent, type TraceContext } from "./trace_context.ts";
 import { TraceExporter } from "./trace_exporter.ts";
@@ -37,7 +37,7 @@ export class TraceSource {
     this.#withheld = passAuth ? {} : Object.fromEntries(traceSecrets.map((name) => [name, undefined]));
     const own = { "service.name": "baton", "service.version": version };
     const host = { "host.name": hostname(), "process.pid": String(process.pid) };
-    const settings = otlpSettingsOf(env, new Map(Object.entries({ ...own, ...host })));
+    const settings = readOtlpSettings(env, new Map(Object.entries({ ...own, ...host })));
     const isOn = this.parent?.isSampled !== false;
     if (typeof settings === "string") onProblem(`traces are not sent: ${settings}`);
     this.#exporter = isOn && typeof settings !== "string"

@@ -1,11 +1,11 @@
 /** Checks all locks and elections below a root once and reports problems. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import type { Finding } from "../../base/rows/finding.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
-import { decodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { parseLockState } from "../lock/lock_state.ts";
 import { childNames, mapInBatches, nullIfNoNode, readNodes } from "../nodes/node_requests.ts";
@@ -53,8 +53,8 @@ export async function diagnose(
   { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
 ): Promise<Diagnosis> {
   const [locks, elections] = await Promise.all([
-    diagnoseFolder(zk, folderOf("locks", root), { called: "lock", nowMs }),
-    diagnoseFolder(zk, folderOf("elections", root), { called: "election", nowMs }),
+    diagnoseFolder(zk, kindFolder("locks", root), { called: "lock", nowMs }),
+    diagnoseFolder(zk, kindFolder("elections", root), { called: "election", nowMs }),
   ]);
   return { locks: locks.count, elections: elections.count, findings: [...locks.findings, ...elections.findings] };
 }
@@ -112,7 +112,7 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
   try {
     limit = parseLockState(lock.data, lock.path).limit;
   } catch (thrown) {
-    addFinding("problem", messageOf(thrown));
+    addFinding("problem", errorMessage(thrown));
     return findings;
   }
   for (const name of lock.children) {

@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
 import { readBarrier } from "../barrier/barrier_view.ts";
-import { decodeLockName, folderOf, lockPathAt } from "../nodes/node_paths.ts";
+import { decodeLockName, kindFolder, lockPathAt } from "../nodes/node_paths.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { heldGrants } from "../lock/queue_position.ts";
 import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests.ts";
@@ -38,8 +38,8 @@ export async function listInUse(
   { root, kinds = useKinds }: { readonly root?: string; readonly kinds?: readonly UseKind[] } = {},
 ): Promise<UseList> {
   const list = (kind: UseKind, count: (path: string) => Promise<Counts>) =>
-    kinds.includes(kind) ? listFolder(zk, folderOf(`${kind}s`, root), count) : [];
-  const listLocks = () => listFolder(zk, folderOf("locks", root), (path) => countLock(zk, path));
+    kinds.includes(kind) ? listFolder(zk, kindFolder(`${kind}s`, root), count) : [];
+  const listLocks = () => listFolder(zk, kindFolder("locks", root), (path) => countLock(zk, path));
   const [lock, election, barrier, gate, pooled] = await Promise.all([
     kinds.includes("lock") ? listLocks() : [],
     list("election", (path) => countLock(zk, path)),

@@ -5,7 +5,12 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth, mapInBatches, nullIfNoNode, readAfterSync } from "../nodes/node_requests.ts";
 import type { UseSummary } from "./list_in_use.ts";
-import { type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "../interop/interop_node_names.ts";
+import {
+  findInteropRecipe,
+  interopNodeNaming,
+  type InteropRecipe,
+  parseInteropNode,
+} from "../interop/interop_node_names.ts";
 import { interopHolders, knownContenders } from "../interop/interop_queue_position.ts";
 import { printable } from "../../base/support/text.ts";
 import type { Finding } from "../../base/rows/finding.ts";
@@ -112,12 +117,12 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
   let last = sequence;
   for (const { name, isEphemeral } of children) {
     const node = parseInteropNode(recipe, name);
-    const other = recipeOf(name);
+    const other = findInteropRecipe(name);
     if (node === null) {
-      const kind = other === null ? "has no name of this recipe" : `belongs to ${namingOf(other).title}`;
+      const kind = other === null ? "has no name of this recipe" : `belongs to ${interopNodeNaming(other).title}`;
       addFinding(
         "problem",
-        `"${name}" ${kind}: it and the contenders of ${namingOf(recipe).title} do not wait for each other`,
+        `"${name}" ${kind}: it and the contenders of ${interopNodeNaming(recipe).title} do not wait for each other`,
       );
       continue;
     }

@@ -1,6 +1,6 @@
 /** A gate: one process closes and opens it, and other processes wait while it is closed. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { systemClock } from "../../base/support/clock.ts";
 import { waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -98,7 +98,7 @@ function noResponseError(name: string, { waitMs }: WaitTimeout): BatonError {
 }
 
 function sessionEndedError(name: string, reason: unknown): BatonError {
-  const message = `Cannot read gate "${name}": the session ended: ${messageOf(reason)}`;
+  const message = `Cannot read gate "${name}": the session ended: ${errorMessage(reason)}`;
   return new BatonError("UNREACHABLE", message, { cause: reason });
 }
 

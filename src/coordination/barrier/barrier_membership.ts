@@ -2,7 +2,7 @@
  * A membership in a started generation: a lease with a rank, which can be lost like a lock. All members leave together.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { Event } from "../../base/support/event.ts";
@@ -98,7 +98,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   }
 
   #sessionEndedError(cause: unknown): BatonError {
-    const why = messageOf(this.#zk.session.ended.reason);
+    const why = errorMessage(this.#zk.session.ended.reason);
     const message = `Cannot tell whether the others have left barrier "${this.name}": the session ended: ${why}`;
     return new BatonError("LOCK_LOST", message, { cause });
   }

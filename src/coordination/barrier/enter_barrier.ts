@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { anySignal, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
@@ -192,7 +192,7 @@ class BarrierEntry {
         // The session may continue: the other members must not wait for this one.
         await this.#withinLeaveTime("stopped", this.#toMembership(outcome).release().catch(() => {}));
         throwIfAborted(signal);
-        const message = `Barrier "${this.#name}" was started, but this member lost it: ${messageOf(cause)}`;
+        const message = `Barrier "${this.#name}" was started, but this member lost it: ${errorMessage(cause)}`;
         throw new BatonError("LOCK_LOST", message, { cause });
       }
     }
@@ -252,7 +252,7 @@ class BarrierEntry {
     const refused = reason instanceof BatonError && reason.code === "REFUSED";
     const breaks = (this.#options.onMemberLost ?? "fail") === "fail";
     const code = refused ? "REFUSED" : breaks ? "BARRIER_BROKEN" : "UNREACHABLE";
-    const why = `the session ended before the start: ${messageOf(reason)}`;
+    const why = `the session ended before the start: ${errorMessage(reason)}`;
     return new BatonError(code, `Barrier "${this.#name}" is broken: ${why}`, { cause });
   }
 }

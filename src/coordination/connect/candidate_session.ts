@@ -1,7 +1,7 @@
 /** The session of a candidate: kept over several campaigns while it lives, replaced by a new one when it has ended. */
 import type { ConnectOptions } from "../../protocols/zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { retry, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { PermanentFaults } from "../../protocols/zookeeper/permanent_error.ts";
@@ -48,7 +48,7 @@ export class CandidateSession {
         (thrown instanceof BatonError && thrown.code === "UNREACHABLE");
       // The failure says what was tried; the reason of the signal does not.
       if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) return false;
-      if (failures === 0) onUnreachable(messageOf(thrown));
+      if (failures === 0) onUnreachable(errorMessage(thrown));
       isRetry = true;
       return true;
     };

@@ -5,9 +5,9 @@ import { parseServers } from "../../protocols/zookeeper/hosts.ts";
 import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
 import type { ConfigSources } from "../../base/config/resolve_settings.ts";
 import { addOriginToErrors as atOriginOf } from "../../base/config/resolve_settings.ts";
-import { type SettingValues, variableOf } from "../../base/config/setting.ts";
+import { type SettingValues, toVariableName } from "../../base/config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../settings/coordination_settings.ts";
-import { BatonError, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
 import { type KeeperLocation, keeperLocation, keeperLogName } from "../keeper/lifecycle/keeper_location.ts";
 import type { TlsSource } from "../../base/sockets/connection.ts";
 import { TlsFiles } from "../../base/sockets/tls_files.ts";
@@ -41,7 +41,7 @@ export interface CoordinationCall {
  * Returns the servers and the connect options, and reads certificates and credentials. Never replaces named servers by
  * the embedded keeper. Throws USAGE or CONFIG, depending on the place of the wrong value.
  */
-export function coordinationOf(
+export function readCoordinationServers(
   values: ConnectionValues,
   sources: ConfigSources,
   { signal, warn }: CoordinationCall = {},
@@ -114,7 +114,7 @@ export function ownKeeperLocation(
 /** Returns the variable or file that names the servers; undefined for a flag. */
 function originOfServers(sources: ConfigSources): string | undefined {
   if (sources.flags.has("servers")) return undefined;
-  const variable = variableOf("servers");
+  const variable = toVariableName("servers");
   if (sources.env[variable]) return `${variable} names these servers`;
   const file = sources.files.find(({ values }) => values.has("servers"));
   return file === undefined ? undefined : `${file.path} names these servers`;
@@ -150,14 +150,14 @@ function connectionOptions(values: ConnectionValues, sources: ConfigSources): Om
     ...readAtOrigin(
       "authCredentials",
       sources,
-      () => credentialsOf(values.authCredentials ?? "", (line) => `line ${line} of the value`),
+      () => parseCredentials(values.authCredentials ?? "", (line) => `line ${line} of the value`),
     ),
     ...(values.authFile === undefined ? [] : readCredentials(values.authFile, sources)),
   ];
   const acl = readAtOrigin("acl", sources, () => {
     // A client certificate also identifies the creator.
     const hasName = auth.length > 0 || values.tlsCert !== undefined;
-    if (!values.acl.includes("creator") || hasName) return aclOf(values.acl);
+    if (!values.acl.includes("creator") || hasName) return parseAcl(values.acl);
     throw new BatonError(
       "CONFIG",
       "creator needs auth.credentials, auth.file or tls.cert, which identify the creator",
@@ -189,9 +189,9 @@ function tlsOf(
   return new TlsFiles(names, { at: (name, read) => readAtOrigin(settingOf[name], sources, read), warn });
 }
 
-function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof credentialsOf> {
+function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof parseCredentials> {
   return readAtOrigin("authFile", sources, () => {
-    const found = credentialsOf(readTextFile(file), (line) => `${file}, line ${line}`);
+    const found = parseCredentials(readTextFile(file), (line) => `${file}, line ${line}`);
     checkPrivateFile(file, "The file with credentials");
     if (found.length > 0) return found;
     throw new BatonError(
@@ -206,7 +206,7 @@ function readTextFile(file: string): string {
   try {
     bytes = readFileSync(file);
   } catch (thrown) {
-    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${reasonOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${errorReason(thrown)}`, { cause: thrown });
   }
   return decodeUtf8(bytes, file);
 }
@@ -230,7 +230,7 @@ const all = 31;
  * Returns undefined for `open`, the client's default. Throws CONFIG without the place of the entries, which the caller
  * adds.
  */
-export function aclOf(entries: readonly string[]): Acl[] | undefined {
+export function parseAcl(entries: readonly string[]): Acl[] | undefined {
   if (entries.length === 1 && entries[0] === "open") return undefined;
   return entries.map((entry) => {
     if (entry === "creator") return { perms: all, id: { scheme: "auth", id: "" } };
@@ -255,7 +255,7 @@ export function aclOf(entries: readonly string[]): Acl[] | undefined {
  * Reads one credential per line; ignores empty lines and lines that start with #. Throws CONFIG with the name that
  * `where` gives to the line (from 1), and never quotes a secret.
  */
-export function credentialsOf(
+export function parseCredentials(
   text: string,
   where: (line: number) => string,
 ): { scheme: string; credentials: string }[] {

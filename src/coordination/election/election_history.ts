@@ -47,7 +47,7 @@ interface NewGrants {
 }
 
 /** Returns the grants after `last`, the newest grant that the caller has seen. */
-export function grantsAfter(history: readonly Grant[], last: Grant): NewGrants {
+export function newGrantsSince(history: readonly Grant[], last: Grant): NewGrants {
   const grants = history.filter((grant) => grant.token > last.token);
   const [first] = grants;
   if (first === undefined) return { missed: 0, grants };
@@ -91,7 +91,7 @@ export class LeaderChanges {
   #grantChanges(history: readonly Grant[]): LeaderChange[] {
     const { missed, grants } = this.#newest === null
       ? { missed: (history[0]?.index ?? 1) - 1, grants: history }
-      : grantsAfter(history, this.#newest);
+      : newGrantsSince(history, this.#newest);
     const elected = grants.map((grant): LeaderChange => ({ kind: "elected", grant }));
     return missed === 0 ? elected : [{ kind: "missed", count: missed }, ...elected];
   }

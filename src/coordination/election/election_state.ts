@@ -31,9 +31,9 @@ export function electionState(value: string, path: string): LockStateCodec {
   };
   return {
     initial: () => format([]),
-    unchanged: (read) => format(historyOf(read, path)),
+    unchanged: (read) => format(parseGrants(read, path)),
     afterGrant: (read, { guid }) =>
-      format(appendGrant(historyOf(read, path), { value, sinceMs: Date.now(), id: guid })),
+      format(appendGrant(parseGrants(read, path), { value, sinceMs: Date.now(), id: guid })),
     // If the server removed the node, the indexes would start again, and a watcher could not tell how many grants it
     // missed.
     permanent: true,
@@ -42,7 +42,7 @@ export function electionState(value: string, path: string): LockStateCodec {
 }
 
 /** Returns the grants, oldest first. Throws CONFIG for data that no baton of this layout has written. */
-export function historyOf({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
+export function parseGrants({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
   return withTokens(parseHistory(data, path), mzxid);
 }
 

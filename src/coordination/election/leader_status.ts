@@ -1,7 +1,7 @@
 /** Reads the leader of an election, and follows the changes. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type LeaderChange, LeaderChanges, type LeaderReading } from "./election_history.ts";
-import { historyOf } from "./election_state.ts";
+import { parseGrants } from "./election_state.ts";
 import { electionPath } from "../nodes/node_paths.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
@@ -43,7 +43,7 @@ async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Pr
       nullIfNoNode(zk.getData(path.lock, options)),
       childNames(zk, path.holders, options),
     ]);
-    const history = state === null ? [] : historyOf({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
+    const history = state === null ? [] : parseGrants({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
     // A missing node cannot be watched: the first candidate creates it.
     if (state === null && watch !== undefined && await zk.exists(path.lock, options) !== null) continue;
     const ids = holders.map((child) => parseHolder(child)?.guid);

@@ -7,7 +7,7 @@
  */
 import type { Acl, MultiRequest, MultiResult, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -16,7 +16,7 @@ import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { createParents } from "../nodes/create_nodes.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
-import { ancestorsOf, folderOf } from "../nodes/node_paths.ts";
+import { ancestorPaths, kindFolder } from "../nodes/node_paths.ts";
 import {
   childNames,
   hiddenIfNoAuth,
@@ -82,7 +82,7 @@ class FencedWrite {
     this.#held = held;
     this.#acl = acl;
     this.#clock = clock;
-    this.#mark = `${folderOf("fences", root)}/${newGuid()}`;
+    this.#mark = `${kindFolder("fences", root)}/${newGuid()}`;
   }
 
   async run(): Promise<FencedWriteResult> {
@@ -173,7 +173,7 @@ class FencedWrite {
   }
 
   async #missingAncestors(): Promise<string[]> {
-    const above = ancestorsOf(this.#operation.path);
+    const above = ancestorPaths(this.#operation.path);
     const stats = await Promise.all(above.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));
     return above.filter((_, index) => stats[index] === null);
   }
@@ -220,7 +220,7 @@ class FencedWrite {
     const { ended, timeoutMs } = this.#zk.session;
     const why = ended.aborted || isSessionEnd(cause)
       ? "the session ended before the outcome was known"
-      : `${messageOf(cause)}, and no server responded within ${formatDuration(timeoutMs)}`;
+      : `${errorMessage(cause)}, and no server responded within ${formatDuration(timeoutMs)}`;
     const message =
       `The outcome is unknown: "${this.#operation.path}" may have been ${
         past[this.#operation.do]
@@ -265,8 +265,8 @@ export type FencedOperation =
 const reservedFolders = ["locks", "elections", "barriers", "gates", "pools", "fences"] as const;
 
 /** The reserved folder that contains `path`; null if there is none. */
-export function reservedFolderOf(path: string, root?: string): string | null {
-  const folders = reservedFolders.map((name) => folderOf(name, root));
+export function findReservedFolder(path: string, root?: string): string | null {
+  const folders = reservedFolders.map((name) => kindFolder(name, root));
   return folders.find((folder) => path === folder || path.startsWith(`${folder}/`)) ?? null;
 }
 

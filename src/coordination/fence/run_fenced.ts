@@ -3,11 +3,11 @@
  * releases the store. The command inherits the store's descriptor, and so its flock(2), which it keeps if baton is
  * killed.
  */
-import { BatonError, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
 import { openOutput } from "../../base/support/open_output.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { ChildEnd } from "../../base/process/spawn/child_outcome.ts";
-import { commandSignals, type SignalSource, StopRequest } from "../../base/process/supervise/signal_source.ts";
+import { commandSignals, type SignalSource, StopSignalListener } from "../../base/process/supervise/signal_source.ts";
 import { type Libc, loadLibc } from "../../base/process/libc.ts";
 import { sendSignal } from "../../base/process/proc/process_table.ts";
 import { isForeground } from "../../base/process/supervise/supervise_child.ts";
@@ -47,7 +47,7 @@ export async function runFenced(options: RunFencedOptions): Promise<FencedComman
       "The store needs flock(2), but baton cannot call the C library on this system; docs/limits.md lists supported systems",
     );
   }
-  using stop = new StopRequest(signals);
+  using stop = new StopSignalListener(signals);
   using store = await TokenStore.openLocked(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
   store.admit(token);
   const ownGroup = !isForeground("auto", libc);
@@ -192,7 +192,7 @@ class TokenStore implements Disposable {
       const length = readSync(this.#fd, bytes, 0, bytes.length, 0);
       return Buffer.from(bytes.subarray(0, length)).toString("latin1");
     } catch (error) {
-      throw new BatonError("IO", `Cannot read "${this.#path}": ${reasonOf(error)}`, { cause: error });
+      throw new BatonError("IO", `Cannot read "${this.#path}": ${errorReason(error)}`, { cause: error });
     }
   }
 
@@ -202,7 +202,7 @@ class TokenStore implements Disposable {
       if (written !== line.length) throw new Error(`only ${written} of ${line.length} bytes were written`);
       fsyncSync(this.#fd);
     } catch (error) {
-      throw new BatonError("IO", `Cannot write "${this.#path}": ${reasonOf(error)}`, { cause: error });
+      throw new BatonError("IO", `Cannot write "${this.#path}": ${errorReason(error)}`, { cause: error });
     }
   }
 }
@@ -212,7 +212,7 @@ function openStore(path: string): number {
   try {
     fd = openOutput(path, "update");
   } catch (error) {
-    throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${reasonOf(error)}`, { cause: error });
+    throw new BatonError("CANNOT_CREATE", `Cannot open the store "${path}": ${errorReason(error)}`, { cause: error });
   }
   const stat = fstatSync(fd);
   if (!stat.isFile()) {

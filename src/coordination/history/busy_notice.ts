@@ -10,7 +10,7 @@ import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.
 import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
 import { containerRequest, createParents } from "../nodes/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { folderOf, type LockPath } from "../nodes/node_paths.ts";
+import { kindFolder, type LockPath } from "../nodes/node_paths.ts";
 import { heldGrants } from "../lock/queue_position.ts";
 import {
   childNames,
@@ -56,7 +56,7 @@ export async function serversTime(
   zk: ZooKeeper,
   { root, acl }: { readonly root: string; readonly acl: Acl[] },
 ): Promise<number> {
-  const folder = folderOf("notices", root);
+  const folder = kindFolder("notices", root);
   const create = () => zk.create(`${folder}/t-`, new Uint8Array(), { mode: "ephemeralSequential", acl });
   let made = await nullIfNoNode(create());
   if (made === null) {
@@ -82,7 +82,7 @@ export async function claimNotice(
   { guid }: Pick<Hold, "guid">,
   { root, acl, clock, random, nowMs }: NoticeOptions & { readonly nowMs: number },
 ): Promise<boolean> {
-  const shard = `${folderOf("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
+  const shard = `${kindFolder("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
   const path = `${shard}/${guid}`;
   const own = newGuid();
   const create = { type: "create", path, data: toJsonData({ by: own }), acl, flags: createFlag.persistent } as const;

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { encodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { encodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { containerRequest } from "../nodes/create_nodes.ts";
 import { childNames, deleteIfThere, nullIfNoNode } from "../nodes/node_requests.ts";
 import { countRecord, type HistoryCounters, noCounters, parseCounters } from "./history_counters.ts";
@@ -50,7 +50,7 @@ const blockSize = 8;
 
 /** Returns the path of the shard of a number from 0 to 255. */
 export function shardPath(kind: HistoryKind, number: number, root?: string): string {
-  return `${folderOf("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
+  return `${kindFolder("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
 }
 
 /** Returns the path of a history: no list of names is long, because the hash of the name chooses one of 256 shards. */

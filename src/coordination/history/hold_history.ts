@@ -5,14 +5,14 @@
  * does not keep a lock from being released. See docs/protocol/history.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { isJsonObject, jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import { createParents } from "../nodes/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { folderOf } from "../nodes/node_paths.ts";
+import { kindFolder } from "../nodes/node_paths.ts";
 import {
   childNames,
   isRefusal,
@@ -95,7 +95,7 @@ export class HoldHistory {
     this.#path = historyPath(lease.name, options);
     this.#mark = `${this.#path}/${markPrefix}${lease.holderId}`;
     this.#began = this.#begin().catch((thrown) => {
-      this.#problem = messageOf(thrown);
+      this.#problem = errorMessage(thrown);
     });
   }
 
@@ -187,7 +187,7 @@ export class HoldHistory {
       if (this.#lease.isHeld()) await this.#lease.release();
       return null;
     } catch (thrown) {
-      return messageOf(thrown);
+      return errorMessage(thrown);
     }
   }
 
@@ -215,7 +215,7 @@ export class HoldHistory {
     if (this.#head.records.length >= 8 || random() * 16 < 1) await deleteOldBlocks(this.#zk, this.#path, limits, nowMs);
     // A lock with schedules is cleared by its ticks.
     const mayClear = async (encodedName: string) =>
-      kind !== "lock" || await this.#zk.exists(`${folderOf("ticks", root)}/${encodedName}`) === null;
+      kind !== "lock" || await this.#zk.exists(`${kindFolder("ticks", root)}/${encodedName}`) === null;
     await clearSometimes(this.#zk, { kind, root, nowMs, random, mayClear });
   }
 }

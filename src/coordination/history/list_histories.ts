@@ -1,6 +1,6 @@
 /** Reads the counters of all histories below a root. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { decodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests.ts";
 import { type HistoryKind, historyKinds, shardPath } from "./history_log.ts";
 import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
@@ -16,7 +16,7 @@ export type CountedHistory = Pick<HistoryReport, "counters" | "refusals"> & {
 
 /** Returns the counters of all histories that this client may read, in no order. */
 export async function listHistories(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
-  const existing = new Set(await childNames(zk, folderOf("history", root)));
+  const existing = new Set(await childNames(zk, kindFolder("history", root)));
   const all = historyKinds.flatMap((kind) => Array.from({ length: shards }, (_, number) => ({ kind, number })));
   const folders = all.map(({ kind, number }) => ({ kind, path: shardPath(kind, number, root) }))
     .filter(({ path }) => existing.has(path.slice(path.lastIndexOf("/") + 1)));

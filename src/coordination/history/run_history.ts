@@ -3,7 +3,7 @@
  * that no other process can record the end of one that died. Its items have results.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { isRefusal } from "../nodes/node_requests.ts";
 import { serversTime } from "./busy_notice.ts";
@@ -25,7 +25,7 @@ export interface RunEnd {
 
 /** Never rejects. Returns the reason if there is no record. */
 export async function recordRun(zk: ZooKeeper, run: RunEnd, options: HistoryOptions): Promise<string | null> {
-  const recording = writeRecord(zk, run, options).catch((thrown: unknown) => messageOf(thrown))
+  const recording = writeRecord(zk, run, options).catch((thrown: unknown) => errorMessage(thrown))
     .then((problem) => ({ problem }));
   const outcome = await resultWithin(options.clock, recordMsMax, recording);
   return outcome === null ? "no server responded in time" : outcome.problem;

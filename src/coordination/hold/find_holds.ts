@@ -3,7 +3,7 @@
  * Reads /proc.
  */
 import { readdirSync } from "node:fs";
-import { argumentsOf, listProcesses, processName, readProcess } from "../../base/process/proc/process_table.ts";
+import { listProcesses, processName, readArguments, readProcess } from "../../base/process/proc/process_table.ts";
 import type { HeldLocks } from "./hold_list.ts";
 import { readMailboxOwner } from "./release_mailbox.ts";
 
@@ -57,7 +57,7 @@ function mailboxOf(
 }
 
 function namesOf(holder: number): string[] {
-  const args = argumentsOf(holder);
+  const args = readArguments(holder);
   const at = args.indexOf(holderCommand);
   return at < 0 ? [] : args.slice(at + 1);
 }

@@ -34,7 +34,7 @@ export function formatHolds(holds: readonly HeldLocks[]): string {
 /**
  * Removes the marks of `ended` from the list in `text`: a script that takes a lock again and again keeps a short list.
  */
-export function removeCookiesOf(ended: readonly HeldLocks[], text: string | undefined): string {
+export function removeEndedHolds(ended: readonly HeldLocks[], text: string | undefined): string {
   const removed = new Set(ended.flatMap(({ ids }) => ids));
   return (text ?? "").split(":").filter((cookie) => cookie !== "" && !removed.has(cookie)).join(":");
 }

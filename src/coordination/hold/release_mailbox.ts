@@ -10,7 +10,7 @@
  */
 import { closeSync, constants, readSync, writeSync } from "node:fs";
 import process from "node:process";
-import { BatonError, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
 import { openThroughProc, openUnnamedFile } from "../../base/process/spawn/unnamed_file.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
@@ -115,7 +115,7 @@ export class ReleaseClient implements Disposable {
     try {
       fd = openThroughProc(path, constants.O_RDWR);
     } catch (error) {
-      throw new BatonError("REFUSED", `Cannot send a request to the holder process at ${path}: ${reasonOf(error)}`, {
+      throw new BatonError("REFUSED", `Cannot send a request to the holder process at ${path}: ${errorReason(error)}`, {
         cause: error,
       });
     }

@@ -4,12 +4,12 @@
  */
 import { basename } from "node:path";
 import {
-  argumentsOf,
   probeProcess,
   processName,
   type ProcessRow,
-  programOf,
+  readArguments,
   readProcess,
+  readProgramPath,
 } from "../../base/process/proc/process_table.ts";
 import type { Clock } from "../../base/support/clock.ts";
 
@@ -40,15 +40,15 @@ const shells = ["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lks
 
 /** Returns false for a process whose program cannot be read. */
 export function isShell(pid: number): boolean {
-  return shells.includes(basename(programOf(pid)).replace(/^rbash$/, "bash"));
+  return shells.includes(basename(readProgramPath(pid)).replace(/^rbash$/, "bash"));
 }
 
 /**
  * The process's arguments from the program's name on. For a script that the kernel has passed to the interpreter of its
  * first line, the first one is the script itself.
  */
-export function commandOf(pid: number): [string, ...string[]] {
-  const args = argumentsOf(pid);
+export function readScriptCommand(pid: number): [string, ...string[]] {
+  const args = readArguments(pid);
   // The kernel names a process by the file that was started, and keeps 15 bytes of it.
   const name = processName(pid);
   const start = args.findIndex((arg) => Buffer.from(basename(arg)).subarray(0, 15).toString() === name);

@@ -9,10 +9,10 @@ import { printable } from "../../base/support/text.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { type ChildEvent, ChildRun } from "../../base/process/supervise/child_run.ts";
 import type { StopReason } from "../../base/process/supervise/child_plan.ts";
-import { argumentsOf, cookieEnvironment, cookieVariable } from "../../base/process/proc/process_table.ts";
+import { cookieEnvironment, cookieVariable, readArguments } from "../../base/process/proc/process_table.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 import {
-  guardOf,
+  guardForCommand,
   reportEndToGuard,
   type SuperviseOptions,
   watchJob,
@@ -70,7 +70,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const run = new ChildRun({
     ...options,
     onEvent: (event) => releases.onEvent(event),
-    guard: guardOf(guard, cookie),
+    guard: guardForCommand(guard, cookie),
     grantedAtMs,
     processes,
     ended: end.promise,
@@ -184,7 +184,7 @@ function resultOfStop(reason: StopReason): ReleaseResponse["result"] {
 
 /** The command line for messages, cut to 60 characters; empty if the process has ended. */
 function commandLine(pid: number): string {
-  const [program = "", ...args] = argumentsOf(pid);
+  const [program = "", ...args] = readArguments(pid);
   const line = printable([basename(program), ...args].join(" "));
   return line.length <= 60 ? line : `${line.slice(0, 59)}…`;
 }

@@ -8,7 +8,7 @@ import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { AttemptWaits } from "../nodes/session_waits.ts";
 import { containerRequest } from "../nodes/create_nodes.ts";
-import { ancestorsOf } from "../nodes/node_paths.ts";
+import { ancestorPaths } from "../nodes/node_paths.ts";
 import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
 import { formatNewNode, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
 import {
@@ -20,10 +20,10 @@ import {
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import {
+  interopNodeNaming,
   interopPath,
   type InteropRecipe,
   isCuratorRevocation,
-  namingOf,
   parseInteropNode,
 } from "./interop_node_names.ts";
 import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
@@ -153,7 +153,7 @@ class InteropContender {
     const prefix = this.#childPath(this.#nodePrefix(this.#guid));
     const data = formatNewNode(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
-      if (namingOf(this.#options.recipe).makesContainers) this.#zk.usesContainer?.(this.#options.path.lock);
+      if (interopNodeNaming(this.#options.recipe).makesContainers) this.#zk.usesContainer?.(this.#options.path.lock);
       const creating = this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });
       if (await nullIfNoNode(creating) !== null) return;
       const requests: MultiRequest[] = [
@@ -170,18 +170,18 @@ class InteropContender {
   /** Creates the first node alone: then the client also creates a missing chroot, which a transaction cannot do. */
   async #makeFirst(): Promise<void> {
     const { path, recipe, acl } = this.#options;
-    const mode = namingOf(recipe).makesContainers ? "container" : "persistent";
-    const first = ancestorsOf(path.lock)[0] ?? path.lock;
+    const mode = interopNodeNaming(recipe).makesContainers ? "container" : "persistent";
+    const first = ancestorPaths(path.lock)[0] ?? path.lock;
     await nullIfRefused(this.#zk.create(first, new Uint8Array(), { mode, acl }), "NODEEXISTS");
   }
 
   /** Returns the requests that create the lock's node and the nodes above it as the recipe's own library does. */
   async #createMissingRequests(): Promise<MultiRequest[]> {
     const { path, recipe, acl } = this.#options;
-    const above = [...ancestorsOf(path.lock), path.lock];
+    const above = [...ancestorPaths(path.lock), path.lock];
     const stats = await Promise.all(above.map((node) => this.#zk.exists(node)));
     return above.filter((_, index) => stats[index] === null).map((node) =>
-      namingOf(recipe).makesContainers
+      interopNodeNaming(recipe).makesContainers
         ? containerRequest(node, acl)
         : { type: "create", path: node, data: new Uint8Array(), acl, flags: createFlag.persistent }
     );
@@ -189,7 +189,7 @@ class InteropContender {
 
   #nodePrefix(guid: string): string {
     const { recipe, mode } = this.#options;
-    const { prefix, title } = namingOf(recipe);
+    const { prefix, title } = interopNodeNaming(recipe);
     if (mode === "exclusive") return prefix.exclusive(guid);
     if (mode === "shared" && prefix.shared !== null) return prefix.shared(guid);
     throw new BatonError("USAGE", `${title} has no mode ${mode}`);

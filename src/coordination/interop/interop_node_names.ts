@@ -3,7 +3,7 @@
  * InterProcessReadWriteLock) and kazoo 2.8 (kazoo.recipe.lock).
  */
 import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 
 export const interopRecipes = ["curator", "curator-rw", "kazoo"] as const;
@@ -61,13 +61,13 @@ const namings = {
   },
 } as const satisfies Record<InteropRecipe, NodeNaming>;
 
-export function namingOf(recipe: InteropRecipe): NodeNaming {
+export function interopNodeNaming(recipe: InteropRecipe): NodeNaming {
   return namings[recipe];
 }
 
 /** Returns null for a name that the recipe does not write. */
 export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNode | null {
-  const naming = namingOf(recipe);
+  const naming = interopNodeNaming(recipe);
   const [, front, sequence] = naming.pattern.exec(name) ?? [];
   if (front === undefined || sequence === undefined) return null;
   const isShared = naming.sharedMark !== null && name.slice(front.length).startsWith(naming.sharedMark);
@@ -77,12 +77,12 @@ export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNo
 
 /** Returns the id in the name of a contender of any recipe; empty for other names. */
 export function guidOfInteropNode(name: string): string {
-  const recipe = recipeOf(name);
+  const recipe = findInteropRecipe(name);
   return recipe === null ? "" : (parseInteropNode(recipe, name)?.guid ?? "");
 }
 
 /** Returns the recipe that writes such a name, or null. */
-export function recipeOf(name: string): InteropRecipe | null {
+export function findInteropRecipe(name: string): InteropRecipe | null {
   return interopRecipes.find((recipe) => parseInteropNode(recipe, name) !== null) ?? null;
 }
 
@@ -105,7 +105,7 @@ export function interopPath(name: string): LockPath {
     throw new BatonError(
       "USAGE",
       `With --recipe, NAME is the path of the lock's node, as in /app/locks/nightly. "${name}" is not a path: ${
-        messageOf(thrown)
+        errorMessage(thrown)
       }`,
     );
   }

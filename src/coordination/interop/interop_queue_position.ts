@@ -4,7 +4,13 @@
  * contains the own node. Every contender ahead was created before it, and is in that list unless its node was deleted.
  */
 import { BatonError } from "../../base/errors.ts";
-import { type InteropNode, type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "./interop_node_names.ts";
+import {
+  findInteropRecipe,
+  type InteropNode,
+  interopNodeNaming,
+  type InteropRecipe,
+  parseInteropNode,
+} from "./interop_node_names.ts";
 
 export interface InteropView {
   readonly recipe: InteropRecipe;
@@ -38,7 +44,7 @@ export function interopQueue({ recipe, path, children }: InteropView): InteropNo
     throw new BatonError(
       "CONFIG",
       `Cannot use "${path}" as a lock of ${
-        namingOf(recipe).title
+        interopNodeNaming(recipe).title
       }: its counter has reached the end ("${name}"), so that ` +
         "two contenders could hold it at the same time. Delete the node when it is not in use; the counter then starts at 0",
     );
@@ -76,12 +82,12 @@ export function interopHolders(queue: readonly InteropNode[]): InteropNode[] {
 }
 
 function refuseChild(name: string, recipe: InteropRecipe, path: string): never {
-  const other = recipeOf(name);
+  const other = findInteropRecipe(name);
   const why = other === null
     ? "has no name of this recipe, so that its client and the others do not wait for each other"
-    : `belongs to ${namingOf(other).title}, which ignores other recipes. Use --recipe ${other}`;
+    : `belongs to ${interopNodeNaming(other).title}, which ignores other recipes. Use --recipe ${other}`;
   throw new BatonError(
     "CONFIG",
-    `Cannot use "${path}" as a lock of ${namingOf(recipe).title}: its child "${name}" ${why}`,
+    `Cannot use "${path}" as a lock of ${interopNodeNaming(recipe).title}: its child "${name}" ${why}`,
   );
 }

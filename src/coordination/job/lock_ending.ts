@@ -3,8 +3,8 @@
  */
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import { type ErrorCode, messageOf } from "../../base/errors.ts";
-import { type ExitCode, exitCodeOf } from "../../base/exit_codes.ts";
+import { type ErrorCode, errorMessage } from "../../base/errors.ts";
+import { type ExitCode, toExitCode } from "../../base/exit_codes.ts";
 
 export interface LockEnding {
   readonly exitCode: ExitCode;
@@ -53,7 +53,7 @@ export const startFailureCodes = {
 } as const satisfies Record<string, ErrorCode>;
 
 /** Returns null when a request to stop came before the command was started. */
-export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
+export function decideLockEnding(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
   const { what, kind = "Lock" } = facts;
   switch (outcome.kind) {
     case "exited":
@@ -114,11 +114,11 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
 }
 
 function failureEnding(code: ErrorCode, message: string): LockEnding {
-  return { exitCode: exitCodeOf(code), reason: code.toLowerCase(), message };
+  return { exitCode: toExitCode(code), reason: code.toLowerCase(), message };
 }
 
 function lossReason({ lost }: EndingFacts): string | null {
-  return lost.aborted ? messageOf(lost.reason) : null;
+  return lost.aborted ? errorMessage(lost.reason) : null;
 }
 
 function jobNoun({ isScript = false }: EndingFacts): string {

@@ -23,7 +23,7 @@ export interface RecordedHold {
 
 type HistoryValues = SettingValues<typeof historySettings>;
 
-export function historyLimitsOf(
+export function readHistoryLimits(
   { historyKeep: keep, historyMaxAge: maxAgeMs }: Omit<HistoryValues, "history">,
 ): HistoryLimits {
   return { keep, maxAgeMs };
@@ -44,7 +44,7 @@ export class HoldRecorder {
   constructor(zk: ZooKeeper, { kind, values, info, acl = zk.acl, clock }: RecordingOptions) {
     this.#zk = zk;
     this.#options = {
-      ...{ kind, info, acl, clock, root: values.root, limits: historyLimitsOf(values), random: Math.random },
+      ...{ kind, info, acl, clock, root: values.root, limits: readHistoryLimits(values), random: Math.random },
     };
   }
 
@@ -53,7 +53,7 @@ export class HoldRecorder {
     const history = new HoldHistory(this.#zk, lease, this.#options);
     return {
       async end(ending) {
-        const end = recordedEndOf(ending);
+        const end = toRecordedEnd(ending);
         const problem = end === null ? null : await history.end(end);
         return problem === null ? null : `the hold of "${lease.name}" is not in its history: ${problem}`;
       },
@@ -78,13 +78,13 @@ export async function recordPoolRun(
   run: RunEnd,
   { kind, values, info, acl = zk.acl, clock }: RecordingOptions,
 ): Promise<string | null> {
-  const limits = historyLimitsOf(values);
+  const limits = readHistoryLimits(values);
   const problem = await recordRun(zk, run, { kind, info, acl, clock, root: values.root, limits, random: Math.random });
   return problem === null ? null : `the run of pool "${run.name}" is not in its history: ${problem}`;
 }
 
 /** Returns null if the command may still run. */
-export function recordedEndOf(ending: ChildEnding): RecordedEnd | null {
+export function toRecordedEnd(ending: ChildEnding): RecordedEnd | null {
   const nothing = { exitCode: null, signal: null };
   switch (ending.kind) {
     case "exited":

@@ -3,7 +3,7 @@
  * docs/protocol/lock.md describes the protocol of baton's own locks; test/coordination/model checks it.
  */
 import type { Acl, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable, onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { type Deadline, waitLimit, WaitTimeout } from "../../base/support/deadline.ts";
@@ -284,7 +284,7 @@ class LockAcquisition {
   #sessionEndedError(cause: unknown): BatonError {
     const reason: unknown = this.#zk.session.ended.reason;
     const code = reason instanceof BatonError && reason.code === "REFUSED" ? "REFUSED" : "UNREACHABLE";
-    const why = `the session ended before it was granted: ${messageOf(reason)}`;
+    const why = `the session ended before it was granted: ${errorMessage(reason)}`;
     return new BatonError(code, `Cannot acquire ${this.#kind} "${this.#name}": ${why}`, { cause });
   }
 

@@ -3,7 +3,7 @@
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { ancestorsOf } from "./node_paths.ts";
+import { ancestorPaths } from "./node_paths.ts";
 import { isRefusal, nullIfRefused } from "./node_requests.ts";
 
 /**
@@ -62,7 +62,7 @@ export function containerRequest(path: string, acl: Acl[], data: Uint8Array = ne
 /** Creates the missing nodes above a path. The requests go in one packet: a slow disk flushes once for all of them. */
 export async function createParents(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
   const create = (parent: string) => nullIfRefused(zk.create(parent, new Uint8Array(), { acl }), "NODEEXISTS");
-  const creations = ancestorsOf(path).map((parent) => ({ parent, creation: create(parent) }));
+  const creations = ancestorPaths(path).map((parent) => ({ parent, creation: create(parent) }));
   for (const { creation } of creations) creation.catch(() => {}); // the first failure explains the others
   for (const { parent, creation } of creations) {
     await creation.catch((thrown) => {

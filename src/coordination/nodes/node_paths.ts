@@ -18,7 +18,7 @@ const kinds = { locks: "a lock", elections: "an election", barriers: "a barrier"
 
 /** `root` is a ZooKeeper path without a slash at its end. Throws USAGE for an invalid name. */
 export function objectPath(folder: keyof typeof kinds, name: string, root?: string): string {
-  return `${folderOf(folder, root)}/${encodeLockName(name, kinds[folder])}`;
+  return `${kindFolder(folder, root)}/${encodeLockName(name, kinds[folder])}`;
 }
 
 export function lockPath(name: string, root?: string): LockPath {
@@ -31,7 +31,7 @@ export function electionPath(name: string, root?: string): LockPath {
 }
 
 /** Returns the node whose children are the objects of a kind: one of `kinds`, "pools" or "fences". */
-export function folderOf(kind: string, root: string = defaultRoot): string {
+export function kindFolder(kind: string, root: string = defaultRoot): string {
   return `${root === "/" ? "" : root}/${kind}`;
 }
 
@@ -41,7 +41,7 @@ export function lockPathAt(lock: string): LockPath {
 }
 
 /** Returns the nodes above a path, outermost first, without the root. */
-export function ancestorsOf(path: string): string[] {
+export function ancestorPaths(path: string): string[] {
   const names = path.split("/").slice(1, -1);
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
 }

@@ -4,7 +4,7 @@
  * that its user stops, but the lock stays held until the release.
  */
 import type { MultiRequest, Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
@@ -106,7 +106,7 @@ export class ZooKeeperLease implements Lease {
     this.#subscriptions.add(() => this.#unguard());
     this.#subscriptions.add(zk.session.subscribe((change) => this.#onSession(change)));
     this.#subscriptions.add(onAbort(zk.session.ended, (reason) => {
-      this.#lose(`the session ended: ${messageOf(reason)}`, reason);
+      this.#lose(`the session ended: ${errorMessage(reason)}`, reason);
     }));
     this.#watchEnd();
     if (!this.#isOver) this.#watchNodeIn(options.watchDelayMs ?? watchDelayMsDefault);
@@ -277,7 +277,7 @@ export class ZooKeeperLease implements Lease {
     } catch (thrown) {
       // The clock and the session's end are watched independently.
       if (isTransient(thrown)) this.#watchNodeIn(rereadMs);
-      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(messageOf(thrown), thrown);
+      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(errorMessage(thrown), thrown);
     }
   }
 

@@ -1,6 +1,6 @@
 /** Stores the result of an item and releases its lock, in one transaction if possible. */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isRefusal, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { CompletionLog, ItemResult } from "./completion_log.ts";
@@ -88,6 +88,6 @@ export class ItemResults {
 }
 
 function notRecordedError(item: string, cause: unknown): BatonError {
-  const message = `Cannot store the result of item "${item}", so it may run again: ${messageOf(cause)}`;
+  const message = `Cannot store the result of item "${item}", so it may run again: ${errorMessage(cause)}`;
   return new BatonError("OUTCOME_UNKNOWN", message, { cause });
 }

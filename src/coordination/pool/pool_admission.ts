@@ -40,7 +40,7 @@ export function settingsHashOfRun(name: string): string | null {
 }
 
 /** Decides for the run with this `guid`. */
-export function admissionOf(names: readonly string[], guid: string): PoolAdmission {
+export function decidePoolAdmission(names: readonly string[], guid: string): PoolAdmission {
   const runs = names.map(parseRun).filter((run) => run !== null);
   const own = runs.find((run) => run.guid === guid);
   if (own === undefined) return { kind: "gone" };

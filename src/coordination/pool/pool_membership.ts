@@ -19,7 +19,7 @@ import {
   readOutcome,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
-import { admissionOf, runPrefix } from "./pool_admission.ts";
+import { decidePoolAdmission, runPrefix } from "./pool_admission.ts";
 import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 import {
   formatPoolRunInfo,
@@ -101,7 +101,7 @@ export class PoolMembership {
     let deadlineMs = Infinity;
     for (let waits = 0;;) {
       throwIfAborted(this.#signal);
-      const admission = admissionOf(names, this.#guid);
+      const admission = decidePoolAdmission(names, this.#guid);
       if (admission.kind === "admitted") return;
       if (admission.kind === "gone") {
         await this.#retryPatiently(() => this.#deleteOwnNode()); // if the servers differ, others may still have it

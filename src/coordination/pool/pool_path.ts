@@ -4,8 +4,8 @@
  * parses lists of items.
  */
 import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
-import { defaultRoot, encodeLockName, folderOf, type LockPath, lockPathAt } from "../nodes/node_paths.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
+import { defaultRoot, encodeLockName, kindFolder, type LockPath, lockPathAt } from "../nodes/node_paths.ts";
 
 export interface PoolTemplates {
   /** The template of the component, with `{root}` and `{component}`. */
@@ -61,7 +61,7 @@ export function poolPath(
 ): PoolPath {
   const base = root === "/" ? "" : root;
   const name = encodeLockName(component, "a component");
-  const own = `${folderOf("pools", root)}/${name}`;
+  const own = `${kindFolder("pools", root)}/${name}`;
   const fixed = new Map([["root", base], ["component", name]]);
   const itemTemplate = expand(
     "item",
@@ -209,7 +209,7 @@ export function parseItems(
       encodeLockName(itemLockName(component, item), "an item's lock");
       if (path?.items === null) path.item(item); // a template with a parent path needs only {item}
     } catch (thrown) {
-      throw new BatonError("BAD_DATA", `${source}, ${unit} ${index + 1}: ${messageOf(thrown)}`, { cause: thrown });
+      throw new BatonError("BAD_DATA", `${source}, ${unit} ${index + 1}: ${errorMessage(thrown)}`, { cause: thrown });
     }
     items.add(item);
     if (items.size > itemsMax) {

@@ -1,5 +1,5 @@
 /** Settings of all commands that use a coordination server, and of `baton lock`, which loads only this table. */
-import { inGroup, inSection, setting, type SettingTable, variableOf } from "../../base/config/setting.ts";
+import { inGroup, inSection, setting, type SettingTable, toVariableName } from "../../base/config/setting.ts";
 import {
   absolutePathType,
   choiceType,
@@ -187,6 +187,6 @@ let secrets: readonly string[] | undefined;
 /** Returns the variables with secrets, which a command does not inherit without --pass-auth. */
 export function secretVariables(): readonly string[] {
   return secrets ??= Object.values<SettingTable[string]>(connectionSettings).flatMap(({ key, secret }) =>
-    key !== undefined && secret === true ? [variableOf(key)] : []
+    key !== undefined && secret === true ? [toVariableName(key)] : []
   );
 }

@@ -1,6 +1,6 @@
 /** Clears the nodes of schedules that are no longer used, together with their histories. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { folderOf } from "../nodes/node_paths.ts";
+import { kindFolder } from "../nodes/node_paths.ts";
 import { childNames, nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 import { firstTickAfter } from "./tick_report.ts";
 import { parseTickState } from "./tick_state.ts";
@@ -13,7 +13,7 @@ export function schedulesCleaner(
   zk: ZooKeeper,
   { root, nowMs }: { readonly root?: string | undefined; readonly nowMs: number },
 ): (encodedName: string) => Promise<boolean> {
-  return (encodedName) => clearSchedules(zk, `${folderOf("ticks", root)}/${encodedName}`, nowMs);
+  return (encodedName) => clearSchedules(zk, `${kindFolder("ticks", root)}/${encodedName}`, nowMs);
 }
 
 /** Deletes the schedules of a lock if all of them are old. Returns false if one is in use. */

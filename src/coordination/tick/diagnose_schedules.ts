@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { matchesZonePrint } from "../../base/schedule/zone_print.ts";
 import { printable } from "../../base/support/text.ts";
-import { decodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { childNames, hiddenIfNoAuth, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
 import { parseTickState, type TickState } from "./tick_state.ts";
 
@@ -27,7 +27,7 @@ export async function diagnoseSchedules(
   zk: ZooKeeper,
   { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
 ): Promise<ScheduleFinding[]> {
-  const folder = folderOf("ticks", root);
+  const folder = kindFolder("ticks", root);
   const names = [...await childNames(zk, folder)].sort();
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const lock = `lock ${JSON.stringify(decodeLockName(name))}`;

@@ -4,7 +4,7 @@
  * docs/protocol/tick.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -24,7 +24,7 @@ import {
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { folderOf, lockPath } from "../nodes/node_paths.ts";
+import { kindFolder, lockPath } from "../nodes/node_paths.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { clearSometimes } from "../history/clear_history.ts";
 import { schedulesCleaner } from "./clear_old_ticks.ts";
@@ -50,7 +50,7 @@ import {
 } from "../history/history_log.ts";
 import { emptyRecord, type HistoryRecord, type RecordedEnd } from "../history/history_record.ts";
 import type { ServersClock } from "./servers_clock.ts";
-import { settledError, TickFoundBusy, TickIsNear, type TickSettled, timeOf } from "./tick_errors.ts";
+import { formatTickTime, settledError, TickFoundBusy, TickIsNear, type TickSettled } from "./tick_errors.ts";
 import { settledRecords } from "./tick_records.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
@@ -231,7 +231,7 @@ export class TickClaim implements GrantClaim {
    */
   isRefusedHistory(thrown: unknown): boolean {
     if (!isRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
-    if (!thrown.path.startsWith(folderOf("history", this.#options.root))) return false;
+    if (!thrown.path.startsWith(kindFolder("history", this.#options.root))) return false;
     this.#unrecorded ??= thrown.message;
     return true;
   }
@@ -276,7 +276,7 @@ export class TickClaim implements GrantClaim {
           continue;
         }
         const isOwnGrant = isRefusal(thrown, "NONODE") && thrown.index === 0;
-        if (isOwnGrant || !isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return messageOf(thrown);
+        if (isOwnGrant || !isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return errorMessage(thrown);
         refusals++;
       }
     }
@@ -351,13 +351,13 @@ export class TickClaim implements GrantClaim {
     const running = open !== null && lock.holders.includes(open.guid) ? open : null;
     const why = running === null
       ? "the lock was busy"
-      : `the tick of ${timeOf(running.tickMs)} still ran on ${running.host}`;
+      : `the tick of ${formatTickTime(running.tickMs)} still ran on ${running.host}`;
     const isDone = await this.#write(
       this.#stateWith({ uptoMs, open, retry }),
       settledRecords(settled, { id: this.#options.schedule.id, nowMs: uptoMs, why }),
     );
     if (!isDone) return "again";
-    if (running === null) throw new TickFoundBusy(timeOf(uptoMs));
+    if (running === null) throw new TickFoundBusy(formatTickTime(uptoMs));
     throw new BatonError("TICK_SKIPPED", `${this.#subject} is skipped: ${why}`);
   }
 
@@ -503,7 +503,9 @@ export class TickClaim implements GrantClaim {
   #futureError(uptoMs: number, nowMs: number): BatonError {
     return new BatonError(
       "CONFIG",
-      `${this.#subject} is settled up to ${timeOf(uptoMs)}, but the servers' clock says ${timeOf(nowMs)}: ` +
+      `${this.#subject} is settled up to ${formatTickTime(uptoMs)}, but the servers' clock says ${
+        formatTickTime(nowMs)
+      }: ` +
         `the clocks were wrong. If they are right now, use baton cron reset NAME once`,
     );
   }

@@ -44,7 +44,7 @@ export class TickFoundBusy extends Error {
 }
 
 /** Returns the time of a tick, in UTC and without seconds. */
-export function timeOf(ms: number): string {
+export function formatTickTime(ms: number): string {
   return new Date(ms).toISOString().replace(/:\d\d\.\d{3}Z$/, "Z");
 }
 
@@ -63,12 +63,12 @@ export function settledError(
   const [last, next] = [calendar.last(nowMs), calendar.next(nowMs)];
   const isOpen = state !== null && (state.open !== null || state.retry !== null);
   const when = { isOpen, againMs: againMs ?? state?.retry?.fromMs ?? null };
-  const then = next === null ? "" : `; the next tick is ${timeOf(next)}`;
+  const then = next === null ? "" : `; the next tick is ${formatTickTime(next)}`;
   if (state === null || (last !== null && last > state.uptoMs)) {
-    const which = last === null ? "there was no tick yet" : `the last tick, ${timeOf(last)}, is over`;
+    const which = last === null ? "there was no tick yet" : `the last tick, ${formatTickTime(last)}, is over`;
     return new TickSettled("TICK_NOT_DUE", `${subject} is not due: ${which}${then}`, when);
   }
-  const upto = timeOf(state.uptoMs);
+  const upto = formatTickTime(state.uptoMs);
   if (isRunning && state.open !== null) {
     const { host, pid } = state.open;
     const message = `${subject}: the tick ${upto} runs on ${host} (pid ${pid})${then}`;

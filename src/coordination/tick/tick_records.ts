@@ -1,7 +1,7 @@
 /** Records of ticks that are settled together with a decision. Pure. */
 import { emptyRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
 import type { SettledTicks } from "./tick_decision.ts";
-import { timeOf } from "./tick_errors.ts";
+import { formatTickTime } from "./tick_errors.ts";
 
 /** `why`: the reason of a skip. */
 export function settledRecords(
@@ -16,6 +16,6 @@ export function settledRecords(
     const record = emptyRecord(one.result, id, one.tickMs);
     if (one.result === "skipped") return { ...record, why };
     const { untilMs, count } = one;
-    return { ...record, untilMs, count, why: `no host took it before ${timeOf(nowMs)}` };
+    return { ...record, untilMs, count, why: `no host took it before ${formatTickTime(nowMs)}` };
   });
 }

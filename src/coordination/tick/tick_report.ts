@@ -1,6 +1,6 @@
 /** State of the schedules of a lock, for display. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isKnownZone } from "../../base/schedule/civil_time.ts";
 import { Schedule } from "../../base/schedule/schedule.ts";
 import { lockPath } from "../nodes/node_paths.ts";
@@ -80,7 +80,7 @@ export function firstTickAfter(
   try {
     return new Schedule(schedule, zone).next(afterMs);
   } catch (cause) {
-    throw new BatonError("CONFIG", `A schedule that another version of baton has stored: ${messageOf(cause)}`, {
+    throw new BatonError("CONFIG", `A schedule that another version of baton has stored: ${errorMessage(cause)}`, {
       cause,
     });
   }

@@ -8,7 +8,7 @@ import {
   stringOrEmpty,
   toJsonData,
 } from "../../base/support/json_fields.ts";
-import { encodeLockName, folderOf } from "../nodes/node_paths.ts";
+import { encodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import type { NextAttempt, OpenAttempt, TickAttempt, TickProgress } from "./tick_decision.ts";
 
 export interface TickState extends TickProgress {
@@ -27,7 +27,7 @@ const layout = 1;
 
 /** Returns the container of the schedules of a lock. Throws USAGE for an invalid name. */
 export function ticksFolder(name: string, root?: string): string {
-  return `${folderOf("ticks", root)}/${encodeLockName(name)}`;
+  return `${kindFolder("ticks", root)}/${encodeLockName(name)}`;
 }
 
 export function formatTickState(state: TickState): Uint8Array {

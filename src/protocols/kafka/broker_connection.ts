@@ -1,5 +1,5 @@
 /** One connection to a Kafka broker: one request at a time, each with its response. Owns the socket; does not retry. */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import {
   type Address,
   type Connection,
@@ -14,12 +14,12 @@ import { protocolError } from "../../base/wire/bytes.ts";
 import { kafkaErrorName } from "./kafka_error_codes.ts";
 import {
   apiVersions,
-  correlationOf,
   decodeResponse,
   encodeRequest,
   type KafkaRequest,
   type KafkaRequestOf,
   type KafkaResponseOf,
+  readCorrelationId,
   saslAuthenticate,
   saslHandshake,
 } from "./kafka_requests.ts";
@@ -158,7 +158,7 @@ export class BrokerConnection {
   /** Handles a response. An exception ends the connection. */
   #handleResponse(frame: Uint8Array): void {
     const waiting = this.#pending;
-    if (waiting === null || correlationOf(frame) !== waiting.correlation) {
+    if (waiting === null || readCorrelationId(frame) !== waiting.correlation) {
       throw protocolError(`${this.name} sent an unexpected response`);
     }
     waiting.answered(frame);
@@ -175,7 +175,7 @@ export class BrokerConnection {
       const hint = `${this.name} does not use Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;
       return new BatonError(error.code, hint, { cause: error });
     }
-    const why = error === null ? "it closed the connection" : messageOf(error);
+    const why = error === null ? "it closed the connection" : errorMessage(error);
     return new BatonError("CONNECTION_LOST", `${this.name}: ${why}`, { cause: error ?? undefined });
   }
 }

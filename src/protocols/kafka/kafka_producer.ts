@@ -4,7 +4,7 @@
  * stores it once. That holds for this producer's life; another process that sends the same key again writes a second
  * record.
  */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress } from "../../base/sockets/connection.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
@@ -103,7 +103,7 @@ export class KafkaProducer {
       if (this.#leaders.length === 0) await this.#refreshMetadata(signal);
     } catch (error) {
       if (signal.aborted || !isConnectionLost(error)) throw error;
-      return messageOf(error);
+      return errorMessage(error);
     }
     const partition = this.#unconfirmed?.key === record.key
       ? this.#unconfirmed.partition
@@ -119,7 +119,7 @@ export class KafkaProducer {
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
       // If no other broker responds either, fetching the metadata reports that.
-      return this.#forgetLeaders(`the leader of partition ${partition} cannot be reached, ${messageOf(error)}`);
+      return this.#forgetLeaders(`the leader of partition ${partition} cannot be reached, ${errorMessage(error)}`);
     }
     try {
       const obstacle = this.#producer === null ? await this.#register(broker, signal) : null;
@@ -128,7 +128,7 @@ export class KafkaProducer {
     } catch (error) {
       if (signal.aborted || !isConnectionLost(error)) throw error;
       this.#connectionLosses++;
-      return this.#forgetLeaders(messageOf(error));
+      return this.#forgetLeaders(errorMessage(error));
     }
   }
 
@@ -301,7 +301,7 @@ export class Brokers {
       } catch (error) {
         throwIfAborted(signal);
         if (error instanceof BatonError && error.code === "REFUSED") throw error;
-        failures.push(messageOf(error));
+        failures.push(errorMessage(error));
       }
     }
     throw new BatonError("UNREACHABLE", `No Kafka broker can be reached: ${failures.join("; ")}`);

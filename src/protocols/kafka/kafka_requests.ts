@@ -178,7 +178,7 @@ export function encodeRequest<R extends KafkaRequest>(
 }
 
 /** The correlation ID of a response. Throws PROTOCOL, like `decodeResponse`. */
-export function correlationOf(frame: Uint8Array): number {
+export function readCorrelationId(frame: Uint8Array): number {
   return new ByteReader(frame).i32();
 }
 

@@ -5,7 +5,7 @@
 import { randomBytes } from "node:crypto";
 import { linkSync, renameSync, rmSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
 import { x25519KeyBytes, x25519Secret } from "../../base/support/x25519.ts";
@@ -78,5 +78,5 @@ function isFolder(path: string): boolean {
 function reasonOf(error: unknown, path: string): string {
   const { code } = error as NodeJS.ErrnoException;
   if (code === "EEXIST") return "it exists already; --force replaces it";
-  return code === "ENOENT" ? `there is no folder ${dirname(path)}` : messageOf(error);
+  return code === "ENOENT" ? `there is no folder ${dirname(path)}` : errorMessage(error);
 }

@@ -91,7 +91,7 @@ export class Peer {
   offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
     // The cost of the frames that are sent, not of those that the program gave: without an identity, with an envelope.
-    const bytes = memoryBytesOf(frames);
+    const bytes = countMemoryBytes(frames);
     if (this.#isFull()) {
       // Messages that only wait for the end of the turn use room unnecessarily.
       link?.flush();
@@ -115,7 +115,7 @@ export class Peer {
     try {
       while (this.#outbox.length > 0 && link.hasRoomToSend) {
         const frames = this.#outbox.shift() as readonly Uint8Array[];
-        const bytes = memoryBytesOf(frames);
+        const bytes = countMemoryBytes(frames);
         this.#outboxBytes -= bytes;
         link.send(frames, bytes);
       }
@@ -133,7 +133,7 @@ export class Peer {
   /** A message has arrived. Returns false to stop receiving. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
-    this.#inboxBytes += memoryBytesOf(frames);
+    this.#inboxBytes += countMemoryBytes(frames);
     if (!this.#isAtHighWater()) return true;
     this.#isHeldBack = true;
     return false;
@@ -143,7 +143,7 @@ export class Peer {
   shift(): Uint8Array[] | undefined {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
-    this.#inboxBytes -= memoryBytesOf(frames);
+    this.#inboxBytes -= countMemoryBytes(frames);
     this.#takenInTurn++;
     if (this.#inbox.length === 0) this.onAllRead?.();
     if (this.#isHeldBack) {
@@ -196,6 +196,6 @@ export class Peer {
 }
 
 /** Returns the bytes of memory that a message uses, including its frame objects. */
-export function memoryBytesOf(frames: readonly Uint8Array[]): number {
+export function countMemoryBytes(frames: readonly Uint8Array[]): number {
   return totalByteLength(frames) + frames.length * frameCostBytes;
 }

@@ -1,5 +1,5 @@
 /** The server list as users write it, and the addresses to try in one round. */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress, splitHostPort } from "../../base/sockets/connection.ts";
 import { isIpLiteral, type Resolve } from "../../base/sockets/resolve_host.ts";
 import { abortable } from "../../base/support/abort.ts";
@@ -37,7 +37,7 @@ export function parseServers(text: string): ZooKeeperServerList {
     try {
       validatePath(chroot);
     } catch (error) {
-      throw serverListError(text, messageOf(error));
+      throw serverListError(text, errorMessage(error));
     }
   }
   return { addresses: hosts.split(",").map((host) => parseHost(host.trim(), text)), chroot };

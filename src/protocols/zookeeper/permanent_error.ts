@@ -1,5 +1,5 @@
 /** Faults that remain at the next attempt. If all servers have such a fault, connecting fails immediately. */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { TlsOptions } from "../../base/sockets/connection.ts";
 import { systemCode } from "../../base/sockets/describe_failure.ts";
 
@@ -37,11 +37,11 @@ export function permanentFault(error: unknown, tls: TlsOptions | undefined): Per
     return { code, text: certificate.text, isFromSecondTry: false };
   }
   if (error instanceof WrongProtocol) {
-    return { code: "UNREACHABLE", text: messageOf(error), isFromSecondTry: false };
+    return { code: "UNREACHABLE", text: errorMessage(error), isFromSecondTry: false };
   }
   const code = systemCode(error);
   if (tls !== undefined && typeof code === "string" && notTls.has(code)) {
-    const text = `this port does not use TLS (${messageOf(error)})`;
+    const text = `this port does not use TLS (${errorMessage(error)})`;
     return { code: "UNREACHABLE", text, isFromSecondTry: false };
   }
   if (code === "EACCES" || code === "EPERM") {
@@ -92,7 +92,7 @@ export function certificateFault(error: unknown, tls: TlsOptions | undefined): C
 }
 
 function describeServerFault(code: unknown, error: unknown, { ca }: TlsOptions): string | null {
-  const message = messageOf(error);
+  const message = errorMessage(error);
   if (untrustedCodes.includes(code)) {
     const trusted = ca === undefined ? "the system's authorities (set tls.ca for others)" : "the authorities in tls.ca";
     return `its certificate is signed by an unknown authority; trusted are ${trusted} (${message})`;

@@ -14,7 +14,7 @@ export interface SessionTiming {
   readonly staggerMs: number;
 }
 
-export function timingOf(timeoutMs: number): SessionTiming {
+export function deriveSessionTiming(timeoutMs: number): SessionTiming {
   return {
     pingMs: timeoutMs / 12,
     doubtMs: timeoutMs / 6,
@@ -29,7 +29,7 @@ export function timingOf(timeoutMs: number): SessionTiming {
  * T.
  */
 export function leaseEndMs(provenMs: number, timeoutMs: number): number {
-  return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;
+  return provenMs + timeoutMs - deriveSessionTiming(timeoutMs).marginMs;
 }
 
 /**
@@ -43,7 +43,7 @@ export function relayMs(timeoutMs: number, shortestMs: number | null): number {
 
 /** The least remaining lease while each heartbeat gets its response. */
 export function steadyLeaseMs(timeoutMs: number): number {
-  const { marginMs, pingMs } = timingOf(timeoutMs);
+  const { marginMs, pingMs } = deriveSessionTiming(timeoutMs);
   return timeoutMs - marginMs - relayMs(timeoutMs, null) - 2 * pingMs;
 }
 
@@ -70,9 +70,9 @@ export function heartbeatAction(
   nowMs: number,
   facts: LivenessFacts,
   timeoutMs: number,
-  patienceMs = timingOf(timeoutMs).dropMs,
+  patienceMs = deriveSessionTiming(timeoutMs).dropMs,
 ): HeartbeatDecision {
-  const timing = timingOf(timeoutMs);
+  const timing = deriveSessionTiming(timeoutMs);
   const { lastHeartbeatMs, isHeartbeatPending } = facts;
   const pingAtMs = lastHeartbeatMs + timing.pingMs;
   const laterPingAtMs = lastHeartbeatMs + timing.dropMs;
@@ -117,7 +117,7 @@ export class Patience {
 
   /** `leaseMs`: the part of a lease that its keeper has left when it sends a request; Infinity without a lease. */
   limitMs(timeoutMs: number, leaseMs: number): number {
-    const { dropMs } = timingOf(timeoutMs);
+    const { dropMs } = deriveSessionTiming(timeoutMs);
     return Math.max(dropMs, Math.min(this.#longestMs, leaseMs - dropMs));
   }
 
@@ -128,7 +128,10 @@ export class Patience {
   /** A connection was given up while requests of this kind had no response. */
   gaveUp(timeoutMs: number, kind: RequestKind): void {
     this.rounds++;
-    this.#limitsMs[kind] = Math.min(2 * Math.max(timingOf(timeoutMs).dropMs, this.#longestMs), patienceMsMax);
+    this.#limitsMs[kind] = Math.min(
+      2 * Math.max(deriveSessionTiming(timeoutMs).dropMs, this.#longestMs),
+      patienceMsMax,
+    );
   }
 
   /**

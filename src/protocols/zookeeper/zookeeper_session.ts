@@ -14,6 +14,7 @@ import { type OperationCall, ZooKeeperLink, type ZooKeeperLinkOwner, ZooKeeperRe
 import { type SearchResult, ServerSearch, type ServerSearchOwner, type ServerSearchRound } from "./server_search.ts";
 import { probeShortestTimeout } from "./end_session.ts";
 import {
+  deriveSessionTiming,
   heartbeatAction,
   isDoubtful,
   leaseEndMs,
@@ -21,7 +22,6 @@ import {
   Patience,
   relayMs,
   resumeAttemptMs,
-  timingOf,
 } from "./session_timing.ts";
 import type { SessionWatches } from "./watches.ts";
 import type { WatchEvent, ZooKeeperSession, ZooKeeperSessionState } from "./zookeeper.ts";
@@ -225,14 +225,14 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     old?.destroy(null);
     for (const batch of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(batch);
     this.#sendQueued();
-    this.#wakeBy(connectSentMs + timingOf(accepted.timeoutMs).pingMs);
+    this.#wakeBy(connectSentMs + deriveSessionTiming(accepted.timeoutMs).pingMs);
     this.#announce("renewed");
   }
 
   #tick(dueMs: number): void {
     const nowMs = this.#clock.now();
     const link = this.#link;
-    const timing = timingOf(this.timeoutMs);
+    const timing = deriveSessionTiming(this.timeoutMs);
     // This process was stopped or busy, and replies may wait to be read. Yield once to the event loop, but not twice: a
     // loop that is always busy would never send a heartbeat.
     this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
@@ -286,7 +286,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     if (this.#shortestTimeoutMs !== null || this.#isProbingTimeout || nowMs < this.#nextProbeMs) return;
     this.#isProbingTimeout = true;
     this.#nextProbeMs = nowMs + this.timeoutMs;
-    const limits = { clock: this.#clock, attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
+    const limits = { clock: this.#clock, attemptMs: deriveSessionTiming(this.timeoutMs).doubtMs, signal: this.ended };
     void probeShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
       this.#isProbingTimeout = false;
       this.#shortestTimeoutMs = shortestMs;
@@ -340,7 +340,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
         lastZxid: attempt % 2 === 1 && this.#isSearchOverdue ? 0n : this.#seenZxid,
       },
       attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
-      staggerMs: timingOf(this.timeoutMs).staggerMs,
+      staggerMs: deriveSessionTiming(this.timeoutMs).staggerMs,
       except: this.#link === null ? undefined : this.#established.endpoint.address,
       backoff: { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40, jitter: 1 },
     };
@@ -374,7 +374,7 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
 
   async #close(): Promise<void> {
     if (this.state === "ended") return;
-    const limitMs = timingOf(this.timeoutMs).dropMs;
+    const limitMs = deriveSessionTiming(this.timeoutMs).dropMs;
     const deadlineMs = this.#clock.now() + limitMs;
     const cancelLimit = this.#clock.startTimer(limitMs, () => this.#end(closedError()));
     const { code } = operations.closeSession;

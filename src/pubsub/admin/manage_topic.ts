@@ -1,6 +1,6 @@
 /** Sends an operator's request to the owner of a topic, and returns the result. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { throwIfAborted } from "../../base/support/abort.ts";
 import { announcementAt } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
@@ -69,7 +69,7 @@ export async function manageTopic(
     throw new BatonError("INTERNAL", `${cannot}: ${why}`);
   } catch (thrown) {
     throwIfAborted(options.signal);
-    if (thrown instanceof RequestNotSent) throw new BatonError("UNREACHABLE", `${cannot}: ${messageOf(thrown)}`);
+    if (thrown instanceof RequestNotSent) throw new BatonError("UNREACHABLE", `${cannot}: ${errorMessage(thrown)}`);
     if (!(thrown instanceof BatonError) || thrown.code !== "OUTCOME_UNKNOWN") throw thrown;
     if (action === "show") throw new BatonError("UNREACHABLE", `${cannot}: ${thrown.message}`);
     const next = "baton pubsub topic ls and show tell, and it may be asked for again";

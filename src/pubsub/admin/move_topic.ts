@@ -1,6 +1,6 @@
 /** Asks the owner of a topic to hand it off to another server, and returns the outcome. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -76,7 +76,7 @@ export async function moveTopic(
     why = responseReason(answer);
   } catch (thrown) {
     throwIfAborted(options.signal);
-    why = messageOf(thrown);
+    why = errorMessage(thrown);
     if (thrown instanceof RequestNotSent) return kept(why);
   } finally {
     off();

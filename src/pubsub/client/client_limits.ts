@@ -1,5 +1,5 @@
 /** Limits for names, messages and positions that a user gives. */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
 import { encodeToken } from "../wire/name_token.ts";
 import { positionField } from "../wire/field_types.ts";
@@ -17,7 +17,7 @@ export function checkName(what: string, name: string): void {
   } catch (thrown) {
     throw new BatonError(
       "USAGE",
-      `The ${what} ${JSON.stringify(name.slice(0, 40))} cannot be used: ${messageOf(thrown)}`,
+      `The ${what} ${JSON.stringify(name.slice(0, 40))} cannot be used: ${errorMessage(thrown)}`,
     );
   }
 }

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, messageOf, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -13,7 +13,7 @@ import { sleep } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { createPrivateFile } from "../../base/storage/durable_file.ts";
 import type { SqlRow } from "../../base/storage/sql_row.ts";
-import { lockHolderOf } from "../../base/storage/file_lock_holder.ts";
+import { findFileLockHolder } from "../../base/storage/file_lock_holder.ts";
 import { SqliteFile } from "../../base/storage/sqlite_file.ts";
 import { isLocked } from "../../base/storage/storage_error.ts";
 import { type ChecksumTable, checksumTable, isDamage } from "../../base/storage/checksum_table.ts";
@@ -103,7 +103,10 @@ export class ClientState implements Disposable {
       refuseLinksOfOthers(folder);
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (thrown) {
-      throw new BatonError("CANNOT_CREATE", `Cannot make the folder of client states ${folder}: ${reasonOf(thrown)}`);
+      throw new BatonError(
+        "CANNOT_CREATE",
+        `Cannot make the folder of client states ${folder}: ${errorReason(thrown)}`,
+      );
     }
     const startMs = clock.now();
     let hasReported = false;
@@ -277,9 +280,13 @@ export class ClientState implements Disposable {
     try {
       return splitBodies({ lengths: row["lengths"] as Uint8Array | null, bytes: row["bodies"] as Uint8Array });
     } catch (cause) {
-      throw new BatonError("IO", `The state of client "${this.id}" at ${this.path} is damaged: ${messageOf(cause)}`, {
-        cause,
-      });
+      throw new BatonError(
+        "IO",
+        `The state of client "${this.id}" at ${this.path} is damaged: ${errorMessage(cause)}`,
+        {
+          cause,
+        },
+      );
     }
   }
 
@@ -323,7 +330,7 @@ export class ClientState implements Disposable {
     } catch (thrown) {
       throw new BatonError(
         "IO",
-        `Cannot write the state of client "${this.id}" at ${this.path}: ${messageOf(thrown)}`,
+        `Cannot write the state of client "${this.id}" at ${this.path}: ${errorMessage(thrown)}`,
         {
           cause: thrown,
         },
@@ -346,7 +353,7 @@ export class ClientState implements Disposable {
       if (rows.every((row) => table.isIntact(row))) return rows;
     } catch (cause) {
       if (!isDamage(cause)) throw cause;
-      throw new BatonError("IO", `${where}: ${messageOf(cause)}${damageAdvice} ${this.path}`, { cause });
+      throw new BatonError("IO", `${where}: ${errorMessage(cause)}${damageAdvice} ${this.path}`, { cause });
     }
     throw new BatonError("IO", `${where} in its ${table.name}${damageAdvice} ${this.path}`);
   }
@@ -359,7 +366,7 @@ function writeFailureReason(path: string): string {
     closeSync(openSync(path, "r+"));
     return "";
   } catch (thrown) {
-    return `; ${messageOf(thrown)}`;
+    return `; ${errorMessage(thrown)}`;
   }
 }
 
@@ -369,13 +376,13 @@ export function stateFile(folder: string, id: string): string {
 
 /** Describes the process that has the state, as part of a sentence. */
 function describeUser(folder: string, id: string): string {
-  const pid = lockHolderOf(stateFile(folder, id));
+  const pid = findFileLockHolder(stateFile(folder, id));
   return `client ID ${JSON.stringify(id)}: ${pid === null ? "another process" : `process ${pid}`} is using it`;
 }
 
 function stateError(thrown: unknown, folder: string, id: string): BatonError {
   if (thrown instanceof BatonError) return thrown;
-  const why = messageOf(thrown);
+  const why = errorMessage(thrown);
   const path = stateFile(folder, id);
   const isDamaged = /not a database|malformed/.test(why);
   const advice = isDamaged

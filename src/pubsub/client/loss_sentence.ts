@@ -5,7 +5,7 @@ import { countWithNoun } from "../../base/support/text.ts";
 export type LossCertainty = "certain" | "possible";
 
 /** The value of the header `loss`; null for none. */
-export function lossOf(header: string | undefined): LossCertainty | null {
+export function parseLoss(header: string | undefined): LossCertainty | null {
   if (header === undefined) return null;
   return header === "certain" ? "certain" : "possible";
 }

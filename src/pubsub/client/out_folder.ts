@@ -10,7 +10,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, renameSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { BatonError, messageOf, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushParentFolders, flushPath, writeFlushed } from "../../base/storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
@@ -18,7 +18,7 @@ import type { ClientState } from "./client_state.ts";
 /** Name of the file that says which client and topic own the folder. */
 export const ownerFileName = ".baton-pubsub";
 
-export interface OutMessage {
+export interface OutFolderMessage {
   readonly id: number;
   readonly body: Uint8Array;
 }
@@ -51,7 +51,7 @@ export class OutFolder {
    * Delivers the messages in the order of their IDs. Throws IO: messages written before the failure are delivered, the
    * others come again. The disk does not need room for all of them if another program removes the files meanwhile.
    */
-  deliver(messages: readonly OutMessage[]): void {
+  deliver(messages: readonly OutFolderMessage[]): void {
     const { written, failure } = this.#write(messages);
     const last = written.at(-1);
     if (last !== undefined) this.#moveIntoPlace(written, last.id);
@@ -59,9 +59,11 @@ export class OutFolder {
   }
 
   /** Writes part files until there is no room. */
-  #write(messages: readonly OutMessage[]): { readonly written: readonly OutMessage[]; readonly failure: unknown } {
+  #write(
+    messages: readonly OutFolderMessage[],
+  ): { readonly written: readonly OutFolderMessage[]; readonly failure: unknown } {
     const { onStep = () => {} } = this.#options;
-    const written: OutMessage[] = [];
+    const written: OutFolderMessage[] = [];
     try {
       for (const message of messages) {
         onStep(`write ${message.id}`);
@@ -74,7 +76,7 @@ export class OutFolder {
     return { written, failure: null };
   }
 
-  #moveIntoPlace(messages: readonly OutMessage[], last: number): void {
+  #moveIntoPlace(messages: readonly OutFolderMessage[], last: number): void {
     const { state, topic, onStep = () => {} } = this.#options;
     onStep("flush parts");
     this.#rethrowAsIo(() => {
@@ -98,7 +100,7 @@ export class OutFolder {
   }
 
   /** Keeps part files above `last`: a process that took over the client with another state may be renaming them now. */
-  #removeLeftParts(messages: readonly OutMessage[], last: number): void {
+  #removeLeftParts(messages: readonly OutFolderMessage[], last: number): void {
     const written = new Set(messages.map(({ id }) => id));
     for (const id of this.#leftParts) {
       if (id <= last && !written.has(id)) rmSync(join(this.path, `${id}.part`), { force: true });
@@ -110,7 +112,7 @@ export class OutFolder {
     try {
       return work();
     } catch (thrown) {
-      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${reasonOf(thrown)}`, {
+      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${errorReason(thrown)}`, {
         cause: thrown,
       });
     }
@@ -134,7 +136,7 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
     flushPath(folder);
   } catch (thrown) {
     const sentence =
-      `Cannot finish the interrupted delivery into ${folder}: ${messageOf(thrown)}; without that folder it is ` +
+      `Cannot finish the interrupted delivery into ${folder}: ${errorMessage(thrown)}; without that folder it is ` +
       `unknown which messages up to ${intent} of topic "${topic}" were delivered. Restore the folder; if it is lost, use seek to continue ` +
       "after the last message that was seen";
     throw new BatonError("IO", sentence, { cause: thrown });
@@ -161,7 +163,7 @@ export function makeOutFolder(path: string): string {
     mkdirSync(path, { recursive: true });
     return realpathSync(path);
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${resolve(path)}: ${messageOf(thrown)}`, {
+    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${resolve(path)}: ${errorMessage(thrown)}`, {
       cause: thrown,
     });
   }
@@ -179,7 +181,7 @@ function claimFolder(path: string, client: string, topic: string): void {
     flushPath(path);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
-      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${reasonOf(thrown)}`, {
+      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${errorReason(thrown)}`, {
         cause: thrown,
       });
     }
@@ -194,7 +196,7 @@ function readOwnerFile(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch (thrown) {
-    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${reasonOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${errorReason(thrown)}`, { cause: thrown });
   }
 }
 

@@ -3,10 +3,10 @@
  * known. A window of requests is in flight; their order is kept, because each names the counter that has to be stored
  * before it.
  */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable, anySignal, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
-import { type LossCertainty, lossOf } from "./loss_sentence.ts";
+import { type LossCertainty, parseLoss } from "./loss_sentence.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import { emptyDigest, type InputCheckpoint, rollingDigest } from "./input_checkpoints.ts";
@@ -192,7 +192,7 @@ export class Publisher {
 
   /** Notes what the response to a put of `count` messages says besides its ids. */
   #noteOk(headers: MessageHeaders | undefined, count: number): void {
-    this.#loss = lossOf(headers?.loss) ?? this.#loss;
+    this.#loss = parseLoss(headers?.loss) ?? this.#loss;
     if (headers?.subscribers === 0) this.#withoutSubscribers += count;
   }
 
@@ -389,7 +389,7 @@ export class Publisher {
     this.#settledCounters = this.#settledCounters.filter(({ first }) => first < counter);
     if (isAborted && end === null) return;
     const sentence = end === null
-      ? `${messageOf(error)}; no server confirmed that it will not store a copy of the request later`
+      ? `${errorMessage(error)}; no server confirmed that it will not store a copy of the request later`
       : `message ${counter} was refused, and stored all the same when the network delivered it again`;
     this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `The outcome is unknown: ${sentence}`) };
   }

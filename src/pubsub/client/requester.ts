@@ -3,7 +3,7 @@
  * connections. The outcome is a response, definitely not done, or unknown.
  */
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
-import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -366,7 +366,7 @@ export function reasonText({ body }: StatusMessage): string {
   try {
     return printable(new TextDecoder("utf-8", { fatal: true }).decode(body));
   } catch (thrown) {
-    return `bytes that are no text: ${messageOf(thrown)}`;
+    return `bytes that are no text: ${errorMessage(thrown)}`;
   }
 }
 

@@ -3,7 +3,7 @@ import { BatonError } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { type IdRange, noMessageId } from "../wire/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
-import { type LossCertainty, lossOf } from "./loss_sentence.ts";
+import { type LossCertainty, parseLoss } from "./loss_sentence.ts";
 import { requireOk } from "./pubsub_client_session.ts";
 import { recoverOutFolder } from "./out_folder.ts";
 
@@ -121,7 +121,7 @@ export class Subscriber {
       const id = ids[place] as number;
       return { id, body: content, redelivered: id <= intent, msgId: said.msgId ?? null };
     });
-    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0, loss: lossOf(said.loss) };
+    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0, loss: parseLoss(said.loss) };
   }
 }
 

@@ -5,7 +5,7 @@ import { sleep } from "../../base/support/deadline.ts";
 import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isRefusal, nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
-import { createWithParents, writeOutcomeOf } from "./topic_nodes.ts";
+import { attemptNodeWrite, createWithParents } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 export interface Announcement {
@@ -54,7 +54,7 @@ export async function announce(
     if (existing.stat.ephemeralOwner === zk.session.id) return;
     const other = parseAnnouncement(existing.data);
     if (other?.storeId === announcement.storeId) {
-      await writeOutcomeOf(() => zk.delete(path, existing.stat.version));
+      await attemptNodeWrite(() => zk.delete(path, existing.stat.version));
       continue;
     }
     // An operator's command (forget, restore) may take long, but its node disappears afterwards.
@@ -116,7 +116,7 @@ export async function announcementsBelow(zk: ZooKeeper, parent: string): Promise
 
 /** Returns false if a node exists or may exist (the response was lost). */
 async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
-  const outcome = await writeOutcomeOf(() => createWithParents(zk, path, data, { mode: "ephemeral" }));
+  const outcome = await attemptNodeWrite(() => createWithParents(zk, path, data, { mode: "ephemeral" }));
   if (outcome === "unknown") await settleWrites(zk, path);
   return outcome === "written";
 }

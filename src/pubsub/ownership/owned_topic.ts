@@ -5,7 +5,7 @@
 import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, outageBackoff, retry, serverBackoff } from "../../base/support/backoff.ts";
 import { sleep } from "../../base/support/deadline.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import type { ContentName, IncomingContent, TopicCopies, TopicCopy } from "../store/owned_store.ts";
@@ -224,7 +224,7 @@ export class OwnedTopic {
       return reply;
     } catch (thrown) {
       if (this.permit === null || !isTransient(thrown)) throw thrown;
-      this.#keptReason = messageOf(thrown);
+      this.#keptReason = errorMessage(thrown);
       return null;
     }
   }
@@ -354,7 +354,7 @@ export class OwnedTopic {
       const { sharedStore, onProblem, signal } = this.#context;
       const isExpected = thrown instanceof BatonError && thrown.code !== "INTERNAL" && !isTransient(thrown);
       if (sharedStore === null || !isExpected || signal.aborted) throw thrown;
-      [this.lastAction, this.problem] = [null, messageOf(thrown)];
+      [this.lastAction, this.problem] = [null, errorMessage(thrown)];
       onProblem(thrown);
       this.#scheduleRecheck();
       return null;
@@ -482,7 +482,7 @@ export class OwnedTopic {
       return await channel.transfer(receiver, this.topic, content, { outgoing, signal: ends });
     } catch (thrown) {
       throwIfAborted(signal);
-      this.#keptReason = messageOf(thrown);
+      this.#keptReason = errorMessage(thrown);
       return null;
     }
   }

@@ -1,6 +1,6 @@
 /** How long a server may respond OK for its topics. */
 import type { ZooKeeperSession } from "../../protocols/zookeeper/zookeeper.ts";
-import { timingOf } from "../../protocols/zookeeper/session_timing.ts";
+import { deriveSessionTiming } from "../../protocols/zookeeper/session_timing.ts";
 import type { Clock } from "../../base/support/clock.ts";
 
 /**
@@ -9,7 +9,7 @@ import type { Clock } from "../../base/support/clock.ts";
  * can have the server forgotten. Monotonic milliseconds; `leaseEndMs` is the session's.
  */
 export function ownershipEndMs(leaseEndMs: number, timeoutMs: number): number {
-  const provenMs = leaseEndMs - timeoutMs + timingOf(timeoutMs).marginMs;
+  const provenMs = leaseEndMs - timeoutMs + deriveSessionTiming(timeoutMs).marginMs;
   return provenMs + timeoutMs * 2 / 3;
 }
 

@@ -5,7 +5,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import { announce, announcementAt } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
@@ -267,7 +267,7 @@ export class OwnershipSession {
 
   /** Reports each problem once: a client that repeats its request must not fill a log. */
   #reportOnce(problem: unknown): void {
-    const text = messageOf(problem);
+    const text = errorMessage(problem);
     if (this.#reported.has(text) || this.#reported.size >= reportedMax) return;
     this.#reported.add(text);
     this.#options.onProblem(problem);

@@ -13,7 +13,7 @@ import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 import { nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { createWithParents, writeOutcomeOf } from "./topic_nodes.ts";
+import { attemptNodeWrite, createWithParents } from "./topic_nodes.ts";
 
 /**
  * How often the generation is recorded while something is stored, in milliseconds. A copy that is older by less than
@@ -116,7 +116,7 @@ export class StoreGeneration {
     const data = toJsonData({ layout: 1, server: this.#id, generation });
     const version = this.#version;
     this.#version = null;
-    const outcome = await writeOutcomeOf(async () => {
+    const outcome = await attemptNodeWrite(async () => {
       if (version === null) {
         await createWithParents(this.#zk, this.#path, data);
         this.#version = 0;

@@ -95,17 +95,19 @@ export class TopicNodes {
   async create(topic: string, node: TopicNode): Promise<WriteOutcome> {
     const path = this.#path.topic(topic);
     const data = formatTopicNode(topic, node);
-    return await writeOutcomeOf(() => createWithParents(this.#zk, path, data));
+    return await attemptNodeWrite(() => createWithParents(this.#zk, path, data));
   }
 
   /** Refused if the node has changed since it was read. */
   async write(topic: string, node: TopicNode, version: number): Promise<WriteOutcome> {
-    return await writeOutcomeOf(() => this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version));
+    return await attemptNodeWrite(() =>
+      this.#zk.setData(this.#path.topic(topic), formatTopicNode(topic, node), version)
+    );
   }
 
   /** Counts the topic for its owner. The count is only used for assignments, so failures are ignored. */
   async countForOwner(topic: string, owner: string): Promise<void> {
-    await writeOutcomeOf(() => createWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
+    await attemptNodeWrite(() => createWithParents(this.#zk, this.#path.ownedTopic(owner, topic), nothing));
   }
 
   /** Counts the topic for its owner; costs no write if it is counted already, as it nearly always is. */
@@ -114,12 +116,12 @@ export class TopicNodes {
   }
 
   async uncountForOwner(topic: string, owner: string): Promise<void> {
-    await writeOutcomeOf(() => this.#zk.delete(this.#path.ownedTopic(owner, topic), -1));
+    await attemptNodeWrite(() => this.#zk.delete(this.#path.ownedTopic(owner, topic), -1));
   }
 }
 
 /** Runs a write. Rejects with errors other than a refusal and a lost response. */
-export async function writeOutcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
+export async function attemptNodeWrite(write: () => Promise<unknown>): Promise<WriteOutcome> {
   try {
     await write();
     return "written";

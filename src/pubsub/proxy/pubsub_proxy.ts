@@ -5,7 +5,7 @@
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { SocketCounters, SocketEvent, SocketLoad } from "../../protocols/zeromq/socket_event.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { abortable } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, resultWithin } from "../../base/support/deadline.ts";
@@ -21,7 +21,7 @@ import { newProxyCounters, type ProxyCounters, RequestForwarder } from "./reques
 import { encodeProxyResponse, type ProxyResponse } from "./proxy_response.ts";
 import { type ProxyLimits, proxyLimitsDefault, requestTimeoutMsDefault } from "./proxy_limits.ts";
 import type { ProxyClient } from "./proxy_request.ts";
-import { type TopicMessage, traitsOf } from "./request_traits.ts";
+import { readRequestTraits, type TopicMessage } from "./request_traits.ts";
 import type { ServerLink } from "./server_link.ts";
 
 /** Report of a server about itself (PERIODIC). */
@@ -214,7 +214,7 @@ export class PubsubProxy implements AsyncDisposable {
 
   #forward(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], message: TopicMessage): void {
     const identity = envelope[0] as Uint8Array;
-    const traits = traitsOf(message, this.#options.requestTimeoutMs ?? requestTimeoutMsDefault);
+    const traits = readRequestTraits(message, this.#options.requestTimeoutMs ?? requestTimeoutMsDefault);
     const client = this.#clients.get(identity) ?? { identity, requests: 0, bytes: 0 };
     const reason = this.#isLeaving
       ? "Not now: this proxy is leaving"
@@ -259,7 +259,7 @@ export class PubsubProxy implements AsyncDisposable {
       const topics = await abortable(directory.listTopics(), deadline.signal);
       return { status: "OK", body: encodeTopicList(topics) };
     } catch (thrown) {
-      return { status: "OVERLOADED", reason: `Cannot list the topics: ${messageOf(thrown)}` };
+      return { status: "OVERLOADED", reason: `Cannot list the topics: ${errorMessage(thrown)}` };
     }
   }
 

@@ -3,7 +3,7 @@
  * decisions of decide_forwarding.ts. Does not know the socket of the clients.
  */
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
@@ -223,7 +223,7 @@ export class RequestForwarder implements ServerLinkHost {
     try {
       route = await this.#options.directory.findRoute(topic, { creates });
     } catch (thrown) {
-      why = messageOf(thrown);
+      why = errorMessage(thrown);
     }
     const requests = this.#routing.get(topic) ?? [];
     this.#routing.delete(topic);

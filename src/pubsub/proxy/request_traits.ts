@@ -36,7 +36,7 @@ const responseTravelMsMax = 100;
 /** Messages about one topic, which the topic's server handles. */
 export type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
-export function traitsOf(message: TopicMessage, patienceMsDefault: number): RequestTraits {
+export function readRequestTraits(message: TopicMessage, patienceMsDefault: number): RequestTraits {
   const { headers } = message;
   const waitMs = message.name === "GET" ? headers?.waitMs ?? 0 : 0;
   return {

@@ -4,7 +4,7 @@
  */
 import { DealerSocket } from "../../protocols/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { CachedClock } from "../../base/support/cached_clock.ts";
@@ -266,7 +266,7 @@ export class ServerLink {
         }
       } catch (thrown) {
         this.#waiting.shift();
-        this.#host.onUnsendable(request, messageOf(thrown));
+        this.#host.onUnsendable(request, errorMessage(thrown));
         continue;
       }
       this.#nextNumber = (number + 1) >>> 0;

@@ -5,7 +5,7 @@
  */
 import type { Clock } from "../../base/support/clock.ts";
 import { CachedClock } from "../../base/support/cached_clock.ts";
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodeMessage, type InvalidMessage } from "../wire/decode_message.ts";
 import { recordLatency, type RequestLatency } from "../request_latency.ts";
@@ -209,7 +209,7 @@ export class RequestHandler {
     try {
       availability = await this.#options.ownership.availability(topic, epoch);
     } catch (thrown) {
-      why = messageOf(thrown);
+      why = errorMessage(thrown);
     }
     this.#admissions.delete(topic);
     const { server, endpointOf } = this.#options;
@@ -240,7 +240,7 @@ export class RequestHandler {
     try {
       taken = store.submit({ ticket, epoch: permit.epoch, frames, wait: waitMs > 0, bytes });
     } catch (thrown) {
-      return this.#respond(request, (asked) => makeStatus(server, asked, "ERROR", { reason: messageOf(thrown) }));
+      return this.#respond(request, (asked) => makeStatus(server, asked, "ERROR", { reason: errorMessage(thrown) }));
     }
     if (!taken) return this.#refuse(request, "too many requests are in flight at this server; ask again");
     const cancelTimer = waitMs > 0 ? clock.startTimer(waitMs, () => store.cancel(ticket)) : null;

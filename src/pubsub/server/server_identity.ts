@@ -14,7 +14,7 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { BatonError, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../base/support/open_output.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import { hostname } from "node:os";
@@ -33,7 +33,7 @@ export function makeDataDir(dataDir: string): void {
     refuseLinksOfOthers(dataDir);
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (thrown) {
-    throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${dataDir}: ${reasonOf(thrown)}`, {
+    throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${dataDir}: ${errorReason(thrown)}`, {
       cause: thrown,
     });
   }
@@ -80,7 +80,7 @@ function writeClaim(dataDir: string, id: string, { isBackup }: { readonly isBack
     renameSync(`${path}.new`, path);
     flushPath(dataDir);
   } catch (thrown) {
-    throw new BatonError("IO", `Cannot write ${path}: ${reasonOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot write ${path}: ${errorReason(thrown)}`, { cause: thrown });
   }
 }
 
@@ -93,7 +93,7 @@ function readClaim(dataDir: string): DataDirClaim | null {
     throw new Error("it names no server");
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw new BatonError("IO", `Cannot read ${path}: ${reasonOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read ${path}: ${errorReason(thrown)}`, { cause: thrown });
   }
 }
 

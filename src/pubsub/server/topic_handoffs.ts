@@ -1,5 +1,5 @@
 /** MERGE: hands topics to other servers, on request or because this server shuts down. */
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import type { MessageOf } from "../wire/pubsub_messages.ts";
 import type { HandoffResult } from "../ownership/owned_topic.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -41,7 +41,10 @@ export class TopicHandoffs {
         reply(envelope, makeStatus(server, message, "OK", { headers: { epoch: result.epoch } }));
       } else reply(envelope, makeStatus(server, message, "OVERLOADED", { reason: result.why }));
     }, (thrown) => {
-      reply(envelope, makeStatus(server, message, "ERROR", { reason: messageOf(thrown), headers: { unknown: true } }));
+      reply(
+        envelope,
+        makeStatus(server, message, "ERROR", { reason: errorMessage(thrown), headers: { unknown: true } }),
+      );
     });
   }
 

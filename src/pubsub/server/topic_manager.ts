@@ -1,5 +1,5 @@
 /** MANAGE: an operator's request about one topic. Admitted by the topic's permit; OK only while the lease is held. */
-import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import type { MessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
@@ -119,6 +119,6 @@ export class TopicManager {
     const { server } = this.#options;
     const code = thrown instanceof BatonError ? refusals[thrown.code] : undefined;
     const headers = code === undefined ? { unknown: true as const } : {};
-    return makeStatus(server, message, code ?? "ERROR", { reason: messageOf(thrown), headers });
+    return makeStatus(server, message, code ?? "ERROR", { reason: errorMessage(thrown), headers });
   }
 }

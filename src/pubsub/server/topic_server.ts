@@ -5,7 +5,7 @@
 import { RouterSocket } from "../../protocols/zeromq/router_socket.ts";
 import type { SocketOptions } from "../../protocols/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { abortable, anySignal } from "../../base/support/abort.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
@@ -374,7 +374,7 @@ export class TopicServer implements AsyncDisposable {
     } catch (thrown) {
       // A bug, or a response that no message can carry. It concerns one request; the others continue.
       this.#options.onProblem(thrown);
-      const reason = `internal error: ${messageOf(thrown)}`;
+      const reason = `internal error: ${errorMessage(thrown)}`;
       this.#reply(
         envelope,
         makeStatus(this.#options.id, { headers: {} }, "ERROR", { reason, headers: { unknown: true } }),

@@ -2,7 +2,7 @@
  * Receives topics from other servers. A piece is confirmed when the store has it, so that a sender is never far ahead.
  * There is one transfer per topic; a newer one aborts an older one.
  */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { abortable } from "../../base/support/abort.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
@@ -131,7 +131,7 @@ class IncomingTransfer {
         end("STALE_OP", `"${topic}" has moved on since epoch ${content.epoch} of ${content.owner}`);
       } else end("ERROR", reply.why);
     } catch (thrown) {
-      end("ERROR", messageOf(thrown), { unknown: true });
+      end("ERROR", errorMessage(thrown), { unknown: true });
     }
   }
 

@@ -3,7 +3,7 @@ import type { InvalidMessage } from "../wire/decode_message.ts";
 import { batchMessagesMax, bodyBytesMax } from "../wire/message_limits.ts";
 import type { Message, MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
 import { makeStatus, type Status } from "../status_message.ts";
-import { idRangesOf } from "./decide_put.ts";
+import { toIdRanges } from "./decide_put.ts";
 import type { ClientOperation, StoreResponse } from "./store_operations.ts";
 
 /** Requests about one topic and one client, which the store executes. */
@@ -19,7 +19,7 @@ export function isClientMessage(message: Message | InvalidMessage): message is C
 }
 
 /** Converts a client's message into an operation of the store. `wait`: a get is held until there is a message. */
-export function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
+export function toStoreOperation(message: ClientMessage, { ticket, epoch, wait }: {
   readonly ticket: number;
   readonly epoch: number;
   readonly wait: boolean;
@@ -104,7 +104,7 @@ export function statusOfStoreResponse(
     return { ...status, ...(known ? { headers } : {}), body: first?.body };
   }
   if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) headers.msgId = first.msgId;
-  headers.ids = idRangesOf(messages.map(({ id }) => id));
+  headers.ids = toIdRanges(messages.map(({ id }) => id));
   return {
     ...status,
     headers,

@@ -5,7 +5,7 @@
 import type { KeyEntry, ResolvedCounter } from "../wire/topic_records.ts";
 import { encodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
 import { orIfDamaged } from "../../base/storage/damage.ts";
-import { fingerprintOf } from "./message_fingerprint.ts";
+import { fingerprintMessage } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
   countersInMemoryMax,
@@ -59,7 +59,7 @@ export class ClientTable {
       // A client that was forgotten is stored until the commit.
       if (client !== undefined && this.#forgotten.has(client.id)) client = undefined;
       if (client === undefined) {
-        if (this.#nameFingerprints.get(topicId)?.has(fingerprintOf(encodeName(name)))) {
+        if (this.#nameFingerprints.get(topicId)?.has(fingerprintMessage(encodeName(name)))) {
           throw this.#rows.clients.notFoundError(name);
         }
         return null;
@@ -88,7 +88,7 @@ export class ClientTable {
       windows: new Map(),
       msgIds: new Map(),
     };
-    this.#nameFingerprints.get(topicId)?.add(fingerprintOf(encodeName(name)));
+    this.#nameFingerprints.get(topicId)?.add(fingerprintMessage(encodeName(name)));
     this.markChanged(client);
     this.addUnsubscribed(client);
     this.#clientsWithWindows.add(client);
@@ -107,7 +107,7 @@ export class ClientTable {
   }
 
   #forgetName({ topicId, name }: TopicClient): void {
-    this.#nameFingerprints.get(topicId)?.delete(fingerprintOf(encodeName(name)));
+    this.#nameFingerprints.get(topicId)?.delete(fingerprintMessage(encodeName(name)));
   }
 
   /** Called when the client has subscribed: its topic keeps it now. */

@@ -65,13 +65,13 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
 }
 
 /** Upper bound of the bytes that a put adds to the store. */
-export function storedBytesOf({ bodies, client, msgId }: PutOperation): number {
+export function bytesToStore({ bodies, client, msgId }: PutOperation): number {
   const each = messageBytes + 3 * (client.length + (msgId?.length ?? 0)); // names in UTF-8
   return bodies.reduce((sum, { byteLength }) => sum + byteLength + each, putBytes);
 }
 
 /** Converts ids to ranges; mostly there is only one. */
-export function idRangesOf(ids: readonly number[]): IdRange[] {
+export function toIdRanges(ids: readonly number[]): IdRange[] {
   const ranges: IdRange[] = [];
   let first = ids[0];
   for (let index = 1; first !== undefined && index <= ids.length; index++) {

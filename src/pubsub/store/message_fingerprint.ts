@@ -11,7 +11,7 @@ const keptBytesMax = 1 << 20;
 let lastView: DataView = new DataView(new ArrayBuffer(0));
 
 /** Returns an integer from 0 to 2^53 - 1. */
-export function fingerprintOf(body: Uint8Array): number {
+export function fingerprintMessage(body: Uint8Array): number {
   const words = body.byteLength >>> 2;
   let hash = seed ^ body.byteLength;
   const view = viewOf(body.buffer);

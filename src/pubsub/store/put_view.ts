@@ -1,7 +1,7 @@
 /** The stored state of a put's publisher, as `decide_put.ts` needs it. */
 import type { ClientTable } from "./client_table.ts";
 import type { PutView } from "./decide_put.ts";
-import { fingerprintOf } from "./message_fingerprint.ts";
+import { fingerprintMessage } from "./message_fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import type { PutOperation } from "./store_operations.ts";
 import type { TopicClient } from "./topic_client.ts";
@@ -23,7 +23,7 @@ export function putView(
     window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
     windowGone: isOtherState || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
     sameMsgId: put.msgId === null ? null : clients.msgIdsOf(client).get(put.msgId) ?? null,
-    fingerprints: put.bodies.map(fingerprintOf),
+    fingerprints: put.bodies.map(fingerprintMessage),
     last,
     fullReason: full,
   };

@@ -19,7 +19,7 @@ import {
 import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";
 import { ClientCapacity } from "./client_capacity.ts";
-import { decidePut, idRangesOf, type PutDecision, type PutView, storedBytesOf } from "./decide_put.ts";
+import { bytesToStore, decidePut, type PutDecision, type PutView, toIdRanges } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "./decide_read.ts";
 import { refusalOfError, whyNotServed } from "./topic_refusals.ts";
 import { DiskWatch } from "./disk_watch.ts";
@@ -29,7 +29,7 @@ import { putView } from "./put_view.ts";
 import { type PendingRead, readResponse } from "./read_messages.ts";
 import { deletedRowsPerCommitMax, type StoreOptions } from "./topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
-import { answerOf, NotLoaded, RowsUnavailable, type Steps, withData } from "./store_steps.ts";
+import { awaitAnswer, NotLoaded, RowsUnavailable, type Steps, withData } from "./store_steps.ts";
 import { emptyChange, type Lack, type LostTopic, type TopicChange, type TopicRows } from "./topic_rows.ts";
 import { TopicTable } from "./topic_table.ts";
 import { refusalOfLost, UnconfirmedRequests } from "./unconfirmed_requests.ts";
@@ -185,7 +185,7 @@ export class StoreEngine {
 
   *#load(): Steps {
     const lacks = this.#lacks.splice(0);
-    if (lacks.length > 0) yield* answerOf(this.#rows.load(lacks));
+    if (lacks.length > 0) yield* awaitAnswer(this.#rows.load(lacks));
   }
 
   #refuseIfDamaged(operation: StoreOperation, work: () => void): void {
@@ -254,7 +254,7 @@ export class StoreEngine {
     if (client === null) return;
     const { clients } = this.topics;
     const full = (messages: number) =>
-      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence(storedBytesOf(put)) ??
+      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence(bytesToStore(put)) ??
         whyFull(topic, this.#options, messages, put.bodies);
     const view = putView(put, { client, clients, last: topic.log.lastId, fullReason: full });
     if (put.bodies.length === 0 && put.session !== null) return this.#settleSession(put, client, view);
@@ -274,7 +274,7 @@ export class StoreEngine {
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     const isDropped = topic.subscribers.size === 0 && decision.newIndexes.length > 0;
     const more = { ...(isDropped ? { subscribers: 0 } : {}), ...topic.losses.forPut(client.id, put, nowMs) };
-    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: idRangesOf(decision.ids), ...more });
+    this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ids: toIdRanges(decision.ids), ...more });
   }
 
   /** An empty put settles a session: older sessions can do nothing more, so the outcome of their messages is final. */
@@ -286,7 +286,7 @@ export class StoreEngine {
       window.raiseBound(put.firstUnacked);
       clients.markBoundRaised(client, window);
     }
-    const more = known === undefined ? {} : { ids: idRangesOf([known.id]) };
+    const more = known === undefined ? {} : { ids: toIdRanges([known.id]) };
     this.#responses.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
   }
 
@@ -315,7 +315,7 @@ export class StoreEngine {
       clients.addMsgId(client, { key: put.msgId, id, fingerprint });
     }
     if (newIndexes.length === 0) return;
-    this.disk.expectBytes(storedBytesOf(put));
+    this.disk.expectBytes(bytesToStore(put));
     this.#appendedTopics.add(topic);
     if (topic.subscribers.size === 0) return topic.log.skipIds(newIndexes.length);
     for (const index of newIndexes) {
@@ -461,7 +461,7 @@ export class StoreEngine {
     }
     this.topics.clients.takeChanges(changeOf);
     if (this.#rows.isShared) this.#unconfirmed.addConfirmations(this.#responses, this.topics, changeOf);
-    for (const lost of yield* answerOf(this.#rows.commit([...changes.values()]))) this.#dropLost(lost);
+    for (const lost of yield* awaitAnswer(this.#rows.commit([...changes.values()]))) this.#dropLost(lost);
     this.#mustCommit = false;
     this.disk.noteCommit();
   }

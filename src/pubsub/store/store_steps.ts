@@ -30,7 +30,7 @@ export class RowsUnavailable extends BatonError {
 }
 
 /** Waits for an answer, if it is not there yet. */
-export function* answerOf<Value>(answer: Answer<Value>): Steps<Value> {
+export function* awaitAnswer<Value>(answer: Answer<Value>): Steps<Value> {
   return answer instanceof Promise ? (yield answer) as Value : answer;
 }
 
@@ -44,7 +44,7 @@ export function* withData<Result>(
       return work();
     } catch (error) {
       if (!(error instanceof NotLoaded)) throw error;
-      yield* answerOf(rows.load([error.lack]));
+      yield* awaitAnswer(rows.load([error.lack]));
     }
   }
 }

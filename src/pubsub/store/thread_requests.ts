@@ -2,12 +2,12 @@
  * The requests of a storage thread that have no response yet: batches of frames in, operations of the engine out; and
  * its responses back as frames, in pieces.
  */
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import { decodeMessage } from "../wire/decode_message.ts";
 import { encodeMessage } from "../wire/encode_message.ts";
 import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
 import { makeStatus } from "../status_message.ts";
-import { type ClientMessage, isClientMessage, operationOf, statusOfStoreResponse } from "./client_request.ts";
+import { type ClientMessage, isClientMessage, statusOfStoreResponse, toStoreOperation } from "./client_request.ts";
 import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
 import type { StoreOperation, StoreResponse } from "./store_operations.ts";
 import { responsePieceBytes, transactionBytes } from "./topic_store_limits.ts";
@@ -66,7 +66,7 @@ export class ThreadRequests {
       return this.#respond(ticket, "NOT_OWNER", encodeMessage(status));
     }
     this.#requests.set(ticket, { message, epoch });
-    return operationOf(message, { ticket, epoch, wait: kind === storeRequests.held });
+    return toStoreOperation(message, { ticket, epoch, wait: kind === storeRequests.held });
   }
 
   /** Adds a response of the engine. */
@@ -80,7 +80,7 @@ export class ThreadRequests {
       this.#respond(response.ticket, response.code, encodeMessage(status));
     } catch (error) {
       // A bug, or a message of another server that none can carry. It concerns one request; the others continue.
-      const reason = `internal error: ${messageOf(error)}`;
+      const reason = `internal error: ${errorMessage(error)}`;
       const status = makeStatus(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
       this.#respond(response.ticket, "ERROR", encodeMessage(status));
     }

@@ -6,7 +6,7 @@ import type { TopicClient } from "./topic_client.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicDetails } from "./topic_details.ts";
-import { answerOf, type Steps, withData } from "./store_steps.ts";
+import { awaitAnswer, type Steps, withData } from "./store_steps.ts";
 import type { TopicRows } from "./topic_rows.ts";
 
 /** Maximum number of subscribers shown. */
@@ -73,7 +73,7 @@ export class TopicMaintenance {
     yield* this.#engine.writePending();
     // The disk may have damaged something since the store was opened.
     const loaded = yield* this.#loadAgain(topic);
-    const done = yield* answerOf(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
+    const done = yield* awaitAnswer(this.#rows.repair(loaded.row(), loaded.damagedClients !== null));
     yield* this.#loadAgain(topic);
     yield* this.#engine.wakeHeldGets(topic);
     return done;

@@ -39,7 +39,7 @@ export interface TopicRow {
 }
 
 /** Converts the row of an intact topic. */
-export function topicOfRow(row: DatabaseRow): TopicRow {
+export function decodeTopicRow(row: DatabaseRow): TopicRow {
   const sealedFor = row["sealed_for"];
   return {
     id: Number(row["id"]),

@@ -4,7 +4,7 @@ import { DamageError } from "../../base/storage/damage.ts";
 import { ClientTable } from "./client_table.ts";
 import { topicsMax } from "./topic_store_limits.ts";
 import { StoredTopic } from "./stored_topic.ts";
-import { answerOf, type Steps, withData } from "./store_steps.ts";
+import { awaitAnswer, type Steps, withData } from "./store_steps.ts";
 import type { TopicRow, TopicRows } from "./topic_rows.ts";
 
 export class TopicTable {
@@ -23,7 +23,7 @@ export class TopicTable {
 
   /** Loads all topics. One with a damaged row is not served: it is unavailable until an operator gives it up. */
   *open(): Steps {
-    for (const id of yield* answerOf(this.#rows.copies.active())) {
+    for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
       try {
         yield* this.load(id);
       } catch (error) {
@@ -59,7 +59,7 @@ export class TopicTable {
 
   /** Loads a topic into memory, to be served. Throws Damaged. */
   *load(id: number): Steps<StoredTopic> {
-    const opened = yield* answerOf(this.#rows.open(id));
+    const opened = yield* awaitAnswer(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
     const nextRowId = (first: number) => this.#rows.numbers.message(id, first);
     const topic = yield* withData(this.#rows, () => new StoredTopic(opened, nextRowId));

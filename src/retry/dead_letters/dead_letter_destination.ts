@@ -34,7 +34,7 @@ export type DeadLetterDestination =
   | { readonly kind: "kafka"; readonly topic: KafkaDestination };
 
 /** Throws USAGE. */
-export function deadLetterDestinationOf(
+export function readDeadLetterDestination(
   { retryDeadLetter: written }: SettingValues<typeof retryPolicySettings>,
   sources: ConfigSources,
 ): DeadLetterDestination {

@@ -3,7 +3,7 @@
  * store records that it is being sent and to which offset, the sink writes it, then the store marks it as forwarded.
  * After a crash in between, the sink looks whether the dead letter arrived. One process of a store does this at a time.
  */
-import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -201,7 +201,7 @@ export class DeadLetterForwarder {
   async #reportFailure(letter: PendingDeadLetter | null, error: unknown): Promise<void> {
     const { store, wallClockMs, onFailure } = this.#options;
     if (!(error instanceof BatonError)) throw error;
-    const why = messageOf(error);
+    const why = errorMessage(error);
     onFailure(why, letter);
     // Shown by show and stats. If the store cannot record it, the processor reports that error.
     await store.call("recordForwardFailure", letter?.seq ?? null, why, wallClockMs()).catch(() => {});

@@ -4,7 +4,7 @@
  */
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { BatonError, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
 import { openOutput } from "../../base/support/open_output.ts";
 import { flushPath } from "../../base/storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
@@ -143,5 +143,5 @@ function writeAll(fd: number, bytes: Uint8Array): void {
 
 function fileError(path: string, error: unknown): BatonError {
   if (error instanceof BatonError) return error;
-  return new BatonError("IO", `Cannot write dead letters to ${path}: ${reasonOf(error)}`, { cause: error });
+  return new BatonError("IO", `Cannot write dead letters to ${path}: ${errorReason(error)}`, { cause: error });
 }

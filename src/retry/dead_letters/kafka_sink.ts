@@ -5,7 +5,7 @@
  * is used.
  */
 import { readFileSync } from "node:fs";
-import { BatonError, reasonOf } from "../../base/errors.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../protocols/kafka/kafka_producer.ts";
 import { dial } from "../../base/sockets/dial.ts";
 import { TlsFiles, type TlsFilesOptions } from "../../base/sockets/tls_files.ts";
@@ -48,7 +48,7 @@ export class KafkaSink implements DeadLetterSink {
     }
     return {
       nextOffset: () => null,
-      send: (letter, _, ending) => this.#producer.send(recordOf(letter, this.#options, Date.now()), ending),
+      send: (letter, _, ending) => this.#producer.send(deadLetterRecord(letter, this.#options, Date.now()), ending),
       close: release,
     };
   }
@@ -62,7 +62,7 @@ export class KafkaSink implements DeadLetterSink {
  * Headers without a value are left out. The time of the record is the time of sending: retention in the topic is based
  * on it, and would remove a dead letter immediately that was stored for long.
  */
-export function recordOf(letter: ClaimedMessage, format: DeadLetterFormat, nowMs: number): KafkaRecord {
+export function deadLetterRecord(letter: ClaimedMessage, format: DeadLetterFormat, nowMs: number): KafkaRecord {
   const json = deadLetterJson(letter, format);
   const headers: [string, string | null][] = [
     ["baton-store", json.name],
@@ -114,7 +114,7 @@ function passwordIn(path: string): string {
   try {
     return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";
   } catch (error) {
-    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${reasonOf(error)}`, {
+    throw new BatonError("CONFIG", `Cannot read the Kafka password file ${path}: ${errorReason(error)}`, {
       cause: error,
     });
   }

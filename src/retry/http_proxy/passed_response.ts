@@ -1,6 +1,6 @@
 /** Passes the response of a backend to a client as it came, except for headers of the connection. */
 import type { ServerResponse } from "node:http";
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import { headerValue, type HttpHeaders, replaceHeaders } from "../../base/http/http_headers.ts";
 import { onAbort } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -37,7 +37,7 @@ export async function passResponse(
   } catch (error) {
     if (hasBody) {
       cutOff(response, passed.some(([name]) => name === "Content-Length"), clock);
-      return messageOf(error);
+      return errorMessage(error);
     }
   }
   response.once("close", clock.startTimer(takeMsMax, () => response.destroy()));

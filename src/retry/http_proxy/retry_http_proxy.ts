@@ -4,9 +4,9 @@
  * requests at the backend. Owns the listener.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { forwardedHeaders, idempotencyHeader, losesBody } from "../targets/backend_request.ts";
-import { retryAfterOf } from "../targets/http_target.ts";
+import { readRetryAfter } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
 import type { TrySpan } from "../targets/try_span.ts";
@@ -141,7 +141,7 @@ export class RetryHttpProxy {
     try {
       await this.#respond(request, response, headers, reader);
     } catch (error) {
-      this.#options.onFailure(messageOf(error));
+      this.#options.onFailure(errorMessage(error));
       if (!response.headersSent) {
         respondFault(response, headers, { kind: "not_stored", why: "the service failed", stored: null });
       } else response.destroy();
@@ -273,7 +273,7 @@ export class RetryHttpProxy {
     const { status, headers, how } = result;
     let stored: StoredId | null = null;
     if (outcomeOfStatus(status, this.#options.rules) === "retry" && !safeMethods.has(call.method)) {
-      const tried = { ...temporaryFailure(how), retryAfterMs: retryAfterOf(headers) };
+      const tried = { ...temporaryFailure(how), retryAfterMs: readRetryAfter(headers) };
       const kept = await this.#store(call, tried, tried.error);
       if (kept.id === null) {
         const why = `the backend responded with ${status}; ${kept.why}`;
@@ -330,7 +330,7 @@ export class RetryHttpProxy {
       this.#options.onStored(stored.id, why, tried !== null);
       return { id: stored.id, isWaiting: stored.life.state === "waiting" };
     } catch (error) {
-      this.#options.onFailure(messageOf(error));
+      this.#options.onFailure(errorMessage(error));
       const code = error instanceof BatonError ? error.code : "INTERNAL";
       const isFull = code === "STORE_FULL";
       const kind = mayBeStored(error) ? "maybe_stored" : isFull ? "store_full" : "not_stored";

@@ -8,7 +8,7 @@ import { hostname } from "node:os";
 import process from "node:process";
 import { connect } from "../../protocols/zookeeper/zookeeper_client.ts";
 import { isSessionEnd } from "../../protocols/zookeeper/zookeeper_error.ts";
-import { messageOf } from "../../base/errors.ts";
+import { errorMessage } from "../../base/errors.ts";
 import { campaign, type Leadership } from "../../coordination/election/campaign.ts";
 import { type HolderInfo, holderInfo, nameOfHolder } from "../../coordination/nodes/holder_info.ts";
 import type { WaitingStatus } from "../../coordination/lock/acquire_lock.ts";
@@ -139,7 +139,7 @@ export class ProcessorElection {
     onChange();
     if (signal.aborted) return false;
     const { code, message } = leadership.lost.reason as { code?: string; message: string };
-    const why = `this process no longer leads ${this.#name} and starts no tries: ${messageOf(message)}`;
+    const why = `this process no longer leads ${this.#name} and starts no tries: ${errorMessage(message)}`;
     log("warning", "leadership_ended", why, { election: this.#name });
     return code === "REVOKED";
   }

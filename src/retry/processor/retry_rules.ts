@@ -3,7 +3,7 @@ import { BatonError } from "../../base/errors.ts";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
 import { type retryLimitSettings, retryPolicySettings, retryServeSettings } from "../settings/retry_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
-import { deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
+import { readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
 import type { RetryPolicy } from "../queue/retry_policy.ts";
 import type { StoreRules } from "../queue/sqlite/retry_engine.ts";
 import { anyCodes, type CodeKinds, parseCodes, type RetryRules } from "../targets/outcome.ts";
@@ -24,7 +24,7 @@ const policies = {
 const maxDelayMsDefault = 2 * 3_600_000;
 
 /** Throws USAGE or CONFIG. */
-export function policyOf(values: PolicyValues, sources: ConfigSources): RetryPolicy {
+export function readRetryPolicy(values: PolicyValues, sources: ConfigSources): RetryPolicy {
   const defaults = policies[values.retryPolicy];
   const { retryDelays, retryInterval: intervalMs = defaults.intervalMs } = values;
   const backoff = backoffOf(values, sources);
@@ -73,7 +73,7 @@ function backoffOf(values: PolicyValues, sources: ConfigSources): RetryPolicy["b
  * `kinds`: what the codes of this command can stand for. A file may have codes for other commands; an option may not.
  * Throws USAGE or CONFIG.
  */
-export function retryRulesOf(values: PolicyValues, sources: ConfigSources, kinds: CodeKinds = anyCodes): RetryRules {
+export function readRetryRules(values: PolicyValues, sources: ConfigSources, kinds: CodeKinds = anyCodes): RetryRules {
   const rangesOf = (name: "retryOn" | "retryNoRetryOn") =>
     addOriginToErrors(name, retryPolicySettings[name], sources, () => {
       return parseCodes(values[name] ?? [], sources.flags.has(name) ? kinds : anyCodes);
@@ -81,10 +81,10 @@ export function retryRulesOf(values: PolicyValues, sources: ConfigSources, kinds
   return { retryOn: rangesOf("retryOn"), noRetryOn: rangesOf("retryNoRetryOn") };
 }
 
-export function storeRulesOf(values: PolicyValues & LimitValues, sources: ConfigSources): StoreRules {
-  const { kind } = deadLetterDestinationOf(values, sources);
+export function readStoreRules(values: PolicyValues & LimitValues, sources: ConfigSources): StoreRules {
+  const { kind } = readDeadLetterDestination(values, sources);
   return {
-    policy: policyOf(values, sources),
+    policy: readRetryPolicy(values, sources),
     maxCrashes: values.retryMaxCrashes,
     drops: kind === "drop",
     forwards: kind !== "store" && kind !== "drop",
@@ -94,7 +94,7 @@ export function storeRulesOf(values: PolicyValues & LimitValues, sources: Config
 }
 
 /** The memory for the requests in progress. Throws USAGE or CONFIG. */
-export function requestMemoryOf(
+export function readRequestMemory(
   values: LimitValues & SettingValues<typeof retryServeSettings>,
   sources: ConfigSources,
 ): number {

@@ -23,7 +23,7 @@ import { Schedule } from "../../base/schedule/schedule.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
 import { ForwardWarnings } from "../dead_letters/forward_warnings.ts";
 import { DeadLetterForwarder, type DeadLetterSink } from "../dead_letters/dead_letter_forwarder.ts";
-import { type DeadLetterDestination, deadLetterDestinationOf } from "../dead_letters/dead_letter_destination.ts";
+import { type DeadLetterDestination, readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
 import type { ServiceStore, ServiceStoreOptions } from "../queue/sqlite/retry_store.ts";
 import { changesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../base/support/log.ts";
@@ -34,7 +34,7 @@ import type { ProcessorElection } from "./processor_election.ts";
 import { logDamage, logProcessorEvent } from "./processor_log.ts";
 import { parseRate } from "./rate_limit.ts";
 import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_processor.ts";
-import { storeRulesOf } from "./retry_rules.ts";
+import { readStoreRules } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
 
 /** Makes the election of a store, when its name is known. */
@@ -150,7 +150,7 @@ export class StoreProcessor implements AsyncDisposable {
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
     const { target, values, sources, log, until, system = realSystem } = options;
     const { rate, nextTimeMs } = parseSchedule(values, sources);
-    const rules = storeRulesOf(values, sources);
+    const rules = readStoreRules(values, sources);
     const openElection = values.retryElect ? await system.loadElection(options) : null;
     const boot = await system.boot();
     const clock = system.clock();
@@ -378,11 +378,11 @@ async function openIngest(
 
 /** Loads the election code only where it is used. Rejects invalid --servers settings before the store is opened. */
 async function loadElection({ values, sources, log }: StoreProcessorOptions): Promise<ElectionOpener> {
-  const [{ coordinationOf }, { ProcessorElection }] = await Promise.all([
+  const [{ readCoordinationServers }, { ProcessorElection }] = await Promise.all([
     import("../../coordination/connect/coordination_servers.ts"),
     import("./processor_election.ts"),
   ]);
-  const place = coordinationOf(values, sources, { warn: (text) => log("warning", "tls", text) });
+  const place = readCoordinationServers(values, sources, { warn: (text) => log("warning", "tls", text) });
   return (storeName, onChange) => new ProcessorElection({ storeName, place, clock: systemClock(), log, onChange });
 }
 
@@ -393,7 +393,7 @@ async function openForwarder(
   counters: RetryCounters,
 ): Promise<DeadLetterForwarder | null> {
   const { log, system = realSystem } = options;
-  const destination = deadLetterDestinationOf(options.values, options.sources);
+  const destination = readDeadLetterDestination(options.values, options.sources);
   if (destination.kind === "store" || destination.kind === "drop") return null;
   const warnings = new ForwardWarnings(log);
   const sink = await system.openSink(destination, { ...options, log: warnings.ofOpening });

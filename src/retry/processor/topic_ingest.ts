@@ -3,7 +3,7 @@
  * message in the transaction that accepts messages; the subscriber acknowledges afterwards. If the process dies in
  * between, messages are delivered again: the store recognizes them by their ids, which increase and are never reused.
  */
-import { BatonError, type ErrorCode, messageOf } from "../../base/errors.ts";
+import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { backoffMs, outageBackoff, retry } from "../../base/support/backoff.ts";
 import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { countWithNoun } from "../../base/support/text.ts";
@@ -56,7 +56,7 @@ export class TopicIngest {
     const { clock, onFailure } = this.#options;
     const mayRetry = (error: unknown) => {
       if (!(error instanceof BatonError) || finalCodes.has(error.code)) return false;
-      onFailure(messageOf(error));
+      onFailure(errorMessage(error));
       return true;
     };
     const ingest = async (succeeded: () => void) => {

@@ -15,13 +15,13 @@ import { claimBytesMax } from "./retry_store_limits.ts";
 import { statesWithBody } from "./sqlite/retry_totals.ts";
 import { forwardStates, type StoredMessage } from "./stored_message.ts";
 
-export function stateOf(row: DatabaseRow): MessageState {
+export function messageStateInRow(row: DatabaseRow): MessageState {
   return messageStates[Number(row["state"])] ?? "waiting";
 }
 
-export function lifeOf(row: DatabaseRow): MessageLife {
+export function messageLifeInRow(row: DatabaseRow): MessageLife {
   return {
-    state: stateOf(row),
+    state: messageStateInRow(row),
     tries: Number(row["tries"]),
     crashes: Number(row["crashes"]),
     fence: Number(row["fence"]),
@@ -33,39 +33,39 @@ export function lifeOf(row: DatabaseRow): MessageLife {
 
 /** The rest of the message is not in its row. */
 export function messageOfRow(row: DatabaseRow, rest: Pick<StoredMessage, "id" | "forwardError">): StoredMessage {
-  const { nextAtMs, ...life } = lifeOf(row);
+  const { nextAtMs, ...life } = messageLifeInRow(row);
   return {
     ...life,
     ...rest,
     seq: Number(row["seq"]),
-    key: textOf(row["key"]),
+    key: textInRow(row["key"]),
     firstMs: Number(row["first_ms"]),
     lastMs: row["last_ms"] === null ? null : Number(row["last_ms"]),
     nextMs: life.state === "waiting" ? nextAtMs : null,
-    error: textOf(row["error"]),
+    error: textInRow(row["error"]),
     forwardState: forwardStateOf(row),
     bytes: Number(row["bytes"]),
   };
 }
 
 export function isPendingLetter(row: DatabaseRow): boolean {
-  return stateOf(row) === "dead" && ["pending", "sending"].includes(forwardStateOf(row));
+  return messageStateInRow(row) === "dead" && ["pending", "sending"].includes(forwardStateOf(row));
 }
 
 /** Whether the content of the message has to be stored. */
 export function keepsContent(row: DatabaseRow): boolean {
-  return statesWithBody.includes(stateOf(row)) && forwardStateOf(row) !== "forwarded";
+  return statesWithBody.includes(messageStateInRow(row)) && forwardStateOf(row) !== "forwarded";
 }
 
 /** The life of the message after a change by an operator; null: it cannot be changed so. */
 export function changedLife(row: DatabaseRow, change: MessageChange, nowMs: number): MessageLife | null {
   if (change === "redrive" && forwardStateOf(row) === "forwarded") return null;
-  return lifeAfterChange(lifeOf(row), change, nowMs);
+  return lifeAfterChange(messageLifeInRow(row), change, nowMs);
 }
 
 /** Why a message cannot be changed. */
 export function unchangedState(row: DatabaseRow): MessageState | "forwarded" {
-  return forwardStateOf(row) === "forwarded" ? "forwarded" : stateOf(row);
+  return forwardStateOf(row) === "forwarded" ? "forwarded" : messageStateInRow(row);
 }
 
 /** The number of a message by its id, which may leave out the store's name; null: it is no id of this store. */
@@ -83,7 +83,7 @@ export function limitRowsByBytes<Row extends DatabaseRow>(rows: readonly Row[]):
 }
 
 /** A database has texts as bytes: they may contain any character. */
-export function textOf(value: unknown): string | null {
+export function textInRow(value: unknown): string | null {
   if (typeof value === "string") return value;
   return value instanceof Buffer ? value.toString() : null;
 }

@@ -3,7 +3,7 @@ import { METHODS } from "node:http";
 import { BatonError } from "../../base/errors.ts";
 import type { OutgoingRequest } from "../../base/http/http_exchange.ts";
 import { headerValue, type HttpHeaders } from "../../base/http/http_headers.ts";
-import { type HttpPlace, joinPaths, placeOf, withoutLogin } from "../../base/http/request_target.ts";
+import { type HttpPlace, joinPaths, splitUrl, withoutLogin } from "../../base/http/request_target.ts";
 import type { MessageHead } from "../queue/stored_message.ts";
 
 /** The header by which a backend recognizes a message that it has already processed. */
@@ -65,11 +65,11 @@ export function parseBackend(url: string, { isWhole = false }: { readonly isWhol
     const what = isWhole ? "a fragment, which is never sent" : "a query or a fragment: queries come from the messages";
     throw new BatonError("USAGE", `"${url}" must not have ${what}`);
   }
-  return placeOf(url, parsed);
+  return splitUrl(url, parsed);
 }
 
 /** The request for a stored message. `backend` null: that of the message. Null: it cannot be sent there. */
-export function backendRequestOf(
+export function buildBackendRequest(
   head: MessageHead,
   id: string,
   { backend, method, headers }: {

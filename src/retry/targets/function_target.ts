@@ -1,5 +1,5 @@
 /** Delivers messages to a function of this process. It is asked to stop by a signal; nothing can stop it by force. */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -43,17 +43,17 @@ export class FunctionTarget implements Target {
       // A stop of the processor says nothing about the message, but the try counts.
       if (stopped.aborted) return tryResult("retry", "was stopped because the processor stopped", null);
       if (lost.aborted) return { kind: "lost" };
-      return failureOf(thrown);
+      return failedTry(thrown);
     }
   }
 }
 
 /** The result of a try that failed. */
-export function failureOf(
+export function failedTry(
   thrown: unknown,
 ): Extract<TryResult, { readonly kind: "tried" }> & { readonly error: string } {
   const isFinal = thrown instanceof PermanentFailure;
-  const error = messageOf(thrown) || "failed without a message";
+  const error = errorMessage(thrown) || "failed without a message";
   return {
     kind: "tried",
     end: { outcome: isFinal ? "final" : "retry", retryAfterMs: null },

@@ -6,7 +6,7 @@ import type { TryLease } from "../queue/sqlite/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "./outcome.ts";
-import { backendRequestOf, parseRetryAfter } from "./backend_request.ts";
+import { buildBackendRequest, parseRetryAfter } from "./backend_request.ts";
 
 /** How much of a response is read, so that the backend can send a short one completely. Bytes. */
 const responseBytesMax = 256 << 10;
@@ -32,7 +32,7 @@ export class HttpTarget implements Target {
 
   async deliver({ id, head, body }: ClaimedMessage, lease: TryLease, trace?: TryTrace): Promise<TryResult> {
     const { client, rules, follow, timeoutMs } = this.#options;
-    const request = backendRequestOf(head, id, this.#options);
+    const request = buildBackendRequest(head, id, this.#options);
     if (request === null) return tryResult("final", "has a path that leads out of --url", null);
     const headers = replaceHeaders(request.headers, trace?.headers ?? []);
     const result = await client.send({ ...request, headers, body }, {
@@ -57,11 +57,11 @@ export class HttpTarget implements Target {
 function resultOfStatus({ status, headers, how }: BackendResponse, rules: RetryRules): TryResult {
   const outcome = outcomeOfStatus(status, rules);
   if (outcome === "done") return tryResult("done", null, true);
-  return tryResult(outcome, how, outcome === "final", retryAfterOf(headers));
+  return tryResult(outcome, how, outcome === "final", readRetryAfter(headers));
 }
 
 /** The time that Retry-After asks for, in milliseconds; null: none. */
-export function retryAfterOf(headers: HttpHeaders): number | null {
+export function readRetryAfter(headers: HttpHeaders): number | null {
   return parseRetryAfter(headerValue(headers, "retry-after"), Date.now());
 }
 

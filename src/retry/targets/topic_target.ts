@@ -2,7 +2,7 @@
  * Puts messages into a publish/subscribe topic, each once: every try of a message uses the same message ID, that of the
  * store.
  */
-import { BatonError, messageOf } from "../../base/errors.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../../pubsub/wire/message_limits.ts";
 import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester.ts";
 import type { TryLease } from "../queue/sqlite/processor_lease.ts";
@@ -32,19 +32,19 @@ export class TopicTarget implements Target {
     }
     try {
       const ends = AbortSignal.any([lease.lost, lease.stopped]);
-      return tryResultOf(await this.#putter.put(id, body, ends), this.#putter.topic);
+      return putTryResult(await this.#putter.put(id, body, ends), this.#putter.topic);
     } catch (error) {
       if (lease.stopped.aborted) return tryResult("retry", "was stopped because baton was stopped", null);
       if (lease.lost.aborted) return { kind: "lost" };
       if (!(error instanceof BatonError)) throw error;
       // The proxies could not be looked up.
-      return tryResult("retry", messageOf(error), false);
+      return tryResult("retry", errorMessage(error), false);
     }
   }
 }
 
 /** The result of a put for its message. Pure. */
-export function tryResultOf(outcome: RequestOutcome, topic: string): TryResult {
+export function putTryResult(outcome: RequestOutcome, topic: string): TryResult {
   const status = outcome.kind === "response" ? outcome.response.status : null;
   if (status === "OK") return tryResult("done", null, true);
   const error = outcomeError(`put the message into topic "${topic}"`, outcome);

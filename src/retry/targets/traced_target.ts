@@ -1,5 +1,5 @@
 /** A target whose tries have spans: all tries of a message are in one trace. */
-import { parseTraceparent, type TraceContext, traceIdOf } from "../../base/trace/trace_context.ts";
+import { deriveTraceId, parseTraceparent, type TraceContext } from "../../base/trace/trace_context.ts";
 import type { TraceSource } from "../../base/trace/trace_source.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { Target, TryResult } from "./target.ts";
@@ -26,7 +26,7 @@ export function tracedTarget(target: Target, source: TraceSource, storeName: str
 
 /** The trace of a message that came without one: each processor finds the same for all of its tries. */
 function traceOf({ id }: ClaimedMessage): TraceContext {
-  return { traceId: traceIdOf(`baton message ${id}`), spanId: "", isSampled: true, state: "" };
+  return { traceId: deriveTraceId(`baton message ${id}`), spanId: "", isSampled: true, state: "" };
 }
 
 function errorOf(result: TryResult): string | null {

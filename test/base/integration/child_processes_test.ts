@@ -2,9 +2,9 @@
 import { expect, spyOn, test } from "bun:test";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import {
-  childrenOf,
   cookieEnvironment,
-  descendantsOf,
+  listChildren,
+  listDescendants,
   listProcesses,
   noteStarted,
   readProcess,
@@ -64,12 +64,12 @@ test("a stop signal is told once: to the group, and apart from it to those outsi
 test("the table knows children, descendants, groups and the dead", async () => {
   const child = Bun.spawn(["sh", "-c", "sleep 1000 & setsid sh -c 'sleep 1000 & wait' & wait"], { detached: true });
   const below = await eventually(() => {
-    const found = descendantsOf(child.pid);
+    const found = listDescendants(child.pid);
     return found.length === 3 && found;
   });
-  expect(childrenOf(process.pid)).toContain(child.pid);
-  expect(childrenOf(child.pid).length).toBe(2);
-  expect(descendantsOf(child.pid, (pid) => readProcess(pid)?.group !== child.pid).length).toBe(1);
+  expect(listChildren(process.pid)).toContain(child.pid);
+  expect(listChildren(child.pid).length).toBe(2);
+  expect(listDescendants(child.pid, (pid) => readProcess(pid)?.group !== child.pid).length).toBe(1);
   expect(
     listProcesses().flatMap((pid) => readProcess(pid) ?? []).filter(({ group, dead }) => group === child.pid && !dead)
       .length,
@@ -84,14 +84,14 @@ test("once a child has told, the look at the first thread alone finds all childr
   if (libc?.becomeSubreaper() !== true) throw new Error("this system adopts no orphans");
   const child = Bun.spawn(["sh", "-c", "sleep 1000 >/dev/null & echo $!"], { stdout: "pipe" });
   noteStarted(child.pid);
-  expect(childrenOf(process.pid)).toContain(child.pid);
+  expect(listChildren(process.pid)).toContain(child.pid);
   const orphan = Number(await new Response(child.stdout).text());
   await child.exited;
-  expect(childrenOf(process.pid)).toContain(orphan);
-  expect(childrenOf(process.pid)).not.toContain(child.pid);
+  expect(listChildren(process.pid)).toContain(orphan);
+  expect(listChildren(process.pid)).not.toContain(child.pid);
   process.kill(orphan, "SIGKILL");
   await eventually(() => libc.reap(orphan));
-  expect(childrenOf(process.pid)).not.toContain(orphan);
+  expect(listChildren(process.pid)).not.toContain(orphan);
 });
 
 test("a command that was on its way to its program at one look is found at the next", async () => {
@@ -119,12 +119,12 @@ test("a process is found behind a thousand dead ones, which are then reaped", as
   const orphan = Number(await new Response(child.stdout).text());
   await child.exited;
   expect(readProcess(orphan)?.dead).toBe(false);
-  expect(childrenOf(process.pid).length).toBeGreaterThan(1000);
+  expect(listChildren(process.pid).length).toBeGreaterThan(1000);
   const job = new JobProcesses({ pid: child.pid, ownGroup: false, cookie: newGuid(), libc, adopts: true });
   job.commandEnded();
   try {
     expect(job.alive()).toEqual([orphan]);
-    expect(childrenOf(process.pid)).toEqual([orphan]);
+    expect(listChildren(process.pid)).toEqual([orphan]);
   } finally {
     process.kill(orphan, "SIGKILL");
   }

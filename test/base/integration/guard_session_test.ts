@@ -4,7 +4,7 @@ import { chmodSync, closeSync, constants, copyFileSync, mkdtempSync, openSync, r
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { childrenOf, cookieEnvironment, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import { cookieEnvironment, listChildren, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { childLine, sessionLine, watchLine } from "../../../src/base/process/guard/guard_state.ts";
 import { connect, type ConnectOptions } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
@@ -63,7 +63,7 @@ class Owner implements AsyncDisposable {
   }
 
   async guard(): Promise<number> {
-    return await eventually(() => childrenOf(this.pid).find((pid) => readProcess(pid)?.isCopy === false) ?? null);
+    return await eventually(() => listChildren(this.pid).find((pid) => readProcess(pid)?.isCopy === false) ?? null);
   }
 
   tell(...lines: string[]): void {

@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { childLine, watchLine } from "../../../src/base/process/guard/guard_state.ts";
 import { copiesOfScript } from "../../../src/base/process/proc/forked_subshells.ts";
 import { loadLibc } from "../../../src/base/process/libc.ts";
-import { cookieEnvironment, descendantsOf, readProcess } from "../../../src/base/process/proc/process_table.ts";
+import { cookieEnvironment, listDescendants, readProcess } from "../../../src/base/process/proc/process_table.ts";
 import { isKeeperProcess } from "../../support/keeper_process.ts";
 import { keeperVariable } from "../../../src/base/support/own_process.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
@@ -135,7 +135,7 @@ for (const { name, command } of runtimes) {
       const seconds = 1000 + Math.floor(Math.random() * 1e6) / 1000;
       const script = `env -i ${keeperVariable}=1 setsid sleep ${seconds} & env -i setsid sleep ${seconds} & wait`;
       await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script });
-      const sleepers = () => descendantsOf(run.job.pid).filter((pid) => commandLine(pid) === `sleep\0${seconds}\0`);
+      const sleepers = () => listDescendants(run.job.pid).filter((pid) => commandLine(pid) === `sleep\0${seconds}\0`);
       const [keeper = 0, other = 0] = (await eventually(() => sleepers().length === 2 && sleepers()))
         .sort((one) => isKeeperProcess(one) ? -1 : 1);
       try {

@@ -9,7 +9,11 @@ import { join } from "node:path";
 import { verifyData } from "../../../src/coordination/keeper/storage/data_check.ts";
 import { KeeperDatabase } from "../../../src/coordination/keeper/storage/keeper_database.ts";
 import { startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
-import { decodeRows, nodeOf, sessionOf } from "../../../src/coordination/keeper/storage/stored_records.ts";
+import {
+  decodeRows,
+  decodeStoredNode,
+  decodeStoredSession,
+} from "../../../src/coordination/keeper/storage/stored_records.ts";
 import { createFlag, permission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { dose } from "../../support/dose.ts";
@@ -66,8 +70,12 @@ function contentOf(dataDir: string): unknown {
   const database = new KeeperDatabase(dataDir);
   try {
     const pieces = [...database.load()].map((bytes) => decodeRows(bytes));
-    const nodes = pieces.flatMap((piece) => piece.nodes.map((row) => nodeOf(row)));
-    return { zxid: pieces[0]?.zxid, nodes, sessions: pieces.flatMap((piece) => piece.sessions.map(sessionOf)) };
+    const nodes = pieces.flatMap((piece) => piece.nodes.map((row) => decodeStoredNode(row)));
+    return {
+      zxid: pieces[0]?.zxid,
+      nodes,
+      sessions: pieces.flatMap((piece) => piece.sessions.map(decodeStoredSession)),
+    };
   } finally {
     database.close();
   }

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { lockCommandSettings, lockOptionsOf } from "../../../commands/coordination/lock/lock_options.ts";
+import { lockCommandSettings, readLockOptions } from "../../../commands/coordination/lock/lock_options.ts";
 import { takeLocks } from "../../../commands/coordination/lock/take_locks.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { keeperSystem } from "../../../src/coordination/keeper/lifecycle/keeper_server.ts";
@@ -56,7 +56,7 @@ async function take(words: readonly string[]): Promise<boolean[]> {
   await using zk = await connect({ servers: parseServers(formatAddress(address)), sessionTimeoutMs });
   const clock = systemClock();
   const context = { io, clock, signal: new AbortController().signal, acl: undefined, startMs: clock.now() };
-  const { leases } = await takeLocks(zk, lockOptionsOf(call), context);
+  const { leases } = await takeLocks(zk, readLockOptions(call), context);
   return leases.map((lease) => lease.isHeld());
 }
 

@@ -4,7 +4,7 @@
  * stale read is the same read done earlier, except after a lost reply: then the next connection may be behind the
  * session's own write, until a write of its own. That is what `view` is for.
  */
-import { namingOf, parseInteropNode } from "../../../src/coordination/interop/interop_node_names.ts";
+import { interopNodeNaming, parseInteropNode } from "../../../src/coordination/interop/interop_node_names.ts";
 import { interopPosition } from "../../../src/coordination/interop/interop_queue_position.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
@@ -231,7 +231,7 @@ export class InteropQueueModel implements Model<InteropQueueState> {
   }
 
   #prefix(who: number): (guid: string) => string {
-    const { exclusive, shared } = namingOf(recipe).prefix;
+    const { exclusive, shared } = interopNodeNaming(recipe).prefix;
     return this.#options.readers[who] ? shared ?? exclusive : exclusive;
   }
 

@@ -3,7 +3,7 @@ import {
   appendGrant,
   type Grant,
   type GrantEntry,
-  grantsAfter,
+  newGrantsSince,
   withTokens,
 } from "../../../src/coordination/election/election_history.ts";
 
@@ -44,7 +44,7 @@ export function ledgerViolation({ entries, mzxid, grants }: Ledger): string | nu
   const kept = grants.slice(-entriesMax);
   if (text(history) !== text(kept)) return `The history says ${text(history)}, and it was ${text(kept)}`;
   for (const [at, last] of grants.entries()) {
-    const found = grantsAfter(history, last);
+    const found = newGrantsSince(history, last);
     const since = grants.slice(at + 1);
     const missed = Math.max(0, since.length - entriesMax);
     if (found.missed !== missed || text(found.grants) !== text(since.slice(missed))) {

@@ -1,10 +1,10 @@
 /**
  * The settings that runs of a pool show each other (docs/protocol/pool.md) as an explicit-state model, deciding with
- * the recipe's own admissionOf. A session sees a prefix of the history that only grows, so that a stale list is the
+ * the recipe's own decidePoolAdmission. A session sees a prefix of the history that only grows, so that a stale list is the
  * same list read earlier: what was read is kept here, and acted on later. After a lost reply the next connection may be
  * behind the session's own write, until a write is answered: that is what `view` is for.
  */
-import { admissionOf, runPrefix } from "../../../src/coordination/pool/pool_admission.ts";
+import { decidePoolAdmission, runPrefix } from "../../../src/coordination/pool/pool_admission.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
 export type SettingsFault = "lost reply" | "crash" | "expires";
@@ -163,7 +163,7 @@ export class PoolSettingsModel implements Model<SettingsState> {
     to: (label: string, change: Partial<Run>, kind?: TransitionKind) => void,
     again: Partial<Run>,
   ): void {
-    const admission = admissionOf(run.names, guidOf(who, run));
+    const admission = decidePoolAdmission(run.names, guidOf(who, run));
     const isCrowded = run.names.some((name) => !name.startsWith(this.#termsOf(who)));
     const kind = admission.kind === "waiting" && this.#has("takes whoever is about to step back for gone")
       ? "admitted"

@@ -2,13 +2,13 @@
  * baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies, or
  * stops to respond, while it is needed.
  */
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, errorMessage } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { system } from "../../support/own_process.ts";
 import { type HelperProcess, markAsEnding, startHelper } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { argumentsOf, otherNamespaceReason, readProcess } from "../proc/process_table.ts";
+import { otherNamespaceReason, readArguments, readProcess } from "../proc/process_table.ts";
 import {
   askLine,
   childLine,
@@ -105,7 +105,7 @@ const startGuardProcess: StartGuardProcess = (onLine) =>
 
 /** Whether the process is a guard. False when it is gone. */
 export function isGuardProcess(pid: number): boolean {
-  const words = argumentsOf(pid);
+  const words = readArguments(pid);
   return words[0] === guardName && words.at(-1) === guardWord;
 }
 
@@ -267,7 +267,7 @@ class GuardHandle implements Guard {
     try {
       started = this.#start((line) => guard === this.#process && this.#received(line));
     } catch (error) {
-      return this.#failed(`Cannot start the guard process: ${messageOf(error)}`);
+      return this.#failed(`Cannot start the guard process: ${errorMessage(error)}`);
     }
     const launched = (process: HelperProcess) => this.#launched(guard = process);
     if (started instanceof Promise) started.then(launched, () => this.#ended());

@@ -10,11 +10,11 @@ import {
   hasProcessTable,
   listProcesses,
   probeProcess,
-  programOf,
   readProcess,
+  readProgramPath,
   sendSignal,
 } from "../proc/process_table.ts";
-import { ancestorsOf } from "../proc/forked_subshells.ts";
+import { listAncestors } from "../proc/forked_subshells.ts";
 import type { GuardedChild, GuardedJob } from "./guard_state.ts";
 
 /**
@@ -134,7 +134,7 @@ export class JobKill {
     if (!hasProcessTable() || hidesProcesses()) return true;
     // The guard is older than any command that was not reported to it.
     const sinceTicks = (child ?? readProcess(system.pid))?.startTicks ?? 0;
-    const takesOrphans = ancestorsOf(system.pid);
+    const takesOrphans = listAncestors(system.pid);
     return this.#lastFound.unreadable.some((pid) => {
       const row = probeProcess(pid);
       if (row === "unknown") return true;
@@ -218,7 +218,7 @@ export interface ProcProbes {
 const procProbes: ProcProbes = {
   pids: listProcesses,
   row: probeProcess,
-  program: programOf,
+  program: readProgramPath,
   mounts: () => system.readText("/proc/self/mountinfo", "utf8"),
   mayReadAll() {
     const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(system.readText("/proc/self/status"))?.[1] ?? "0";

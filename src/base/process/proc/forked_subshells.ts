@@ -16,14 +16,14 @@ export interface CopiesOfScript {
 
 /** Reads what copies of a living script look like. */
 export function copiesOfScript(pid: number, sinceTicks: number): CopiesOfScript {
-  return { sinceTicks, image: readProcess(pid)?.image ?? "", adopters: [...ancestorsOf(pid)] };
+  return { sinceTicks, image: readProcess(pid)?.image ?? "", adopters: [...listAncestors(pid)] };
 }
 
 /** The number of processes between a process and process 1 that are read. */
 const ancestorsMax = 64;
 
 /** The ancestors of a process, one of which adopts the orphans that it leaves. */
-export function ancestorsOf(pid: number): Set<number> {
+export function listAncestors(pid: number): Set<number> {
   const found = new Set([1]);
   let row = readProcess(pid);
   while (row !== null && row.parent > 1 && found.size < ancestorsMax) {

@@ -9,11 +9,11 @@ import { StopRounds } from "./stop_rounds.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
-  childrenOf,
-  descendantsOf,
   hasProcessTable,
   isAlive,
   isServiceProcess,
+  listChildren,
+  listDescendants,
   readProcess,
   sendSignal,
 } from "./process_table.ts";
@@ -157,7 +157,7 @@ function isNotOfTheCommand(pid: number): boolean {
  * Reaps the adopted orphans that have died, and returns them. A command that starts a process every millisecond would
  * otherwise leave thousands of zombies, each of which every search for a living process would read.
  */
-export function reapAdopted(libc: Libc, children: readonly number[] = childrenOf(system.pid)): number[] {
+export function reapAdopted(libc: Libc, children: readonly number[] = listChildren(system.pid)): number[] {
   return children.filter((pid) => isAdopted(pid) && libc.reap(pid));
 }
 
@@ -166,7 +166,7 @@ const orphansMax = 500;
 
 /** The adopted orphans that live, after reaping the others. */
 export function livingOrphans(libc: Libc): number[] {
-  const children = childrenOf(system.pid);
+  const children = listChildren(system.pid);
   const reaped = new Set(reapAdopted(libc, children));
   return children.filter((pid) => isAdopted(pid) && !reaped.has(pid)).slice(0, orphansMax)
     .filter((pid) => !isServiceProcess(pid));
@@ -177,10 +177,10 @@ export function livingOrphans(libc: Libc): number[] {
  * and all below it.
  */
 export function descendantsAfterReaping(libc: Libc, skip: (pid: number) => boolean): number[] {
-  const children = childrenOf(system.pid);
+  const children = listChildren(system.pid);
   const reaped = new Set(reapAdopted(libc, children));
   const rest = children.filter((pid) => !reaped.has(pid) && !skip(pid));
-  return [...reaped, ...rest.flatMap((pid) => [pid, ...descendantsOf(pid, skip)])];
+  return [...reaped, ...rest.flatMap((pid) => [pid, ...listDescendants(pid, skip)])];
 }
 
 /** A command that starts processes faster than they are read counts as alive after this many searches. */

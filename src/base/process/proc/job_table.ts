@@ -7,12 +7,12 @@ import { CommandProcesses, descendantsAfterReaping, findLiving, livingOrphans } 
 import { attributeProcesses, type ObservedProcess, type Owners } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";
 import {
-  childrenOf,
-  cookiesOf,
   isAlive,
   isServiceProcess,
+  listChildren,
   probeProcess,
   type ProcessRow,
+  readCookies,
   readProcess,
   sendSignal,
 } from "./process_table.ts";
@@ -100,7 +100,7 @@ export class JobTable {
       const row = probeProcess(pid);
       if (row === "unknown") observed.push(unreadableProcess(pid, parentAmong(below, pid)));
       else if (row === null || row.dead) gone.push(pid);
-      else observed.push({ ...row, cookies: this.#isCertain(row) ? [] : cookiesOf(pid) });
+      else observed.push({ ...row, cookies: this.#isCertain(row) ? [] : readCookies(pid) });
     }
     const owners = attributeProcesses(observed, [...this.#jobs.values()], this.#known);
     this.#known = owners;
@@ -153,7 +153,7 @@ function unreadableProcess(pid: number, parent: number): ObservedProcess {
 }
 
 function parentAmong(pids: readonly number[], child: number): number {
-  return pids.find((pid) => childrenOf(pid).includes(child)) ?? system.pid;
+  return pids.find((pid) => listChildren(pid).includes(child)) ?? system.pid;
 }
 
 /**

@@ -6,13 +6,13 @@
  */
 import {
   cookiesIn,
-  descendantsOf,
-  environmentOf,
   isAlive,
   isServiceProcess,
+  listDescendants,
   listProcesses,
   probeProcess,
   type ProcessRow,
+  readEnvironment,
   readProcess,
 } from "./process_table.ts";
 import type { CopiesOfScript } from "./forked_subshells.ts";
@@ -95,7 +95,7 @@ export class KnownProcesses {
     for (const root of [...this.#known.keys()]) {
       // A service looks like any other process before its execve.
       if (this.#isKnown(root) && !isServiceProcess(root)) {
-        for (const pid of descendantsOf(root, isServiceProcess)) this.#remember(pid, false);
+        for (const pid of listDescendants(root, isServiceProcess)) this.#remember(pid, false);
       } else {
         this.#known.delete(root);
         this.#older.delete(root);
@@ -230,7 +230,7 @@ class MarkedProcesses {
 }
 
 function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): MarkedKind {
-  const environ = environmentOf(pid);
+  const environ = readEnvironment(pid);
   if (environ !== null && cookiesIn(environ).includes(cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "other";
   const row = probeProcess(pid);
@@ -250,7 +250,7 @@ function kindOf(pid: number, { cookie, group, copies, sinceTicks }: JobMarks): M
       return "undetermined"; // its parent may end soon
     case "other":
       // A copy may have become a program of the job between the two reads.
-      return copies === null || environmentOf(pid) === environ ? "other" : "unknown";
+      return copies === null || readEnvironment(pid) === environ ? "other" : "unknown";
   }
 }
 

@@ -153,7 +153,7 @@ function readOwnChildren(): number[] {
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
 
 /** The children of `pid`, including dead ones. */
-export function childrenOf(pid: number): number[] {
+export function listChildren(pid: number): number[] {
   const own = pid === system.pid ? ownChildren() : null;
   if (own !== null) return own;
   let threads: string[];
@@ -185,11 +185,11 @@ function threadExists(pid: number, thread: string): boolean {
 }
 
 /** The descendants of `pid`; `skip` leaves out a child with its descendants. */
-export function descendantsOf(pid: number, skip: (pid: number) => boolean = () => false): number[] {
+export function listDescendants(pid: number, skip: (pid: number) => boolean = () => false): number[] {
   const found = new Set<number>();
   const queue = [pid];
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-    for (const child of childrenOf(next)) {
+    for (const child of listChildren(next)) {
       if (skip(child) || found.has(child)) continue;
       found.add(child);
       queue.push(child);
@@ -204,7 +204,7 @@ export function listProcesses(): number[] {
 }
 
 /** The words of the process's command line; none if it has ended, or has no program. */
-export function argumentsOf(pid: number): string[] {
+export function readArguments(pid: number): string[] {
   try {
     return system.readText(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
   } catch {
@@ -213,7 +213,7 @@ export function argumentsOf(pid: number): string[] {
 }
 
 /** The path of the program that the process runs; empty if it has ended, or is another user's. */
-export function programOf(pid: number): string {
+export function readProgramPath(pid: number): string {
   try {
     return system.readLink(`/proc/${pid}/exe`);
   } catch {
@@ -222,7 +222,7 @@ export function programOf(pid: number): string {
 }
 
 /** Empty for a process that has ended, or has no environment at the moment; null without permission. */
-export function environmentOf(pid: number): string | null {
+export function readEnvironment(pid: number): string | null {
   try {
     return system.readText(`/proc/${pid}/environ`);
   } catch (error) {
@@ -231,16 +231,16 @@ export function environmentOf(pid: number): string | null {
 }
 
 /** The cookies of a process; none if it has ended, is another user's, or has overwritten its environment. */
-export function cookiesOf(pid: number): string[] {
-  return cookiesIn(environmentOf(pid) ?? "");
+export function readCookies(pid: number): string[] {
+  return cookiesIn(readEnvironment(pid) ?? "");
 }
 
 /**
  * Whether this PID namespace was made inside the job of `cookie`: its process 1 belongs to the job, and the lock's
  * holder is not visible here. False if that process is another user's.
  */
-export function isNamespaceOf(cookie: string): boolean {
-  return cookiesOf(1).includes(cookie);
+export function isNamespaceInsideJob(cookie: string): boolean {
+  return readCookies(1).includes(cookie);
 }
 
 /** Whether there is a /proc, and it shows this PID namespace. */
@@ -309,6 +309,6 @@ const marks = [keeperVariable, holderVariable];
  * process that has ended, or is another user's.
  */
 export function isServiceProcess(pid: number): boolean {
-  const environ = `\0${environmentOf(pid) ?? ""}`;
+  const environ = `\0${readEnvironment(pid) ?? ""}`;
   return marks.some((mark) => environ.includes(`\0${mark}=`));
 }

@@ -50,7 +50,7 @@ export function endFailure(end: ChildEnd): string | null {
 }
 
 /** Reads the runtimes' report. `signal`: its name, or its number where it has none (Bun, for a real-time signal). */
-export function childEndOf(code: number | null, signal: string | number | null): ChildEnd {
+export function toChildEnd(code: number | null, signal: string | number | null): ChildEnd {
   if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };
   const signalNumber = signal === null ? undefined : constants.signals[signal as NodeJS.Signals];
   if (signal !== null && signalNumber !== undefined) return { kind: "signaled", signal, signalNumber };

@@ -1,9 +1,9 @@
 /** Starts a command with baton's own standard streams and the inherited descriptors at their numbers. No policy. */
 import type { StdioOptions } from "node:child_process";
 import process from "node:process";
-import { messageOf } from "../../errors.ts";
+import { errorMessage } from "../../errors.ts";
 import { type ProcessSystem, registerChild, system } from "../../support/own_process.ts";
-import { type ChildEnd, childEndOf } from "./child_outcome.ts";
+import { type ChildEnd, toChildEnd } from "./child_outcome.ts";
 import { wasClosed } from "./inherited_descriptors.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_arguments.ts";
@@ -144,8 +144,8 @@ function spawnWithBun(start: ResolvedStart, { ownGroup, onStarted }: LaunchOptio
   const unregister = registerChild(child.pid, "command");
   onStarted?.(child.pid);
   const ended = child.exited.finally(unregister).then(
-    () => childEndOf(child.exitCode, child.signalCode),
-    (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
+    () => toChildEnd(child.exitCode, child.signalCode),
+    (error): ChildEnd => ({ kind: "unreadable", why: errorMessage(error) }),
   );
   return { pid: child.pid, ended, output: typeof child.stdout === "object" ? child.stdout : null };
 }
@@ -172,12 +172,12 @@ async function spawnWithNode(
   const ended = new Promise<ChildEnd>((resolve) => {
     const ignore = onUnnamedSignal(pid, (number) => {
       unregister();
-      resolve(childEndOf(null, number));
+      resolve(toChildEnd(null, number));
     });
     child.once("exit", (code, signal) => {
       ignore();
       unregister();
-      resolve(childEndOf(code, signal));
+      resolve(toChildEnd(code, signal));
     });
   });
   return { pid, ended, output: child.stdout };

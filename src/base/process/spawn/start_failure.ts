@@ -1,5 +1,5 @@
 /** Why a program could not be started. Loaded when that happens. */
-import { messageOf } from "../../errors.ts";
+import { errorMessage } from "../../errors.ts";
 import { openFilesMax } from "./shell_start.ts";
 
 export interface StartFailure {
@@ -30,5 +30,5 @@ export function startFailure(path: string, error: unknown): StartFailure {
     return { kind: "start_failed", message };
   }
   const kind = ["EAGAIN", "ENOMEM", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
-  return { kind, message: `Cannot start "${path}": ${messageOf(error)}` };
+  return { kind, message: `Cannot start "${path}": ${errorMessage(error)}` };
 }

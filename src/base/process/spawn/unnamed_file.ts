@@ -5,7 +5,7 @@
 import { closeSync, constants, fstatSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError, errorMessage } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { probeProcess } from "../proc/process_table.ts";
 
@@ -81,7 +81,7 @@ export function openBodyFile(body: Uint8Array): number {
   } catch (error) {
     const message =
       `Cannot write ${body.byteLength} bytes to a file in ${tmpdir()} for the standard input of a command: ${
-        messageOf(error)
+        errorMessage(error)
       }`;
     throw new BatonError("IO", message, { cause: error });
   }

@@ -3,7 +3,7 @@
  * the end it rejects an internal promise with "Invalid signal: 40", which would end baton.
  */
 import process from "node:process";
-import { messageOf } from "../../errors.ts";
+import { errorMessage } from "../../errors.ts";
 import { readProcess } from "../proc/process_table.ts";
 
 /**
@@ -14,7 +14,7 @@ export function onUnnamedSignal(pid: number, listener: (signalNumber: number) =>
   if (!("Deno" in globalThis)) return () => {};
   const onRejection = (event: Event) => {
     const { reason } = event as Event & { readonly reason: unknown };
-    const number = /^Invalid signal: (\d+)$/.exec(messageOf(reason))?.[1];
+    const number = /^Invalid signal: (\d+)$/.exec(errorMessage(reason))?.[1];
     if (number === undefined || isRunning(pid)) return; // the error does not name the process
     event.preventDefault();
     globalThis.removeEventListener("unhandledrejection", onRejection);

@@ -75,7 +75,7 @@ export class StoppedBySignal extends Error {
 }
 
 /** Aborts with a StoppedBySignal at the first of the signals. Disposing of it restores their default actions. */
-export class StopRequest implements Disposable {
+export class StopSignalListener implements Disposable {
   readonly #controller = new AbortController();
   readonly #stopListening: () => void;
   readonly signal = this.#controller.signal;

@@ -140,7 +140,7 @@ export class PreparedChild {
     this.#options.onStarted?.(spawned);
     const run = new ChildRun({
       ...this.#options,
-      guard: guardOf(guard, this.#cookie),
+      guard: guardForCommand(guard, this.#cookie),
       grantedAtMs: this.#grantedAtMs,
       processes,
       ended,
@@ -173,7 +173,7 @@ export class PreparedChild {
 }
 
 /** The guard, for one command. */
-export function guardOf(guard: Guard, cookie: string): ChildRunOptions["guard"] {
+export function guardForCommand(guard: Guard, cookie: string): ChildRunOptions["guard"] {
   return {
     clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal),
     reportKnown: (pids) => guard.reportKnown(cookie, pids),

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { BatonError, errnoOf, type ErrorCode, reasonOf } from "../../../base/errors.ts";
+import { BatonError, errnoName, type ErrorCode, errorReason } from "../../../base/errors.ts";
 import type { Connection } from "../../../base/sockets/connection.ts";
 import { dial } from "../../../base/sockets/dial.ts";
 import { abortable } from "../../../base/support/abort.ts";
@@ -152,14 +152,14 @@ function claimStart(dir: string): boolean {
     closeSync(openSync(path, "wx", 0o600));
     return true;
   } catch (error) {
-    if (errnoOf(error) === "EEXIST") return false; // another process was faster
+    if (errnoName(error) === "EEXIST") return false; // another process was faster
     throw cannotWriteError(path, error);
   }
 }
 
 function cannotWriteError(path: string, error: unknown): BatonError {
-  const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
-  const message = `Cannot start the keeper: cannot write ${path}: ${reasonOf(error)}`;
+  const code = errnoName(error) === "EIO" ? "IO" : "CANNOT_CREATE";
+  const message = `Cannot start the keeper: cannot write ${path}: ${errorReason(error)}`;
   return new BatonError(code, message, { cause: error });
 }
 

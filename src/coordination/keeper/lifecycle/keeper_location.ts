@@ -7,7 +7,7 @@ import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:f
 import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
-import { BatonError, reasonOf } from "../../../base/errors.ts";
+import { BatonError, errorReason } from "../../../base/errors.ts";
 import { homeInDatabase } from "../../../base/support/home_folder.ts";
 import { socketPathBytesMax } from "../../../base/sockets/clear_socket_path.ts";
 import { checkFolder, foldersAbove, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
@@ -69,7 +69,7 @@ export function createFolders(location: { dir: string; socketPath: string; above
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
-      throw new BatonError("CANNOT_CREATE", `Cannot create the keeper's folder ${folder}: ${reasonOf(error)}`);
+      throw new BatonError("CANNOT_CREATE", `Cannot create the keeper's folder ${folder}: ${errorReason(error)}`);
     }
   }
   checkFolders(location);

@@ -2,7 +2,7 @@
  * Connects the parts of a keeper: state, storage, connections and timers. Decisions are made in pure functions
  * elsewhere; this file owns everything that must be closed.
  */
-import { BatonError, messageOf, reasonOf } from "../../../base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../../base/errors.ts";
 import { Histogram } from "../../../base/support/histogram.ts";
 import type { Address, Connection, Listen, TlsSource } from "../../../base/sockets/connection.ts";
 import type { Clock } from "../../../base/support/clock.ts";
@@ -16,11 +16,16 @@ import { Listeners } from "../protocol/listeners.ts";
 import { OpenConnections } from "../protocol/open_connections.ts";
 import { checkAcl } from "../state/acl_check.ts";
 import { refuse } from "../state/operation_error.ts";
-import { statOf } from "../state/tree.ts";
+import { toClientStat } from "../state/tree.ts";
 import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { ContainerReaper } from "../state/container_reaper.ts";
-import { commitBounds, keeperReportOf, type KeeperStatistics, statisticsOf } from "../protocol/keeper_report.ts";
+import {
+  buildKeeperReport,
+  commitBounds,
+  type KeeperStatistics,
+  summarizeKeeperReport,
+} from "../protocol/keeper_report.ts";
 import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
 import { CommitStalls } from "../state/commit_stalls.ts";
 import { SessionClock } from "../state/session_clock.ts";
@@ -174,7 +179,10 @@ export class KeeperServer implements ConnectionHost {
     try {
       options.system.files.makeFolder(options.dataDir);
     } catch (error) {
-      throw new BatonError("CANNOT_CREATE", `Cannot create the data directory ${options.dataDir}: ${reasonOf(error)}`);
+      throw new BatonError(
+        "CANNOT_CREATE",
+        `Cannot create the data directory ${options.dataDir}: ${errorReason(error)}`,
+      );
     }
     const store = await KeeperStore.open(options.dataDir, options.system.startStoreThread);
     try {
@@ -250,17 +258,17 @@ export class KeeperServer implements ConnectionHost {
 
   statistics(): KeeperStatistics {
     const { heldBytes, unsentBytes } = this.connections.table;
-    return { ...this.#commits, ...statisticsOf(this.#report()), heldBytes, unsentBytes };
+    return { ...this.#commits, ...summarizeKeeperReport(this.#report()), heldBytes, unsentBytes };
   }
 
   readNode(path: string): KeeperNode {
     const node = this.state.tree.get(path) ?? refuse("NONODE");
     checkAcl(node.acl, permission.read, []);
-    return { data: node.data, stat: statOf(node), children: [...node.children ?? []] };
+    return { data: node.data, stat: toClientStat(node), children: [...node.children ?? []] };
   }
 
   #report(): KeeperReport {
-    return keeperReportOf(this.state, {
+    return buildKeeperReport(this.state, {
       options: this.#options,
       connections: [...this.connections.table],
       receivedBefore: this.connections.received,
@@ -333,7 +341,7 @@ export class KeeperServer implements ConnectionHost {
     if (this.#closing !== null) return;
     if (isOwnedByAnother(error)) return this.#fail(error);
     this.#options.log(
-      `${messageOf(error)}. Closed all connections; writes are refused until the disk can store again`,
+      `${errorMessage(error)}. Closed all connections; writes are refused until the disk can store again`,
     );
     this.#commits.commitsFailed++;
     this.writable = false;
@@ -351,7 +359,7 @@ export class KeeperServer implements ConnectionHost {
   /** Answers no further request, and ends. */
   #fail(error: unknown): void {
     if (this.#closing !== null) return;
-    this.#options.log(`${messageOf(error)}. The keeper exits`);
+    this.#options.log(`${errorMessage(error)}. The keeper exits`);
     this.commitQueue.stop();
     this.connections.closeAll();
     this.#closing = this.#close().catch(() => {}).then(() => this.#ended.reject(error));

@@ -5,7 +5,7 @@
 import { lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import process from "node:process";
-import { BatonError, reasonOf } from "../../../base/errors.ts";
+import { BatonError, errorReason } from "../../../base/errors.ts";
 
 /**
  * The owner and the mode that a folder must have.
@@ -70,7 +70,7 @@ export function statFolder(path: string): Stats | null {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return null; // does not exist for this user
-    throw new BatonError("CONFIG", `Cannot read the status of ${path}: ${reasonOf(error)}`);
+    throw new BatonError("CONFIG", `Cannot read the status of ${path}: ${errorReason(error)}`);
   }
 }
 

@@ -2,7 +2,7 @@
  * The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the
  * implementation.
  */
-import { BatonError, messageOf } from "../../../base/errors.ts";
+import { BatonError, errorMessage } from "../../../base/errors.ts";
 import type { Address } from "../../../base/sockets/connection.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
@@ -73,7 +73,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     for (const address of options.listen) await server.listen(address, options.tls);
   } catch (error) {
     await server.close();
-    throw error instanceof BatonError ? error : new BatonError("CANNOT_CREATE", messageOf(error), { cause: error });
+    throw error instanceof BatonError ? error : new BatonError("CANNOT_CREATE", errorMessage(error), { cause: error });
   }
   return server;
 }

@@ -17,7 +17,7 @@ import { digestId, type Identity } from "../state/acl_check.ts";
 import { isFourLetterWord } from "./four_letter_words.ts";
 import { ReadBuffer } from "./read_buffer.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
-import type { GroupCommitQueue, PendingReply, Recipient } from "./group_commit_queue.ts";
+import type { GroupCommitQueue, PendingReply, ReplyRecipient } from "./group_commit_queue.ts";
 import { type KeeperSession, sessionPasswordBytes } from "../state/session_table.ts";
 import type { KeeperState, OperationRequester } from "../state/keeper_state.ts";
 import type { FairScheduler, Worker } from "./fair_scheduler.ts";
@@ -68,7 +68,7 @@ const noBytesHeld = { input: 0, output: 0 };
 /** A connection that holds less memory than this is not counted in the memory budget. */
 const reportedBytesMin = 4 << 10;
 
-export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
+export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Worker {
   readonly #connection: Connection;
   readonly #host: ConnectionHost;
   readonly #readBuffer: ReadBuffer;

@@ -4,7 +4,7 @@
  */
 import { ByteWriter } from "../../../base/wire/bytes.ts";
 
-export interface Recipient {
+export interface ReplyRecipient {
   /** Sends everything that was queued for it, in order. */
   deliver(reply: PendingReply): void;
 }
@@ -19,7 +19,7 @@ export interface PendingReply {
   last: boolean;
 }
 
-type ReplyBatch = Map<Recipient, PendingReply>;
+type ReplyBatch = Map<ReplyRecipient, PendingReply>;
 
 export interface GroupCommitQueueOptions {
   /** Whether there are changes that no commit contains yet. */
@@ -51,7 +51,7 @@ export class GroupCommitQueue {
   }
 
   /** The entry for a reply that depends on the current state. */
-  enqueue(recipient: Recipient): PendingReply {
+  enqueue(recipient: ReplyRecipient): PendingReply {
     if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
@@ -59,7 +59,7 @@ export class GroupCommitQueue {
   /**
    * The entry for a reply that does not depend on the state. It waits only for earlier replies to the same connection.
    */
-  enqueueUnconditional(recipient: Recipient): PendingReply {
+  enqueueUnconditional(recipient: ReplyRecipient): PendingReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);
   }
@@ -98,7 +98,7 @@ export class GroupCommitQueue {
   }
 }
 
-function pendingReplyIn(batch: ReplyBatch, recipient: Recipient): PendingReply {
+function pendingReplyIn(batch: ReplyBatch, recipient: ReplyRecipient): PendingReply {
   let entry = batch.get(recipient);
   if (entry === undefined) {
     batch.set(recipient, entry = { writer: new ByteWriter(), replies: 0, requestBytes: 0, last: false });

@@ -24,7 +24,7 @@ function listableEphemerals(nodes: readonly ZNode[]) {
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
 }
 
-export function keeperReportOf(state: KeeperState<ClientConnection>, sources: ReportSources): KeeperReport {
+export function buildKeeperReport(state: KeeperState<ClientConnection>, sources: ReportSources): KeeperReport {
   const { tree, sessions, watches } = state;
   const { options, connections, zxid, writable } = sources;
   const received = connections.reduce((sum, connection) => sum + connection.receivedCount, sources.receivedBefore);
@@ -79,7 +79,7 @@ export interface KeeperStatistics extends KeeperCounts {
   readonly unsentBytes: number;
 }
 
-export function statisticsOf(report: KeeperReport): KeeperCounts {
+export function summarizeKeeperReport(report: KeeperReport): KeeperCounts {
   const { nodes, dataBytes, ephemerals, watches, received, sent, writable, zxid } = report;
   const counts = {
     connections: report.connections.length,

@@ -4,7 +4,7 @@
  */
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { messageOf } from "../../../base/errors.ts";
+import { errorMessage } from "../../../base/errors.ts";
 import {
   type Accept,
   type Address,
@@ -65,7 +65,7 @@ export class Listeners {
   /** Binds removed sockets again. The next call retries those that cannot be bound now. Never rejects. */
   restore(): Promise<void> {
     return this.#restoring ??= this.#restore().then(() => this.#loggedFailure = null, (error) => {
-      const failure = messageOf(error);
+      const failure = errorMessage(error);
       if (failure !== this.#loggedFailure) this.#options.log(failure);
       this.#loggedFailure = failure;
     }).then(() => void (this.#restoring = null));

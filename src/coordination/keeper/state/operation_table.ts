@@ -24,7 +24,7 @@ import * as reads from "./read_operations.ts";
 import type { Read, ReadRequester, ReadState } from "./read_operations.ts";
 import { OperationError, refuse } from "./operation_error.ts";
 import type { Transaction } from "./transaction.ts";
-import { statOf, type ZNode } from "./tree.ts";
+import { toClientStat, type ZNode } from "./tree.ts";
 
 interface OperationRecords {
   readonly request: Codec<unknown>;
@@ -57,7 +57,7 @@ function defineRead<Name extends OperationName>(name: Name, run: Read<Name>): vo
   table.set(code, { kind: "read", request, response, run } as unknown as KeeperOperation);
 }
 
-const created = (node: ZNode) => ({ path: node.path, stat: statOf(node) });
+const created = (node: ZNode) => ({ path: node.path, stat: toClientStat(node) });
 const create2: Write<"create2"> = (request, transaction) => created(transaction.create(request));
 
 defineWrite("create", (request, transaction) => ({ path: transaction.create(request).path }));
@@ -68,8 +68,8 @@ defineWrite("delete", (request, transaction) => {
   transaction.delete(request);
   return {};
 });
-defineWrite("setData", (request, transaction) => ({ stat: statOf(transaction.setData(request)) }));
-defineWrite("setAcl", (request, transaction) => ({ stat: statOf(transaction.setAcl(request)) }));
+defineWrite("setData", (request, transaction) => ({ stat: toClientStat(transaction.setData(request)) }));
+defineWrite("setAcl", (request, transaction) => ({ stat: toClientStat(transaction.setAcl(request)) }));
 
 defineRead("exists", reads.exists);
 defineRead("getData", reads.getData);
@@ -151,7 +151,7 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
       transaction.delete(request);
       return { type: "delete" };
     case "setData":
-      return { type: "setData", stat: statOf(transaction.setData(request)) };
+      return { type: "setData", stat: toClientStat(transaction.setData(request)) };
     case "check":
       transaction.check(request);
       return { type: "check" };

@@ -10,7 +10,7 @@ import { checkAcl, type Identity, isPermitted, maskDigests } from "./acl_check.t
 import type { KeeperLimits } from "./keeper_limits.ts";
 import { refuse } from "./operation_error.ts";
 import type { KeeperSession } from "./session_table.ts";
-import { statOf, type Tree, type ZNode } from "./tree.ts";
+import { toClientStat, type Tree, type ZNode } from "./tree.ts";
 import { watchMode, type WatchTable } from "./watch_table.ts";
 
 export interface ReadState {
@@ -37,13 +37,13 @@ export const exists: Read<"exists"> = ({ path, watch }, state, requester) => {
   const node = state.tree.get(path);
   if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
   if (watch) watchData(path, state, requester);
-  return { stat: statOf(node ?? refuse("NONODE")) };
+  return { stat: toClientStat(node ?? refuse("NONODE")) };
 };
 
 export const getData: Read<"getData"> = ({ path, watch }, state, requester) => {
   const node = requireReadable(path, state, requester);
   if (watch) watchData(path, state, requester);
-  return { data: node.data, stat: statOf(node) };
+  return { data: node.data, stat: toClientStat(node) };
 };
 
 export const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) => {
@@ -52,14 +52,14 @@ export const getChildren: Read<"getChildren2"> = ({ path, watch }, state, reques
     checkWatchLimits(path, 1, state, requester);
     state.watches.children.add(path || "/", requester.watcher, watchMode.once);
   }
-  return { children: node.children === null ? [] : [...node.children], stat: statOf(node) };
+  return { children: node.children === null ? [] : [...node.children], stat: toClientStat(node) };
 };
 
 export const getAcl: Read<"getAcl"> = ({ path }, state, requester) => {
   const node = state.tree.get(path) ?? refuse("NONODE");
   checkAcl(node.acl, permission.read | permission.admin, requester.identities);
   const open = isPermitted(node.acl, permission.admin, requester.identities);
-  return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: statOf(node) };
+  return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: toClientStat(node) };
 };
 
 export const getAllChildrenNumber: Read<"getAllChildrenNumber"> = ({ path }, state, requester) => {

@@ -12,7 +12,7 @@ import {
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { checkAcl, type Identity, resolveAcl } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
-import { bytesOf, createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
+import { countNodeBytes, createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
 import { refuse } from "./operation_error.ts";
 
 export interface Trigger {
@@ -75,7 +75,7 @@ export class Transaction {
   create(request: OperationRequest<"create">, ttl = -1n): ZNode {
     const mode = createModes.get(request.flags) ?? refuse("BADARGUMENTS");
     if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
-    const parentPath = parentOf(request.path);
+    const parentPath = parentNodePath(request.path);
     const acl = this.#resolvedAcl(request.acl);
     const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.create, this.#context.identities);
@@ -103,7 +103,7 @@ export class Transaction {
       creates: this.#context.sequenceStart,
       children: null,
     };
-    this.#checkQuota(bytesOf(node), node);
+    this.#checkQuota(countNodeBytes(node), node);
     this.#recordUndo(parent);
     parent.creates = Math.min(parent.creates + 1, createsMax);
     parent.pzxid = zxid;
@@ -118,7 +118,7 @@ export class Transaction {
   }
 
   delete(request: OperationRequest<"delete">): void {
-    const parentPath = parentOf(request.path);
+    const parentPath = parentNodePath(request.path);
     if (isSpecialPath(request.path)) refuse("BADARGUMENTS");
     const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.delete, this.#context.identities);
@@ -130,7 +130,7 @@ export class Transaction {
 
   /** Deletes without permission checks: ephemeral nodes of an ended session, empty containers. */
   remove(node: ZNode): void {
-    const parent = this.#requireNode(parentOf(node.path));
+    const parent = this.#requireNode(parentNodePath(node.path));
     this.#recordUndo(parent);
     parent.pzxid = this.#context.zxid;
     this.#tree.touch(parent);
@@ -164,7 +164,7 @@ export class Transaction {
     const node = this.#requireNode(request.path);
     checkAcl(node.acl, permission.admin, this.#context.identities);
     checkVersion(node.aversion, request.version);
-    this.#checkQuota(bytesOf({ ...node, acl }) - bytesOf(node));
+    this.#checkQuota(countNodeBytes({ ...node, acl }) - countNodeBytes(node));
     this.#recordUndo(node);
     this.#tree.change(node, { acl });
     node.aversion = nextVersion(node.aversion);
@@ -232,7 +232,7 @@ export function checkPath(path: string): void {
  * The path of the parent, "" for the root. Throws BADARGUMENTS only if there is no parent path: like ZooKeeper, the
  * parent is looked up before the name is checked.
  */
-export function parentOf(path: string): string {
+export function parentNodePath(path: string): string {
   const slash = path.lastIndexOf("/");
   if (slash === -1 || path.includes("\0")) refuse("BADARGUMENTS");
   return path.slice(0, slash);

@@ -34,7 +34,7 @@ export interface ZNode {
   children: Set<string> | null;
 }
 
-/** Bytes of a node on the disk besides those of `bytesOf`. */
+/** Bytes of a node on the disk besides those of `countNodeBytes`. */
 const rowBytes = 256;
 
 export class Tree {
@@ -68,7 +68,7 @@ export class Tree {
     return this.storedBytes + bytes + nodes * rowBytes <= this.#storedBytesMax;
   }
 
-  /** The size of all nodes, as `bytesOf` counts it. */
+  /** The size of all nodes, as `countNodeBytes` counts it. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -112,13 +112,13 @@ export class Tree {
   /** Adds a new or restored node. The caller updates the parent's counters. */
   insert(node: ZNode): void {
     this.#nodes.set(node.path, node);
-    this.#bytes += bytesOf(node);
+    this.#bytes += countNodeBytes(node);
     this.#descendants?.addToAncestors(node.path, 1);
     this.#nextId = Math.max(this.#nextId, node.id + 1);
     if (node.path !== "/") {
       const parent = parentIn(this.#nodes, node.path);
       parent.children ??= new Set();
-      parent.children.add(nameOf(node.path));
+      parent.children.add(lastPathPart(node.path));
     }
     if (node.kind === "ephemeral") {
       const own = this.#ephemerals.get(node.ephemeralOwner);
@@ -132,10 +132,10 @@ export class Tree {
 
   remove(node: ZNode): void {
     this.#nodes.delete(node.path);
-    this.#bytes -= bytesOf(node);
+    this.#bytes -= countNodeBytes(node);
     this.#descendants?.addToAncestors(node.path, -1);
     const parent = parentIn(this.#nodes, node.path);
-    parent.children?.delete(nameOf(node.path));
+    parent.children?.delete(lastPathPart(node.path));
     if (parent.children?.size === 0) parent.children = null;
     if (node.kind === "ephemeral") {
       const own = this.#ephemerals.get(node.ephemeralOwner);
@@ -148,9 +148,9 @@ export class Tree {
 
   /** Changes the fields that determine a node's size. Call `touch` afterwards. */
   change(node: ZNode, to: Partial<Pick<ZNode, "data" | "acl">>): void {
-    this.#bytes -= bytesOf(node);
+    this.#bytes -= countNodeBytes(node);
     Object.assign(node, to);
-    this.#bytes += bytesOf(node);
+    this.#bytes += countNodeBytes(node);
   }
 
   /** Records a changed node for the log. Call it after any change of a field. */
@@ -174,13 +174,13 @@ export class Tree {
 }
 
 /** The approximate size of a node's path, data and ACL. */
-export function bytesOf({ path, data, acl }: Pick<ZNode, "path" | "data" | "acl">): number {
+export function countNodeBytes({ path, data, acl }: Pick<ZNode, "path" | "data" | "acl">): number {
   const bytes = path.length + (data?.byteLength ?? 0);
   return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
 }
 
 /** The stat that clients see. A container or TTL node looks like a persistent one. */
-export function statOf(node: ZNode): Stat {
+export function toClientStat(node: ZNode): Stat {
   const numChildren = node.children?.size ?? 0;
   return {
     czxid: node.czxid,
@@ -197,7 +197,7 @@ export function statOf(node: ZNode): Stat {
   };
 }
 
-export function nameOf(path: string): string {
+export function lastPathPart(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }
 

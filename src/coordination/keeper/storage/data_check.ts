@@ -2,14 +2,14 @@
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { BatonError, reasonOf } from "../../../base/errors.ts";
+import { BatonError, errorReason } from "../../../base/errors.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
 import { checkSqliteFormat } from "../../../base/storage/sqlite_format.ts";
 import { isDiskFull } from "../../../base/storage/storage_error.ts";
 import { busyMs, describeOlderThanMark, keeperFormat, ownerOfCopies, readPieces } from "./keeper_database.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
+import { databaseName, decodeRows, decodeStoredNode, decodeStoredSession } from "./stored_records.ts";
 
 export interface DataReport {
   readonly zxid: bigint;
@@ -52,8 +52,8 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Data
   for (const piece of readPieces(database)) {
     const rows = decodeRows(piece);
     if (rows.zxid !== 0n) zxid = rows.zxid;
-    for (const row of rows.sessions) sessions.add(sessionOf(row).id);
-    for (const row of rows.nodes) checkNode(nodeOf(row), { paths, sessions, zxid });
+    for (const row of rows.sessions) sessions.add(decodeStoredSession(row).id);
+    for (const row of rows.nodes) checkNode(decodeStoredNode(row), { paths, sessions, zxid });
     progress.add(rows.nodes.length);
   }
   return { zxid, nodes: paths.size, sessions: sessions.size };
@@ -94,18 +94,18 @@ function backupError(file: string, error: unknown): BatonError {
   if (code === "EEXIST") {
     return cannotWrite(file, `${file}.part exists: another backup is running or was interrupted`, error);
   }
-  if (syscall === "open") return cannotWrite(file, reasonOf(error), error);
+  if (syscall === "open") return cannotWrite(file, errorReason(error), error);
   if (isDiskFull(error)) {
     return new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
   }
-  return new BatonError("IO", `The backup ${file} is not usable: ${reasonOf(error)}`, { cause: error });
+  return new BatonError("IO", `The backup ${file} is not usable: ${errorReason(error)}`, { cause: error });
 }
 
 function cannotWrite(file: string, why: string, cause?: unknown): BatonError {
   return new BatonError("CANNOT_CREATE", `Cannot write the backup ${file}: ${why}`, { cause });
 }
 
-type StoredNode = ReturnType<typeof nodeOf>;
+type StoredNode = ReturnType<typeof decodeStoredNode>;
 
 function checkNode(
   node: StoredNode,
@@ -139,6 +139,6 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
     return act(database);
   } catch (error) {
     if (error instanceof BatonError) throw error;
-    throw new BatonError("IO", `Cannot ${what} ${path}: ${reasonOf(error)}`, { cause: error });
+    throw new BatonError("IO", `Cannot ${what} ${path}: ${errorReason(error)}`, { cause: error });
   }
 }

@@ -1,10 +1,10 @@
 /** The keeper's store, in a thread of its own (keeper_store_thread.ts). */
 import { Worker } from "node:worker_threads";
-import { messageOf } from "../../../base/errors.ts";
+import { errorMessage } from "../../../base/errors.ts";
 import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
 import { storageError } from "../../../base/storage/storage_error.ts";
 import type { KeeperStoreCalls } from "./keeper_store_thread.ts";
-import { decodeRows, describeData, nodeOf, sessionOf } from "./stored_records.ts";
+import { decodeRows, decodeStoredNode, decodeStoredSession, describeData } from "./stored_records.ts";
 import type { StoredPiece } from "../state/keeper_state.ts";
 
 /** Starts a thread that serves a KeeperStore. */
@@ -40,13 +40,13 @@ export class KeeperStore {
     this.#onPiece = (bytes) => {
       try {
         const { zxid, nodes, sessions } = decodeRows(bytes);
-        receive({ zxid, nodes: nodes.map(nodeOf), sessions: sessions.map(sessionOf) });
+        receive({ zxid, nodes: nodes.map(decodeStoredNode), sessions: sessions.map(decodeStoredSession) });
       } catch (error) {
         damage ??= error;
       }
     };
     await this.#thread.call("load");
-    if (damage !== null) throw storageError(describeData(this.#dataDir), new Error(messageOf(damage)));
+    if (damage !== null) throw storageError(describeData(this.#dataDir), new Error(errorMessage(damage)));
   }
 
   /** Rejects with LOCK_BUSY when another keeper has opened the same data since. */

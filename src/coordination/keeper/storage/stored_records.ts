@@ -104,7 +104,7 @@ export function zxidChecksum(zxid: bigint): number {
 }
 
 /** Decodes a node. Throws PROTOCOL for a damaged row. */
-export function nodeOf(row: StoredRow): ZNode {
+export function decodeStoredNode(row: StoredRow): ZNode {
   const stored = StoredNode.read(new ByteReader(verifiedBody(row)));
   const kind = kinds[stored.kind];
   if (kind === undefined) throw protocolError(`Node ${stored.path} has the unknown kind ${stored.kind}`);
@@ -130,7 +130,7 @@ export function nodeOf(row: StoredRow): ZNode {
 }
 
 /** Decodes a session. Throws PROTOCOL for a damaged row. */
-export function sessionOf(row: StoredRow): Omit<KeeperSession, "deadlineMs"> {
+export function decodeStoredSession(row: StoredRow): Omit<KeeperSession, "deadlineMs"> {
   const { id } = row;
   const { password, timeoutMs } = StoredSession.read(new ByteReader(verifiedBody(row)));
   if (password === null) throw protocolError(`Session ${id} has no password`);

@@ -5,7 +5,7 @@
 import { crc32 } from "node:zlib";
 import type { SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { mustChange } from "../../../base/postgres/required_rows.ts";
-import { checksumOf } from "../../../base/storage/checksum_table.ts";
+import { checksumValues } from "../../../base/storage/checksum_table.ts";
 import { encodeResolved } from "../../wire/topic_records.ts";
 import { encodeName } from "../topic_client.ts";
 import { committedState } from "./postgres_tables.ts";
@@ -313,7 +313,7 @@ function messageColumns(topic: number, head: RowHead, records: Uint8Array): RowO
 }
 
 export function messageSum(topic: number, { first, last, previous, bytes }: RowHead, contentSum: number): number {
-  return checksumOf([topic, first, last, previous, bytes, contentSum]);
+  return checksumValues([topic, first, last, previous, bytes, contentSum]);
 }
 
 export function resolvedSum(
@@ -321,7 +321,7 @@ export function resolvedSum(
   { client, session, id, firstUnacked }: Omit<ResolvedRow, "entries">,
   entries: Uint8Array,
 ): number {
-  return checksumOf([topic, client, session, id, firstUnacked, entries]);
+  return checksumValues([topic, client, session, id, firstUnacked, entries]);
 }
 
 /** Collects the rows of all lists as arrays of their columns, and their bytes in one place. */

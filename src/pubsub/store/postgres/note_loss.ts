@@ -1,5 +1,5 @@
 /** The statement that notes the loss of messages in a fail-over of the database. */
-import { countOf, mustChange } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import { lostIds } from "../decide_read.ts";
 import { lossesKept } from "../topic_losses.ts";
 import { committedState, timelineNow } from "./postgres_tables.ts";
@@ -38,8 +38,8 @@ export function noteLoss(
 
 /** The condition of the query that follows `noteLoss`. */
 export const isLossNoted = [
-  mustChange("topic", countOf("t"), countOf("o")),
-  mustChange("topic_client", countOf("c"), countOf(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
-  mustChange("topic_loss", countOf("d"), countOf(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
-  mustChange("topic_loss", countOf("l"), countOf("t")),
+  mustChange("topic", countRowsSql("t"), countRowsSql("o")),
+  mustChange("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, t WHERE ${isBehindLoss}`)),
+  mustChange("topic_loss", countRowsSql("d"), countRowsSql(`SCHEMA.topic_loss l, t WHERE ${isOldLoss}`)),
+  mustChange("topic_loss", countRowsSql("l"), countRowsSql("t")),
 ].join(" AND ");

@@ -5,7 +5,7 @@
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
-import { changeAll, countOf, missingRowsHint, mustChange } from "../../../base/postgres/required_rows.ts";
+import { changeAll, countRowsSql, missingRowsHint, mustChange } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/topic_records.ts";
 import type { DroppedTopic, TopicCopy } from "../owned_store.ts";
@@ -28,7 +28,7 @@ const dropping = `${raised}, place = ${dropped}`;
 const newPositions = "t, unnest($5::bigint[], $6::bigint[]) p(id, position) WHERE c.topic = t.id AND c.id = p.id";
 const isBelow = "m.topic = t.id AND m.first < $4::bigint";
 /** The condition that `d` has noted each topic that is dropped. */
-const isDropNoted = mustChange("topic_dropped", countOf("d"), countOf("t"));
+const isDropNoted = mustChange("topic_dropped", countRowsSql("d"), countRowsSql("t"));
 
 /** Statements on a topic that this server has opened; $1 to $3 are its id, epoch and revision. */
 const changes = {
@@ -44,7 +44,7 @@ const changes = {
       registration = $4::bigint WHERE ${fenced} RETURNING id, epoch, revision),
     c AS (UPDATE SCHEMA.topic_client c SET position = p.position FROM ${newPositions} RETURNING 1)
     SELECT epoch, revision FROM t
-    WHERE ${mustChange("topic_client", countOf("c"), countOf(`SCHEMA.topic_client c, ${newPositions}`))}`,
+    WHERE ${mustChange("topic_client", countRowsSql("c"), countRowsSql(`SCHEMA.topic_client c, ${newPositions}`))}`,
   delete_below: `WITH t AS (UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING id, epoch, revision),
     m AS (DELETE FROM SCHEMA.topic_message m USING t WHERE ${isBelow}
       RETURNING octet_length(m.records) AS bytes),
@@ -52,8 +52,8 @@ const changes = {
       SELECT t.id, $4::bigint, r.last, r.previous, r.content_sum, r.sum, $9::bytea
       FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum) RETURNING 1)
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t
-    WHERE ${mustChange("topic_message", countOf("m"), countOf(`SCHEMA.topic_message m, t WHERE ${isBelow}`))}
-    AND ${mustChange("topic_message", countOf("i"), countOf("t, unnest($5::bigint[]) r"))}`,
+    WHERE ${mustChange("topic_message", countRowsSql("m"), countRowsSql(`SCHEMA.topic_message m, t WHERE ${isBelow}`))}
+    AND ${mustChange("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
   note_timeline: `UPDATE ${topic} SET ${raised} WHERE ${fenced} RETURNING epoch, revision`,
   /** A subscriber that has had everything, or messages that are lost, is placed at the new end. */
   note_loss: `${noteLoss(fenced, { certain: "$4::bool", lastLost: "$5::bigint" })}
@@ -82,7 +82,7 @@ const statements = {
       WHERE ${isOldMark} RETURNING generation)
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
     WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
-    AND ${mustChange("topic_mark", countOf("raised"), countOf(`SCHEMA.topic_mark WHERE ${isOldMark}`))}`,
+    AND ${mustChange("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))}`,
   setGeneration,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
@@ -157,7 +157,7 @@ const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
   text: `WITH w AS (SELECT ${key} FROM SCHEMA.${table} WHERE topic = $1::bigint
       AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped}) LIMIT ${deletedRowsPerCommitMax} FOR UPDATE),
     d AS (DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM w) RETURNING topic)
-    SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countOf("d"), countOf("w"))}`,
+    SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countRowsSql("d"), countRowsSql("w"))}`,
 }));
 const deleteTopic: SqlStatement = {
   name: "topic_garbage_topic",

@@ -3,7 +3,7 @@
  * database. It does one thing at a time; batches that arrive meanwhile form the next statement.
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import { BatonError, messageOf } from "../../../base/errors.ts";
+import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
@@ -279,7 +279,7 @@ async function runAll(): Promise<void> {
     isRunning = false;
     settleLater(settleMs);
   } catch (error) {
-    replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${messageOf(error)}` } });
+    replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${errorMessage(error)}` } });
   }
 }
 
@@ -292,7 +292,7 @@ function settleLater(delayMs: number): void {
       if (queue.length > 0) void runAll();
       else settleLater(isMore ? 0 : expireMs);
     }, (error) => {
-      replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${messageOf(error)}` } });
+      replies?.postMessage({ broken: { code: "INTERNAL", message: `The topic store failed: ${errorMessage(error)}` } });
     });
   }, delayMs);
 }

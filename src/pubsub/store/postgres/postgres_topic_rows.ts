@@ -19,13 +19,13 @@ import { clientOfRow } from "../topic_client.ts";
 import { lossDaysKept, type MessageLoss } from "../topic_losses.ts";
 import {
   type ClientReader,
+  decodeTopicRow,
   type Lack,
   type LoadedClients,
   type LostTopic,
   type OpenedTopic,
   type RowNumbers,
   type TopicChange,
-  topicOfRow,
   type TopicRows,
 } from "../topic_rows.ts";
 import { batchStatement, type FencedChange, type OpenFence } from "./batch_statement.ts";
@@ -111,7 +111,7 @@ export class PostgresTopicRows implements TopicRows {
       throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
     }
     fence.numbers = Number(stored["numbers"]);
-    const row = topicOfRow(stored);
+    const row = decodeTopicRow(stored);
     const subscribers = (await this.read(readSubscribers, [id])).map(clientOfRow);
     const [count, plain] = [Number(stored["found"]), Number(stored["plain"])];
     const where = `of topic ${JSON.stringify(row.name)}`;

@@ -5,7 +5,7 @@
 import { decodeResolved } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../../base/storage/checksum_table.ts";
-import { fingerprintOf } from "../message_fingerprint.ts";
+import { fingerprintMessage } from "../message_fingerprint.ts";
 import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../topic_client.ts";
 import { PublisherWindow } from "../publisher_window.ts";
 import type { ClientReader, LoadedClients } from "../topic_rows.ts";
@@ -86,7 +86,7 @@ export class ClientRows implements ClientReader {
     let plain = 0;
     for (const row of rows ?? []) {
       if (row["session"] === 0) plain++;
-      if (row["name"] instanceof Uint8Array) names.add(fingerprintOf(row["name"]));
+      if (row["name"] instanceof Uint8Array) names.add(fingerprintMessage(row["name"]));
       if (!tables.clients.isIntact(row) || row["topic"] !== topicId) {
         damaged = this.#database.damage.reportDamage(describeDamagedRow("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {

@@ -10,11 +10,11 @@ import { SqliteCopyRows } from "./sqlite_copy_rows.ts";
 import { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import {
+  decodeTopicRow,
   type LostTopic,
   type OpenedTopic,
   type RowNumbers,
   type TopicChange,
-  topicOfRow,
   type TopicRow,
   type TopicRows,
 } from "../topic_rows.ts";
@@ -53,7 +53,7 @@ export class SqliteTopicRows implements TopicRows {
   }
 
   open(id: number): OpenedTopic {
-    const row = topicOfRow(this.#topics.requireRow(id));
+    const row = decodeTopicRow(this.#topics.requireRow(id));
     const clients = this.clients.load(id, row.name, row.clients);
     return { row, clients, messages: new LogRows(this.#database, this.#cache, row) };
   }

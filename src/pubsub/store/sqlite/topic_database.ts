@@ -5,10 +5,10 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { BatonError, messageOf } from "../../../base/errors.ts";
+import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { createPrivateFile } from "../../../base/storage/durable_file.ts";
 import { pageBytes, SqliteFile } from "../../../base/storage/sqlite_file.ts";
-import { checkSqliteFormat, pragmaOf, type SqliteFormat } from "../../../base/storage/sqlite_format.ts";
+import { checkSqliteFormat, readPragma, type SqliteFormat } from "../../../base/storage/sqlite_format.ts";
 import { isDiskFull, storageError } from "../../../base/storage/storage_error.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
 import type { SqlRow } from "../../../base/storage/sql_row.ts";
@@ -106,9 +106,9 @@ export class TopicDatabase extends SqliteFile {
       return null;
     } catch (error) {
       // A unique index cannot contain two equal rows unless it is damaged.
-      if (!isDamage(error) && !messageOf(error).startsWith("UNIQUE constraint failed")) throw error;
+      if (!isDamage(error) && !errorMessage(error).startsWith("UNIQUE constraint failed")) throw error;
       this.database.exec("ROLLBACK TO work; RELEASE work");
-      return messageOf(error);
+      return errorMessage(error);
     }
   }
 
@@ -182,7 +182,7 @@ export function openToRead(dataDir: string): DatabaseSync {
     database.exec(`PRAGMA busy_timeout = ${busyMs}`);
     checkSqliteFormat(database, topicFormat(dataDir));
     // The format is set in the transaction that creates the tables.
-    if (pragmaOf(database, "application_id") === 0) {
+    if (readPragma(database, "application_id") === 0) {
       database.close();
       throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is empty or truncated`);
     }

@@ -1,7 +1,7 @@
 /** Checks a whole topic store, in use or not, and reports what is inconsistent. Changes nothing. */
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
-import { messageOf } from "../../../base/errors.ts";
+import { errorMessage } from "../../../base/errors.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { countWithNoun } from "../../../base/support/text.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
@@ -126,7 +126,7 @@ function verifyClients(
           }
         }
       } catch (error) {
-        addProblem(`${title}: row ${window["id"]} of the counters of ${client} is damaged: ${messageOf(error)}`);
+        addProblem(`${title}: row ${window["id"]} of the counters of ${client} is damaged: ${errorMessage(error)}`);
       }
     }
   }
@@ -162,7 +162,7 @@ function verifyMessages(
         addProblem(`${where} has messages ${ids[0]} to ${ids.at(-1)}, not ${first} to ${end}`);
       }
     } catch (error) {
-      addProblem(`${where} is damaged: ${messageOf(error)}`);
+      addProblem(`${where} is damaged: ${errorMessage(error)}`);
     }
   }
   missing(stored);

@@ -15,7 +15,7 @@ import {
 import { encodeName } from "../topic_client.ts";
 import { rowBytesMax, rowMessagesMax } from "../topic_store_limits.ts";
 import type { ContentName } from "../owned_store.ts";
-import { answerOf, RowsUnavailable, type Steps } from "../store_steps.ts";
+import { awaitAnswer, RowsUnavailable, type Steps } from "../store_steps.ts";
 import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "../topic_rows.ts";
 
 export class TopicImport {
@@ -63,7 +63,7 @@ export class TopicImport {
     if (this.topicId === 0) {
       const { incarnation, baseOffset, epoch, owner } = this.content;
       const arriving = { name: this.name, incarnation, baseOffset, epoch };
-      this.topicId = yield* answerOf(this.#rows.copies.addArriving(arriving, owner));
+      this.topicId = yield* awaitAnswer(this.#rows.copies.addArriving(arriving, owner));
       this.#change = emptyChange(this.topicId);
     }
     for (const record of this.#reader.push(piece)) {
@@ -81,7 +81,7 @@ export class TopicImport {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
-    if (!(yield* answerOf(this.#rows.copies.isArriving(this.topicId)))) {
+    if (!(yield* awaitAnswer(this.#rows.copies.isArriving(this.topicId)))) {
       throw this.#importError("its rows were dropped during the transfer");
     }
   }
@@ -99,7 +99,7 @@ export class TopicImport {
   }
 
   *#commit(): Steps {
-    const [lost] = yield* answerOf(this.#rows.commit([this.#change]));
+    const [lost] = yield* awaitAnswer(this.#rows.commit([this.#change]));
     this.#change = emptyChange(this.topicId);
     if (lost !== undefined) {
       throw new RowsUnavailable(`Cannot import topic ${JSON.stringify(this.name)}: ${lost.reason}`);
@@ -212,7 +212,7 @@ export class TopicImport {
   *#deleteBelow(first: number): Steps {
     if (this.#first >= first) return;
     yield* this.#commit();
-    this.#bytes -= yield* answerOf(this.#rows.copies.deleteBelow(this.topicId, first));
+    this.#bytes -= yield* awaitAnswer(this.#rows.copies.deleteBelow(this.topicId, first));
   }
 
   #writeRow(): void {

@@ -4,7 +4,7 @@
  * or behind a seal. Every change is one transaction, durable when the call returns, and may be repeated. `OwnedStore`
  * describes the methods.
  */
-import { BatonError, messageOf } from "../../../base/errors.ts";
+import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { type ExportStep, exportTopic } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
 import type { ContentName, StagedCopy, TopicCopies, TopicCopy } from "../owned_store.ts";
@@ -12,7 +12,7 @@ import type { StoreEngine } from "../store_engine.ts";
 import { exportsMax, importsMax } from "../topic_store_limits.ts";
 import type { StoredTopic } from "../stored_topic.ts";
 import type { TopicTable } from "../topic_table.ts";
-import { answerOf, type Steps } from "../store_steps.ts";
+import { awaitAnswer, type Steps } from "../store_steps.ts";
 import type { Answer, TopicCopyRows, TopicRows } from "../topic_rows.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
@@ -43,17 +43,17 @@ export class TopicTransfer {
   *dropIncomplete(): Steps {
     // Imports in progress are kept: dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
-    yield* answerOf(this.#copies.discardArriving(inProgress));
+    yield* awaitAnswer(this.#copies.discardArriving(inProgress));
   }
 
   generation(server?: string): Steps<number> {
-    return answerOf(this.#copies.generation(server));
+    return awaitAnswer(this.#copies.generation(server));
   }
 
   *raiseGeneration(above = 0): Steps<number | null> {
     if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
     const generation = Math.max(yield* this.#storedGeneration(above > 0), above) + 1;
-    yield* answerOf(this.#copies.setGeneration(generation));
+    yield* awaitAnswer(this.#copies.setGeneration(generation));
     this.#raisedAtCommit = this.#rows.commits;
     return generation;
   }
@@ -69,22 +69,22 @@ export class TopicTransfer {
   }
 
   isEmpty(): Steps<boolean> {
-    return answerOf(this.#copies.isEmpty());
+    return awaitAnswer(this.#copies.isEmpty());
   }
 
   topics(): Steps<string[]> {
-    return answerOf(this.#copies.names());
+    return awaitAnswer(this.#copies.names());
   }
 
   *copiesOf(name: string): Steps<TopicCopies> {
     const here = this.#topics.get(name);
-    const staged = yield* answerOf(this.#copies.staged(name));
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
       staged: staged && { incarnation: staged.incarnation, owner: staged.sender, epoch: staged.epoch },
-      dropped: yield* answerOf(this.#copies.dropped(name)),
-      ...(this.#rows.isShared && here === null ? { unopened: yield* answerOf(this.#copies.unopened(name)) } : {}),
+      dropped: yield* awaitAnswer(this.#copies.dropped(name)),
+      ...(this.#rows.isShared && here === null ? { unopened: yield* awaitAnswer(this.#copies.unopened(name)) } : {}),
     };
   }
 
@@ -104,7 +104,7 @@ export class TopicTransfer {
     this.#topics.requireRoomFor(name);
     this.#engine.disk.beginBatch();
     requireDisk(`create topic ${quote(name)}`, this.#engine.disk.reserveSentence());
-    yield* this.#topics.load(yield* answerOf(this.#copies.create({ name, incarnation, baseOffset, epoch })));
+    yield* this.#topics.load(yield* awaitAnswer(this.#copies.create({ name, incarnation, baseOffset, epoch })));
   }
 
   /** Ends all operations on the topic in this epoch, including admitted ones. */
@@ -133,7 +133,7 @@ export class TopicTransfer {
       if (here === null) throw missingError(name, "");
       return yield* this.#reopen(here, epoch);
     }
-    const staged = yield* answerOf(this.#copies.staged(name));
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     if (staged === null) throw missingError(name, " as a staged copy");
     if (staged.epoch >= epoch) {
       throw staleError(`Cannot open topic ${quote(name)} at epoch ${epoch}: it was sent at epoch ${staged.epoch}`);
@@ -150,7 +150,7 @@ export class TopicTransfer {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
     else this.#topics.requireRoomFor(name);
-    const id = yield* answerOf(this.#copies.takeOver(name, incarnation, epoch));
+    const id = yield* awaitAnswer(this.#copies.takeOver(name, incarnation, epoch));
     if (id === null) throw missingError(name, "");
     yield* this.#topics.load(id);
     if (here !== null) yield* this.#engine.wakeHeldGets(here);
@@ -173,7 +173,7 @@ export class TopicTransfer {
   *drop(name: string, epoch: number, incarnation: string | null = null): Steps {
     const here = this.#topics.get(name);
     if (here === null && incarnation !== null) {
-      return yield* answerOf(this.#copies.dropUnopened(name, incarnation, epoch));
+      return yield* awaitAnswer(this.#copies.dropUnopened(name, incarnation, epoch));
     }
     if (here === null || here.epoch >= epoch) return;
     yield* this.#engine.writePending();
@@ -199,9 +199,9 @@ export class TopicTransfer {
   }
 
   *discard(name: string, { incarnation, owner, epoch }: StagedCopy): Steps {
-    const staged = yield* answerOf(this.#copies.staged(name));
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     const isSame = staged?.incarnation === incarnation && staged.sender === owner && staged.epoch === epoch;
-    if (isSame) yield* answerOf(this.#copies.discard(staged.id));
+    if (isSame) yield* awaitAnswer(this.#copies.discard(staged.id));
   }
 
   *setAside(name: string): Steps {
@@ -258,7 +258,7 @@ export class TopicTransfer {
 
   /** Starts an import of content that another server has sealed; returns its id. */
   *importBegin(name: string, content: ContentName): Steps<number> {
-    const staged = yield* answerOf(this.#copies.staged(name));
+    const staged = yield* awaitAnswer(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
       throw newerError(name, content, staged.epoch);
     }
@@ -289,19 +289,19 @@ export class TopicTransfer {
 
   *#stage(received: TopicImport, hash: string): Steps {
     yield* received.checkComplete(hash);
-    const replaced = yield* answerOf(this.#copies.staged(received.name));
+    const replaced = yield* awaitAnswer(this.#copies.staged(received.name));
     if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
       // Another server of this store was faster, and may have taken the topic already.
       if (replaced.epoch > received.content.epoch) throw newerError(received.name, received.content, replaced.epoch);
-      if (replaced.epoch === received.content.epoch) return yield* answerOf(this.#copies.discard(received.topicId));
+      if (replaced.epoch === received.content.epoch) return yield* awaitAnswer(this.#copies.discard(received.topicId));
     }
-    yield* answerOf(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
+    yield* awaitAnswer(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
   }
 
   *importEnd(transfer: number): Steps {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
-    if (received !== undefined && received.topicId > 0) yield* answerOf(this.#copies.discard(received.topicId));
+    if (received !== undefined && received.topicId > 0) yield* awaitAnswer(this.#copies.discard(received.topicId));
   }
 
   *#reopen(topic: StoredTopic, epoch: number): Steps {
@@ -318,9 +318,9 @@ export class TopicTransfer {
    */
   *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
     try {
-      yield* answerOf(change);
+      yield* awaitAnswer(change);
     } catch (error) {
-      if (topic !== null && this.#rows.isShared) this.#engine.loseTopic(topic, messageOf(error));
+      if (topic !== null && this.#rows.isShared) this.#engine.loseTopic(topic, errorMessage(error));
       throw error;
     }
   }

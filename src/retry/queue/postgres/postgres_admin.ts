@@ -1,13 +1,19 @@
 /** Operators' calls of a shared queue: messages are listed, changed, and removed when they are old. */
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
-import { countOf, mustChange } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import { BatonError } from "../../../base/errors.ts";
 import { type MessageChange, type MessageState, messageStates } from "../message_life.ts";
-import { changedLife, keepsContent, numberOfId, stateOf, unchangedState } from "../message_row.ts";
+import { changedLife, keepsContent, messageStateInRow, numberOfId, unchangedState } from "../message_row.ts";
 import type { ChangeRefusal, MessageFilter } from "../sqlite/retry_admin.ts";
 import { changesMax } from "../retry_store_limits.ts";
 import { stateNumbers } from "../sqlite/retry_totals.ts";
-import { contentOf, damageSentence, type LifeChange, type SharedQueue, storedMessageOf } from "./postgres_queue.ts";
+import {
+  damageSentence,
+  type LifeChange,
+  readMessageContent,
+  type SharedQueue,
+  toStoredMessage,
+} from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 import type { ClaimedMessage, StateTotals, StoredMessage } from "../stored_message.ts";
 
@@ -31,7 +37,7 @@ export class SharedAdmin {
     const { where, name, values } = conditionOf(filter);
     const text = `SELECT ${messageColumns} ${ofQueue} AND ${where} AND r.seq > $6 ORDER BY r.seq LIMIT $7`;
     const rows = await this.#queue.run(`queue_list_${name}`, text, [this.#queue.id, ...values, afterSeq, max]);
-    return rows.map((row) => storedMessageOf(this.#queue, row));
+    return rows.map((row) => toStoredMessage(this.#queue, row));
   }
 
   /** Rejects with BAD_DATA if the content is damaged. */
@@ -42,9 +48,9 @@ export class SharedAdmin {
       "ON b.queue = r.queue AND b.seq = r.seq WHERE r.queue = $1 AND r.seq = $2";
     const [row] = await this.#queue.run("queue_show", text, [this.#queue.id, seq]);
     if (row === undefined) return null;
-    const message = storedMessageOf(this.#queue, row);
+    const message = toStoredMessage(this.#queue, row);
     if (!keepsContent(row)) return message;
-    const content = contentOf(this.#queue, row);
+    const content = readMessageContent(this.#queue, row);
     if (content === null) throw new BatonError("BAD_DATA", damageSentence(this.#queue, row));
     return { ...message, ...content };
   }
@@ -138,7 +144,7 @@ export class SharedAdmin {
       { count: number; bytes: number }
     >;
     for (const row of await this.#queue.run("queue_totals", text, [this.#queue.id])) {
-      const total = totals[stateOf(row)];
+      const total = totals[messageStateInRow(row)];
       total.count += Number(row["count"]);
       total.bytes += Number(row["bytes"]);
     }
@@ -157,9 +163,9 @@ export class SharedAdmin {
       ended AS (SELECT state, count(*) AS count FROM gone WHERE state <> 3 GROUP BY state),
       counted AS (INSERT INTO SCHEMA.retry_removed AS t SELECT $1, state, count FROM ended
         ON CONFLICT (queue, state) DO UPDATE SET count = t.count + excluded.count RETURNING 1)
-      SELECT (SELECT count(*) FROM gone) AS count WHERE ${mustChange("retry", countOf("gone"), countOf("old"))} AND ${
-      mustChange("retry_removed", countOf("counted"), countOf("ended"))
-    }`;
+      SELECT (SELECT count(*) FROM gone) AS count WHERE ${
+      mustChange("retry", countRowsSql("gone"), countRowsSql("old"))
+    } AND ${mustChange("retry_removed", countRowsSql("counted"), countRowsSql("ended"))}`;
     const [row] = await this.#queue.runOnce("queue_forget", text, [this.#queue.id, keepMs]);
     const removed = Number(row?.["count"]);
     // A lost reply is repeated within seconds: its batch is not needed after a day.

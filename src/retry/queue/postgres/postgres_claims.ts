@@ -12,8 +12,14 @@ import { Gather } from "../../../base/support/gather.ts";
 import { lifeAfterCrash, lifeAfterReturn, lifeAfterTry, type LifeRules, type MessageLife } from "../message_life.ts";
 import type { Claim, ClaimOrder, TryReport } from "../sqlite/retry_engine.ts";
 import { changesMax, claimBytesMax } from "../retry_store_limits.ts";
-import { lifeOf } from "../message_row.ts";
-import { contentOf, damageSentence, type LifeChange, type SharedQueue, storedMessageOf } from "./postgres_queue.ts";
+import { messageLifeInRow } from "../message_row.ts";
+import {
+  damageSentence,
+  type LifeChange,
+  readMessageContent,
+  type SharedQueue,
+  toStoredMessage,
+} from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 import type { ClaimedMessage } from "../stored_message.ts";
 
@@ -122,7 +128,7 @@ export class SharedClaims {
     for (let rows = await this.#inFlight(ended); rows.length > 0; rows = await this.#inFlight(ended)) {
       const nowMs = this.#queue.nowMs();
       const changes = rows.flatMap((row): LifeChange[] => {
-        const next = lifeAfterCrash(lifeOf(row), this.#options.rules, nowMs, this.#options.random);
+        const next = lifeAfterCrash(messageLifeInRow(row), this.#options.rules, nowMs, this.#options.random);
         const tried = { error: "the processor died during the try" };
         return next === null ? [] : [{ seq: Number(row["seq"]), rev: Number(row["rev"]), next, nowMs, tried }];
       });
@@ -162,15 +168,15 @@ export class SharedClaims {
     const messages: ClaimedMessage[] = [];
     const damaged: LifeChange[] = [];
     for (const row of rows) {
-      const [seq, rev, life] = [Number(row["seq"]), Number(row["rev"]), lifeOf(row)];
-      const content = contentOf(queue, row);
+      const [seq, rev, life] = [Number(row["seq"]), Number(row["rev"]), messageLifeInRow(row)];
+      const content = readMessageContent(queue, row);
       if (content === null) {
         const next: MessageLife = { ...life, state: "dead", reason: "damaged" };
         damaged.push({ seq, rev, next, nowMs: life.nextAtMs, tried: { error: damageSentence(queue, row) } });
         continue;
       }
       this.#known.set(seq, { rev, life, decided: null, mayBeWritten: false });
-      messages.push({ ...storedMessageOf(queue, row), ...content });
+      messages.push({ ...toStoredMessage(queue, row), ...content });
     }
     // Messages that cannot be written now are given back, and found damaged again.
     await queue.write(damaged).catch(() => this.#isUnknown = true);
@@ -238,7 +244,7 @@ export class SharedClaims {
       const found = await this.#inFlight([this.#owner]);
       const nowMs = this.#queue.nowMs();
       const changes = found.filter((row) => !this.#isKnown(row)).flatMap((row): LifeChange[] => {
-        const life = lifeOf(row);
+        const life = messageLifeInRow(row);
         const next = lifeAfterReturn(life, life.fence, nowMs);
         return next === null ? [] : [{ seq: Number(row["seq"]), rev: Number(row["rev"]), next, nowMs }];
       });

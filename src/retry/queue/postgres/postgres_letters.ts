@@ -4,13 +4,13 @@
  */
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
-import { countOf, mustChange } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import type { PendingDeadLetter } from "../sqlite/dead_letter_index.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 import { forwardDelayMs } from "../retry_store_limits.ts";
 import { messageColumns } from "./postgres_admin.ts";
-import { contentOf, damageSentence, errorBytes, type SharedQueue, storedMessageOf } from "./postgres_queue.ts";
+import { damageSentence, errorBytes, readMessageContent, type SharedQueue, toStoredMessage } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
 /** A process that was killed keeps others waiting for as long. Milliseconds. */
@@ -50,11 +50,11 @@ export class SharedLetters {
     );
     const letters: PendingDeadLetter[] = [];
     for (const row of rows) {
-      const content = contentOf(this.#queue, row);
+      const content = readMessageContent(this.#queue, row);
       if (content === null) await this.recordFailure(Number(row["seq"]), damageSentence(this.#queue, row));
       else {
         const forwardOffset = row["forward_offset"] === null ? null : Number(row["forward_offset"]);
-        letters.push({ ...storedMessageOf(this.#queue, row), ...content, forwardOffset });
+        letters.push({ ...toStoredMessage(this.#queue, row), ...content, forwardOffset });
       }
     }
     return letters;
@@ -120,7 +120,7 @@ export class SharedLetters {
     const text = `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 FOR UPDATE),
       marked AS (UPDATE SCHEMA.retry r SET forwarding = 2, forward_offset = $3 FROM w
         WHERE r.queue = $1 AND r.seq = w.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChange("retry", countOf("marked"), countOf("w"))}`;
+      SELECT 1 AS done WHERE ${mustChange("retry", countRowsSql("marked"), countRowsSql("w"))}`;
     await this.#queue.run("queue_forwarding", text, [this.#queue.id, seq, offset]);
   }
 
@@ -137,8 +137,8 @@ export class SharedLetters {
         AND EXISTS (SELECT 1 FROM sent)),
       bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),
       gone AS (DELETE FROM SCHEMA.retry_body b USING sent WHERE b.queue = $1 AND b.seq = sent.seq RETURNING 1)
-      SELECT 1 AS done WHERE ${mustChange("retry", countOf("sent"), countOf("w"))}
-      AND ${mustChange("retry_body", countOf("gone"), countOf("bodies"))}`;
+      SELECT 1 AS done WHERE ${mustChange("retry", countRowsSql("sent"), countRowsSql("w"))}
+      AND ${mustChange("retry_body", countRowsSql("gone"), countRowsSql("bodies"))}`;
     await this.#queue.run("queue_forwarded", text, [this.#queue.id, seq, isMarked ? 2 : 1]);
   }
 

@@ -10,14 +10,14 @@ import { describeDatabase } from "../../../base/postgres/database_address.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
-import { countOf, mustChange } from "../../../base/postgres/required_rows.ts";
+import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import type { PostgresRow, PrimaryConnection, SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { backoffMs, serverBackoff } from "../../../base/support/backoff.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { sleep } from "../../../base/support/deadline.ts";
 import type { MessageLife } from "../message_life.ts";
-import { isPendingLetter, messageOfRow, textOf } from "../message_row.ts";
+import { isPendingLetter, messageOfRow, textInRow } from "../message_row.ts";
 import { stateNumbers } from "../sqlite/retry_totals.ts";
 import { errorCharsMax } from "../retry_store_limits.ts";
 import { databaseNow, sharedQueueTables } from "./postgres_queue_tables.ts";
@@ -230,7 +230,7 @@ export class SharedQueue implements AsyncDisposable {
   async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
       "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[]) " +
-      `AND ${mustChange("queue", countOf("durable"), "1")}`;
+      `AND ${mustChange("queue", countRowsSql("durable"), "1")}`;
     const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
     return new Map(rows.map((row) => [Number(row["seq"]), row]));
   }
@@ -308,13 +308,13 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
 }
 
 /** `sink_error` of the row: the error that concerns all dead letters. */
-export function storedMessageOf(queue: SharedQueue, row: PostgresRow): StoredMessage {
-  const forwardError = isPendingLetter(row) ? textOf(row["forward_error"]) ?? textOf(row["sink_error"]) : null;
+export function toStoredMessage(queue: SharedQueue, row: PostgresRow): StoredMessage {
+  const forwardError = isPendingLetter(row) ? textInRow(row["forward_error"]) ?? textInRow(row["sink_error"]) : null;
   return messageOfRow(row, { id: queue.idOf(Number(row["seq"])), forwardError });
 }
 
 /** The message with its content, from the columns `crc`, `head` and `body`; null: it is damaged, which is reported. */
-export function contentOf(queue: SharedQueue, row: PostgresRow): Pick<ClaimedMessage, "head" | "body"> | null {
+export function readMessageContent(queue: SharedQueue, row: PostgresRow): Pick<ClaimedMessage, "head" | "body"> | null {
   const { head, body } = row;
   if (head instanceof Buffer && body instanceof Buffer && contentCrc(head, body) === Number(row["crc"])) {
     return { head: JSON.parse(head.toString()) as MessageHead, body };

@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import process from "node:process";
-import { BatonError, messageOf } from "../../../base/errors.ts";
+import { BatonError, errorMessage } from "../../../base/errors.ts";
 import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
 import { acceptMovedDatabase, migrateDatabase } from "../../../base/postgres/database_schema.ts";
 import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
@@ -340,7 +340,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
       if (why === null) await this.#requireRoom(1, 1);
       return why;
     } catch (error) {
-      return messageOf(error);
+      return errorMessage(error);
     }
   }
 }

@@ -3,8 +3,8 @@
  * nothing.
  */
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
-import { keepsContent, stateOf, textOf } from "../message_row.ts";
-import { contentOf, type SharedQueue } from "./postgres_queue.ts";
+import { keepsContent, messageStateInRow, textInRow } from "../message_row.ts";
+import { readMessageContent, type SharedQueue } from "./postgres_queue.ts";
 import type { RetryVerifyReport } from "../sqlite/verify_retry_store.ts";
 
 const pageRows = 200;
@@ -28,11 +28,11 @@ export async function verifySharedQueue(
     for (const row of rows) {
       progress.add(1);
       messages++;
-      const [seq, state] = [Number(row["seq"]), stateOf(row)];
+      const [seq, state] = [Number(row["seq"]), messageStateInRow(row)];
       const what = `message ${queue.idOf(seq)}`;
       const isKept = keepsContent(row);
       if (isKept) bytes += Number(row["bytes"]);
-      if (isKept && contentOf(queue, row) === null) {
+      if (isKept && readMessageContent(queue, row) === null) {
         addProblem(`${what} is ${state}, but its content is damaged or missing`);
       }
       if (!isKept && row["body"] !== null) addProblem(`${what} is ${state}, but still has a body`);
@@ -48,7 +48,7 @@ export async function verifySharedQueue(
     `SELECT key, count(*) FILTER (WHERE turn) AS heads FROM SCHEMA.retry WHERE queue = $1 AND state < 2 AND key IS NOT NULL
     GROUP BY key HAVING count(*) FILTER (WHERE turn) <> 1 LIMIT ${problemsMax}`;
   for (const row of await queue.run("queue_verify_turns", turns, [queue.id])) {
-    addProblem(`${row["heads"]} messages with the key ${textOf(row["key"])} are next, instead of 1`);
+    addProblem(`${row["heads"]} messages with the key ${textInRow(row["key"])} are next, instead of 1`);
   }
   const orphans = `SELECT count(*) AS count FROM SCHEMA.retry_body b WHERE b.queue = $1
     AND NOT EXISTS (SELECT 1 FROM SCHEMA.retry r WHERE r.queue = b.queue AND r.seq = b.seq)`;

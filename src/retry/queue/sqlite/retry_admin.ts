@@ -1,6 +1,6 @@
 /** Operator commands on stored messages. Each call runs inside a transaction of its caller. */
 import type { MessageChange, MessageState } from "../message_life.ts";
-import { changedLife, keepsContent, numberOfId, stateOf, unchangedState } from "../message_row.ts";
+import { changedLife, keepsContent, messageStateInRow, numberOfId, unchangedState } from "../message_row.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { BatonError } from "../../../base/errors.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
@@ -149,7 +149,7 @@ export class RetryAdmin {
     for (const row of rows) {
       this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
       // Done messages stay counted; a forwarded dead letter no longer counts as dead.
-      if (stateOf(row) === "dead") this.#engine.totals.count("dead", -1, 0);
+      if (messageStateInRow(row) === "dead") this.#engine.totals.count("dead", -1, 0);
     }
     return rows.length;
   }

@@ -8,7 +8,7 @@ import process from "node:process";
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { nameInDatabase, userName } from "../../../base/support/user_name.ts";
-import { BatonError, messageOf, reasonOf } from "../../../base/errors.ts";
+import { BatonError, errorMessage, errorReason } from "../../../base/errors.ts";
 import { refuseLinksOfOthers } from "../../../base/support/open_output.ts";
 import { freeBytesAfter } from "../../../base/storage/disk_space.ts";
 import { createDatabaseFile } from "../../../base/storage/create_database_file.ts";
@@ -207,7 +207,7 @@ export function storeError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
   const options = { cause: error };
   if (isDiskFull(error)) {
-    const full = `The disk of the message store in ${folder} is full: ${messageOf(error)}`;
+    const full = `The disk of the message store in ${folder} is full: ${errorMessage(error)}`;
     return new BatonError("STORE_FULL", full, options);
   }
   if (isLocked(error)) {
@@ -220,7 +220,7 @@ export function storeError(error: unknown, folder: string): BatonError {
 /** The error of a user without write access; null: access is not the problem. `path`: the database. */
 function accessError(error: unknown, folder: string, path: string): BatonError | null {
   if (error instanceof BatonError) return null; // a sentence with a path, which may contain any word
-  if (!/readonly|unable to open/i.test(messageOf(error)) || (mayWrite(folder) && mayWrite(path))) return null;
+  if (!/readonly|unable to open/i.test(errorMessage(error)) || (mayWrite(folder) && mayWrite(path))) return null;
   const { uid } = statSync(folder);
   const owner = uid === process.geteuid?.() ? "this user" : nameInDatabase(String(uid)) ?? `user ${uid}`;
   // A reader of a write-ahead log writes to shared memory, a file next to the log.
@@ -259,7 +259,7 @@ function makeFolder(folder: string): void {
     refuseLinksOfOthers(folder);
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (error) {
-    const message = `Cannot create the folder of the message store, ${folder}: ${reasonOf(error)}`;
+    const message = `Cannot create the folder of the message store, ${folder}: ${errorReason(error)}`;
     throw new BatonError("CANNOT_CREATE", message, { cause: error });
   }
 }

@@ -16,7 +16,7 @@ import {
   newLife,
   type TryEnd,
 } from "../message_life.ts";
-import { isPendingLetter, lifeOf, messageOfRow, stateOf } from "../message_row.ts";
+import { isPendingLetter, messageLifeInRow, messageOfRow, messageStateInRow } from "../message_row.ts";
 import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import { KeyOrdering } from "./key_ordering.ts";
@@ -167,7 +167,7 @@ export class RetryEngine {
       const owner = Number(row["id"]);
       for (const message of this.#database.all("SELECT * FROM messages WHERE state = 1 AND owner = ?", owner)) {
         if (this.#database.intactOrNull(tables.messages, message) === null) continue;
-        const next = lifeAfterCrash(lifeOf(message), this.#rules, nowMs, this.#random);
+        const next = lifeAfterCrash(messageLifeInRow(message), this.#rules, nowMs, this.#random);
         if (next === null) continue;
         this.writeLife(message, next, { nowMs, error: "the processor died during the try", triedMs: nowMs });
         count++;
@@ -191,7 +191,7 @@ export class RetryEngine {
       );
     }
     const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
-      const next = lifeAfterClaim(lifeOf(row), nowMs);
+      const next = lifeAfterClaim(messageLifeInRow(row), nowMs);
       const content = next === null ? null : this.#contentOrKill(row, nowMs);
       if (next === null || content === null) return [];
       this.writeLife(row, next, { nowMs, owner });
@@ -205,7 +205,7 @@ export class RetryEngine {
   #contentOrKill(row: SqlRow, nowMs: number): MessageContent | null {
     const content = this.#contentOrDamage(row);
     if (typeof content !== "string") return content;
-    const next = lifeAfterDamage(lifeOf(row));
+    const next = lifeAfterDamage(messageLifeInRow(row));
     if (next !== null) this.writeLife(row, next, { nowMs, error: content });
     return null;
   }
@@ -245,7 +245,7 @@ export class RetryEngine {
     const row = this.#database.get("SELECT * FROM messages WHERE seq = ?", seq);
     if (row === undefined || Number(row["owner"]) !== owner) return null;
     if (this.#database.intactOrNull(tables.messages, row) === null) return null;
-    const life = lifeOf(row);
+    const life = messageLifeInRow(row);
     const next = end === null
       ? lifeAfterReturn(life, fence, nowMs)
       : lifeAfterTry(life, fence, end, { rules: this.#rules, nowMs, random: this.#random });
@@ -261,7 +261,7 @@ export class RetryEngine {
     readonly error?: string | null;
     readonly triedMs?: number;
   }): void {
-    const [seq, bytes, before] = [Number(row["seq"]), Number(row["bytes"]), stateOf(row)];
+    const [seq, bytes, before] = [Number(row["seq"]), Number(row["bytes"]), messageStateInRow(row)];
     this.#database.changeRow(tables.messages, { seq }, {
       ...this.#columnsOf(next, nowMs),
       error: error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,

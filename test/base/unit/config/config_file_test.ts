@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { readConfigFiles } from "../../../../src/base/config/config_file.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
 import { loadSettings } from "../../../../commands/products.ts";
-import { messageOf } from "../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../src/base/errors.ts";
 
 const { all: allSettings } = await loadSettings();
 
@@ -16,7 +16,7 @@ function complaintOf(path: string, source: string): string {
   try {
     parseConfigFile(allSettings, { path, source });
   } catch (thrown) {
-    return messageOf(thrown);
+    return errorMessage(thrown);
   }
   throw new Error("the file was accepted");
 }

@@ -2,7 +2,7 @@ import { retryLimitSettings } from "../../../../src/retry/settings/retry_setting
 import { bodyBytesMax } from "../../../../src/retry/queue/retry_store_limits.ts";
 import { expect, test } from "bun:test";
 import { childVariables, messageVariables } from "../../../../src/base/config/child_variables.ts";
-import { type Setting, variableOf } from "../../../../src/base/config/setting.ts";
+import { type Setting, toVariableName } from "../../../../src/base/config/setting.ts";
 import {
   pubsubClientSettings,
   pubsubKeySettings,
@@ -33,7 +33,7 @@ import {
 const { all: allSettings } = await loadSettings();
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
-const variables = settings.flatMap(({ key }) => key === undefined ? [] : [variableOf(key)]);
+const variables = settings.flatMap(({ key }) => key === undefined ? [] : [toVariableName(key)]);
 
 test("no setting reads a variable that baton gives to a child, except where the lock is", () => {
   const given = new Set(Object.keys({ ...childVariables, ...messageVariables }));
@@ -76,7 +76,9 @@ test("no key is the section of another", () => {
 });
 
 test("the variables that a command does not inherit are those of all secrets", () => {
-  const secrets = settings.flatMap(({ key, secret }) => secret === true && key !== undefined ? [variableOf(key)] : []);
+  const secrets = settings.flatMap(({ key, secret }) =>
+    secret === true && key !== undefined ? [toVariableName(key)] : []
+  );
   expect(secretVariables()).toEqual(secrets);
 });
 

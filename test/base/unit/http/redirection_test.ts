@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { describeStatus, redirectionOf } from "../../../../src/base/http/redirection.ts";
+import { decideRedirection, describeStatus } from "../../../../src/base/http/redirection.ts";
 
 const body = new Uint8Array([1]);
 const request = {
@@ -13,9 +13,9 @@ const request = {
 const redirect = (
   status: number,
   location: string | null,
-  { count = 0, from = request as Parameters<typeof redirectionOf>[1] } = {},
+  { count = 0, from = request as Parameters<typeof decideRedirection>[1] } = {},
 ) =>
-  redirectionOf({ status, headers: location === null ? [] : [["LOCATION", location]] }, from, {
+  decideRedirection({ status, headers: location === null ? [] : [["LOCATION", location]] }, from, {
     count,
     mayFollow: true,
   });
@@ -75,10 +75,10 @@ test("not followed: from https to http, more than five times, without a Location
 
 test("the reason has the Location, without control characters, and the option that would follow it", () => {
   const headers = [["Location", "https://new/\u001b[2J"]] as const;
-  expect(redirectionOf({ status: 301, headers }, request, { count: 0, mayFollow: null })).toEqual({
+  expect(decideRedirection({ status: 301, headers }, request, { count: 0, mayFollow: null })).toEqual({
     ...{ kind: "stays", why: "--retry-on or --no-retry-on names it" },
   });
-  const { kind, ...rest } = redirectionOf({ status: 301, headers }, request, { count: 0, mayFollow: false });
+  const { kind, ...rest } = decideRedirection({ status: 301, headers }, request, { count: 0, mayFollow: false });
   expect(kind).toBe("stays");
   expect(describeStatus({ status: 301, headers, ...rest })).toBe(
     "got status 301 with Location: https://new/\u{fffd}[2J, which is not followed: that needs --follow",

@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { joinPaths, pathOfTarget, placeOf } from "../../../../src/base/http/request_target.ts";
+import { joinPaths, pathOfTarget, splitUrl } from "../../../../src/base/http/request_target.ts";
 import { property } from "../../../support/property.ts";
 
 test("the path of a URL stays as it was written", () => {
-  const place = (url: string) => placeOf(url, new URL(url));
+  const place = (url: string) => splitUrl(url, new URL(url));
   expect(place("http://h:9000/a\\b/../c?x=\\1#no")).toEqual({ origin: "http://h:9000", path: "/a\\b/../c?x=\\1" });
   expect(place("https://H")).toEqual({ origin: "https://h", path: "/" });
   expect(place("HTTP://h?x")).toEqual({ origin: "http://h", path: "/?x" });

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
+  chooseVerification,
   describeDatabase,
   isDatabaseUrl,
   parseDatabaseUrl,
-  verificationOf,
 } from "../../../../src/base/postgres/database_address.ts";
 import { passwordFromFile } from "../../../../src/base/postgres/password_file.ts";
 
@@ -86,7 +86,7 @@ describe("the URL of a database", () => {
   test("TLS verifies everything for other hosts, and is left out on this machine", () => {
     const modeOf = (url: string) => {
       const address = parse(url);
-      return address.hosts.map((host) => verificationOf(address, host));
+      return address.hosts.map((host) => chooseVerification(address, host));
     };
     expect(modeOf("postgres://pg1,127.0.0.1,localhost,[::1],%2Frun/x")).toEqual([
       "verify-full",

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { holderInTable, lockHolderOf } from "../../../../src/base/storage/file_lock_holder.ts";
+import { findFileLockHolder, holderInTable } from "../../../../src/base/storage/file_lock_holder.ts";
 import { eventually } from "../../../support/eventually.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-lock-holder-"));
@@ -36,9 +36,9 @@ test("a process that has a database open exclusively is found; a file without a 
     let said = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => said += text);
     await eventually(() => said.includes("open"), { withinMs: 20_000 });
-    if (process.platform === "linux") expect(lockHolderOf(path)).toBe(child.pid ?? 0);
+    if (process.platform === "linux") expect(findFileLockHolder(path)).toBe(child.pid ?? 0);
   } finally {
     child.kill("SIGKILL");
   }
-  expect(lockHolderOf(join(folder, "missing"))).toBeNull();
+  expect(findFileLockHolder(join(folder, "missing"))).toBeNull();
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { painterOf } from "../../../../src/base/terminal/color.ts";
+import { choosePainter } from "../../../../src/base/terminal/color.ts";
 import { headCells, printTable } from "../../../../src/base/terminal/table.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
@@ -20,15 +20,15 @@ test("colors are on where the output is a terminal; NO_COLOR, CLICOLOR_FORCE and
   ];
   for (const [stdoutIsTerminal, env, isPainted] of cases) {
     const io = fakeIo({ stdoutIsTerminal, env });
-    const painted = painterOf(io, "stdout")("red", "x");
+    const painted = choosePainter(io, "stdout")("red", "x");
     expect([stdoutIsTerminal, env, painted]).toEqual([stdoutIsTerminal, env, isPainted ? "\x1b[31mx\x1b[39m" : "x"]);
   }
 });
 
 test("stdout and stderr are asked separately", () => {
   const io = fakeIo({ stderrIsTerminal: true });
-  expect(painterOf(io, "stdout")("bold", "x")).toBe("x");
-  expect(painterOf(io, "stderr")("bold", "x")).toBe("\x1b[1mx\x1b[22m");
+  expect(choosePainter(io, "stdout")("bold", "x")).toBe("x");
+  expect(choosePainter(io, "stderr")("bold", "x")).toBe("\x1b[1mx\x1b[22m");
 });
 
 test("columns are aligned by what is visible, and text from outside cannot bring codes of its own", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { wantsTraces } from "../../../../src/coordination/settings/coordination_settings.ts";
-import { otlpSettingsOf } from "../../../../src/base/trace/otlp_settings.ts";
+import { readOtlpSettings } from "../../../../src/base/trace/otlp_settings.ts";
 import { formatTraceparent, newSpanIn, parseTraceparent } from "../../../../src/base/trace/trace_context.ts";
 import { TraceExporter } from "../../../../src/base/trace/trace_exporter.ts";
 import { type Clock, systemClock } from "../../../../src/base/support/clock.ts";
@@ -42,7 +42,7 @@ test("OTEL_TRACES_EXPORTER decides over trace.otlp, and OTEL_SDK_DISABLED over b
 
 test("the endpoint for traces is used as it is, the one for all gets v1/traces; headers and attributes are unescaped", () => {
   const own = new Map([["service.name", "baton"]]);
-  const of = (env: Record<string, string>) => otlpSettingsOf(env, own);
+  const of = (env: Record<string, string>) => readOtlpSettings(env, own);
   expect(of({})).toMatchObject({ url: "http://localhost:4318/v1/traces", headers: [], timeoutMs: 2000, resource: own });
   const base = "https://otel.example.org/in/";
   expect(of({ OTEL_EXPORTER_OTLP_ENDPOINT: base })).toMatchObject({ url: `${base}v1/traces` });
@@ -56,7 +56,7 @@ test("the endpoint for traces is used as it is, the one for all gets v1/traces; 
 });
 
 test("variables that cannot be used are named, without their values", () => {
-  const problem = (env: Record<string, string>) => otlpSettingsOf(env, new Map());
+  const problem = (env: Record<string, string>) => readOtlpSettings(env, new Map());
   expect(problem({ OTEL_EXPORTER_OTLP_ENDPOINT: "ftp://secret/" })).toMatch(/^OTEL_EXPORTER_OTLP_ENDPOINT [^:]*URL/);
   expect(problem({ OTEL_EXPORTER_OTLP_HEADERS: "secret" })).toMatch(/^OTEL_EXPORTER_OTLP_HEADERS (?!.*secret)/);
   expect(problem({ OTEL_EXPORTER_OTLP_HEADERS: "a=b%0d%0ac" })).toMatch(/^OTEL_EXPORTER_OTLP_HEADERS /);
@@ -66,7 +66,7 @@ test("variables that cannot be used are named, without their values", () => {
 
 function exporterTo(collector: TraceCollector, { clock = systemClock() }: { readonly clock?: Clock } = {}) {
   const problems: string[] = [];
-  const settings = otlpSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }, new Map());
+  const settings = readOtlpSettings({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }, new Map());
   if (typeof settings === "string") throw new Error(settings);
   const options = {
     settings,

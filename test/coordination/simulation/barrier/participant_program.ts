@@ -7,7 +7,7 @@ import type { BarrierMembership } from "../../../../src/coordination/barrier/bar
 import type { OnMemberLost } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { enterBarrier } from "../../../../src/coordination/barrier/enter_barrier.ts";
 import { objectPath } from "../../../../src/coordination/nodes/node_paths.ts";
-import { BatonError, messageOf } from "../../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { onAbort, TaskScope } from "../../../../src/base/support/abort.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
@@ -115,11 +115,11 @@ class SimParticipant extends RecipeClient {
       });
     } catch (error) {
       this.#judgeWait(error, { startedMs, wait });
-      world.log(() => `${this.process.name} was not started: ${messageOf(error)}`);
+      world.log(() => `${this.process.name} was not started: ${errorMessage(error)}`);
       if (error === stopped || isCode(error, "LOCK_LOST")) return null;
       if (isCode(error, "BARRIER_TIMEOUT", "BARRIER_BROKEN", "LIMIT_MISMATCH")) {
         world.count(`mark ${(error as BatonError).code.toLowerCase()}`);
-        const why = messageOf(error);
+        const why = errorMessage(error);
         const isUnknown = zk.session.ended.aborted || /session ended|may be counted/.test(why);
         if (!isUnknown) oracle.refused(zk.session.id, { sinceMs, why });
         return null;
@@ -133,7 +133,7 @@ class SimParticipant extends RecipeClient {
     const { clock, world, name } = this.process;
     const waitedMs = clock.now() - startedMs;
     if (!isCode(error, "BARRIER_TIMEOUT") || waitedMs >= Number(wait)) return;
-    world.fail("wait too short", `${name} waited ${waitedMs} ms of ${wait}: ${messageOf(error)}`);
+    world.fail("wait too short", `${name} waited ${waitedMs} ms of ${wait}: ${errorMessage(error)}`);
   }
 
   /** The client, which reports the names that it has received. */

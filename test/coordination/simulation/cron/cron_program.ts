@@ -13,7 +13,7 @@ import { resetFutureTicks } from "../../../../src/coordination/tick/reset_ticks.
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 import { abortable, aborted } from "../../../../src/base/support/abort.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
-import { BatonError, messageOf } from "../../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { every } from "../../../support/short_schedule.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../../../world/recipe_client.ts";
@@ -92,7 +92,7 @@ class SimCronHost extends RecipeClient {
       const ended = followSchedule(jobOf(line), context, AbortSignal.any([retire.signal, over]));
       followers.set(line, { retire, ended });
       all.push(ended);
-      ended.catch((thrown: unknown) => world.fail("follower failed", `${name}: ${messageOf(thrown)}`));
+      ended.catch((thrown: unknown) => world.fail("follower failed", `${name}: ${errorMessage(thrown)}`));
     };
     for (const line of settings.lines) follow(line);
     const leftMs = Math.max(0, settings.untilMs - world.nowMs);
@@ -186,7 +186,7 @@ class SimCronHost extends RecipeClient {
     const problem = await tick.end({ result, exitCode: result === "done" ? 0 : 1, signal: null, why: "" })
       .catch((thrown: unknown) => {
         if (!isExpected(thrown)) throw thrown;
-        return messageOf(thrown);
+        return errorMessage(thrown);
       });
     if (problem !== null) world.count("mark end not recorded");
     return false;

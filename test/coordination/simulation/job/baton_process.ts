@@ -4,7 +4,7 @@
  */
 import { GuardLoop, type KeptSession } from "../../../../src/base/process/guard/guard_main.ts";
 import { loadLibc, provideLibc } from "../../../../src/base/process/libc.ts";
-import { type ChildEnd, childEndOf } from "../../../../src/base/process/spawn/child_outcome.ts";
+import { type ChildEnd, toChildEnd } from "../../../../src/base/process/spawn/child_outcome.ts";
 import type { HelperProcess } from "../../../../src/base/process/spawn/helper_process.ts";
 import {
   type LaunchOptions,
@@ -177,7 +177,7 @@ export class BatonProcess {
     const ended = Promise.withResolvers<ChildEnd>();
     this.#ended.set(child.pid, ({ exit }) => {
       unregister();
-      ended.resolve(childEndOf(exit?.code ?? null, exit?.signal ?? null));
+      ended.resolve(toChildEnd(exit?.code ?? null, exit?.signal ?? null));
     });
     job.started(child);
     if (ownGroup) os.setSession(child);

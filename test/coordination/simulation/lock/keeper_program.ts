@@ -2,7 +2,7 @@
  * A keeper as a simulated process: the real one, on a simulated disk and network. It is started again when it has
  * ended.
  */
-import { messageOf } from "../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../src/base/errors.ts";
 import { startKeeper } from "../../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { serveKeeperStore } from "../../../../src/coordination/keeper/storage/keeper_store_thread.ts";
 import type { SimDisk } from "../../../world/sim_disk.ts";
@@ -47,7 +47,7 @@ export function keeperProgram({ host, tickTimeMs, disk, network }: KeeperProgram
       disk.serves();
       await keeper.ended;
     } catch (error) {
-      world.log(() => `${process.name} has ended: ${messageOf(error)}`);
+      world.log(() => `${process.name} has ended: ${errorMessage(error)}`);
       disk.refused();
     }
     process.exit();

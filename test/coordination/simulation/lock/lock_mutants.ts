@@ -68,7 +68,7 @@ export const lockMutants: readonly Mutant[] = [
     world: "lock",
     changes: [{
       in: "session_timing:leaseEndMs",
-      from: "return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;",
+      from: "return provenMs + timeoutMs - deriveSessionTiming(timeoutMs).marginMs;",
       to: "return provenMs + timeoutMs;",
     }],
     kinds: ["two holders"],

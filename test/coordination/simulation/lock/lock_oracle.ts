@@ -5,7 +5,7 @@
 import { parseNodeInfo } from "../../../../src/coordination/nodes/holder_info.ts";
 import { holderName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
-import { messageOf } from "../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../src/base/errors.ts";
 import { isRevoked, type Lease } from "../../../../src/base/process/lease.ts";
 import { onAbort } from "../../../../src/base/support/abort.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
@@ -95,7 +95,7 @@ export class LockOracle implements TreeObserver {
       if (process.life !== life || isRevoked(lease.lost)) return;
       const isOver = process.clock.now() >= session.leaseEndMs() || session.ended.aborted;
       if (isOver || grantOf(this.#tree, lease) === undefined) return;
-      this.#world.fail("lost without a reason", `${process.name}: ${messageOf(reason)}`);
+      this.#world.fail("lost without a reason", `${process.name}: ${errorMessage(reason)}`);
     });
   }
 

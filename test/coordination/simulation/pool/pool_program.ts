@@ -4,7 +4,7 @@ import type { PoolPath } from "../../../../src/coordination/pool/pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions } from "../../../../src/coordination/pool/pool_run_options.ts";
 import type { PoolCounts } from "../../../../src/coordination/pool/work_list.ts";
 import { runPool } from "../../../../src/coordination/pool/run_pool_items.ts";
-import { BatonError, messageOf } from "../../../../src/base/errors.ts";
+import { BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import { clientProgram, type ClientWorld, isExpected, RecipeClient } from "../../../world/recipe_client.ts";
@@ -68,7 +68,7 @@ class SimPoolHost extends RecipeClient {
       this.#judgeCounts(counts);
       if (isQuiet && counts.busy + counts.remaining + counts.failed === 0) this.#shared.served.add(name);
     } catch (error) {
-      world.log(() => `${name}: the run has failed: ${messageOf(error)}`);
+      world.log(() => `${name}: the run has failed: ${errorMessage(error)}`);
       if (error === stopped) return world.count("mark run stopped");
       if (error instanceof BatonError && error.code === "LIMIT_MISMATCH") return world.count("mark limit_mismatch");
       if (error instanceof BatonError && error.code === "LOCK_LOST") return world.count("mark component lost");
@@ -127,7 +127,7 @@ class SimPoolHost extends RecipeClient {
       stop,
       onProblem: (thrown) => {
         process.world.count("mark problem of a run");
-        process.world.log(() => `${process.name}: ${messageOf(thrown)}`);
+        process.world.log(() => `${process.name}: ${errorMessage(thrown)}`);
         if (!isExpected(thrown)) throw thrown;
       },
       info: unknownHolder,

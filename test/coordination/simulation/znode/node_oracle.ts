@@ -1,5 +1,5 @@
 /** Knows how often each node was changed on the keeper's disk, and which sessions are there. */
-import { parentOf } from "../../../../src/coordination/keeper/state/transaction.ts";
+import { parentNodePath } from "../../../../src/coordination/keeper/state/transaction.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
 import type { StoredTree, TreeObserver } from "../../../world/stored_tree.ts";
@@ -41,7 +41,7 @@ export class NodeOracle implements TreeObserver {
    */
   changesOf(kind: "data" | "children", path: string): number {
     const own = this.#changes.get(`${kind} ${path}`) ?? 0;
-    return kind === "children" ? own : own + this.changesOf("children", parentOf(path) || "/");
+    return kind === "children" ? own : own + this.changesOf("children", parentNodePath(path) || "/");
   }
 
   /** Returns the function that ends the watch over this session: its client closes it. */

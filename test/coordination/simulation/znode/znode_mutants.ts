@@ -140,7 +140,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "the counters of a node are not stored",
     world: "znode",
     changes: [{
-      in: "stored_records:nodeOf",
+      in: "stored_records:decodeStoredNode",
       from: "    creates: stored.creates,\n",
       to: "    creates: 0,\n",
     }],
@@ -152,8 +152,8 @@ export const znodeMutants: readonly Mutant[] = [
     world: "znode",
     changes: [{
       in: "stored_records:verifiedBody",
-      from: "if (stored === checksumOf(id, content)) return content;",
-      to: "if (stored !== checksumOf(id, content)) return content;\n    return content;",
+      from: "if (stored === checksumValues(id, content)) return content;",
+      to: "if (stored !== checksumValues(id, content)) return content;\n    return content;",
     }],
     kinds: ["flipped bit believed"],
     seeds: 60,

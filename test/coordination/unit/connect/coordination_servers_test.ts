@@ -4,11 +4,11 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  aclOf,
   type Coordination,
-  coordinationOf,
-  credentialsOf,
   keeperHint,
+  parseAcl,
+  parseCredentials,
+  readCoordinationServers,
   requireScope,
 } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { parseConfigFile } from "../../../support/parse_config_file.ts";
@@ -29,7 +29,7 @@ const pem = (name: string) => tlsFixture(name, folder);
 
 function placeOf(flags: Record<string, string>, env: Record<string, string> = {}): Coordination {
   const sources = { flags: new Map(Object.entries(flags)), env: { BATON_KEEPER_DIR: keeperDir, ...env }, files: [] };
-  return coordinationOf(resolveSettings(connectionSettings, sources), sources);
+  return readCoordinationServers(resolveSettings(connectionSettings, sources), sources);
 }
 
 describe("where to coordinate, and how far that reaches", () => {
@@ -139,7 +139,7 @@ describe("secrets and certificates come from files and the environment", () => {
   });
 
   test("a secret is not quoted when it is not understood", () => {
-    expect(() => credentialsOf("good:x\nsecret", (line) => `FILE, line ${line}`)).toThrow(
+    expect(() => parseCredentials("good:x\nsecret", (line) => `FILE, line ${line}`)).toThrow(
       "FILE, line 2: this is not scheme:credentials",
     );
   });
@@ -151,7 +151,7 @@ describe("a value that cannot be used is reported with where it stands", () => {
     const files = [parseConfigFile(allSettings, { path: "/c.toml", source: file })];
     const sources = { flags: new Map(Object.entries({ servers: "zk1", ...flags })), env, files };
     try {
-      coordinationOf(resolveSettings(connectionSettings, sources), sources);
+      readCoordinationServers(resolveSettings(connectionSettings, sources), sources);
     } catch (thrown) {
       if (thrown instanceof BatonError) return `${thrown.code} ${thrown.message}`;
     }
@@ -222,13 +222,13 @@ describe("a value that cannot be used is reported with where it stands", () => {
 });
 
 test("an ACL is written as zkCli writes it", () => {
-  expect(aclOf(["open"])).toBeUndefined();
-  expect(aclOf(["creator", "digest:ann:x=:cdrwa", "ip:::1:r"])).toEqual([
+  expect(parseAcl(["open"])).toBeUndefined();
+  expect(parseAcl(["creator", "digest:ann:x=:cdrwa", "ip:::1:r"])).toEqual([
     { perms: 31, id: { scheme: "auth", id: "" } },
     { perms: 31, id: { scheme: "digest", id: "ann:x=" } },
     { perms: 1, id: { scheme: "ip", id: "::1" } },
   ]);
-  expect(() => aclOf(["world:anyone:x"])).toThrow('"world:anyone:x" is not open, creator or scheme:id:perms');
+  expect(() => parseAcl(["world:anyone:x"])).toThrow('"world:anyone:x" is not open, creator or scheme:id:perms');
 });
 
 test("a keeper that does not respond: its log is named, or the service that root has set up", () => {

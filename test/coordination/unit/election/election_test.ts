@@ -3,13 +3,13 @@ import { campaign, type CampaignOptions, resign } from "../../../../src/coordina
 import {
   appendGrant,
   type Grant,
-  grantsAfter,
   historyMax,
   type LeaderChange,
   LeaderChanges,
+  newGrantsSince,
   withTokens,
 } from "../../../../src/coordination/election/election_history.ts";
-import { checkValue, electionState, historyOf } from "../../../../src/coordination/election/election_state.ts";
+import { checkValue, electionState, parseGrants } from "../../../../src/coordination/election/election_state.ts";
 import { leaderStatus, watchLeader } from "../../../../src/coordination/election/leader_status.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
@@ -85,11 +85,11 @@ describe("the history", () => {
 
   test("of something else is refused, and the node is named", () => {
     const data = new TextEncoder().encode('{"layout":1,"limit":null,"history":[{"index":0}]}');
-    expect(() => historyOf({ data, mzxid: 1n }, "/baton/elections/echo")).toThrow(
+    expect(() => parseGrants({ data, mzxid: 1n }, "/baton/elections/echo")).toThrow(
       '"/baton/elections/echo" is not an election of this version of baton: its history contains the invalid entry {"index":0}',
     );
     const state = electionState("v", "/e");
-    expect(historyOf({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);
+    expect(parseGrants({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);
   });
 });
 
@@ -97,19 +97,19 @@ describe("whoever has seen a grant is told of", () => {
   const history = [3, 4, 5].map((index) => grantOf(index));
 
   test("what came after it", () => {
-    expect(grantsAfter(history, grantOf(5))).toEqual({ missed: 0, grants: [] });
-    expect(grantsAfter(history, grantOf(3))).toEqual({ missed: 0, grants: history.slice(1) });
-    expect(grantsAfter(history, grantOf(2))).toEqual({ missed: 0, grants: history });
+    expect(newGrantsSince(history, grantOf(5))).toEqual({ missed: 0, grants: [] });
+    expect(newGrantsSince(history, grantOf(3))).toEqual({ missed: 0, grants: history.slice(1) });
+    expect(newGrantsSince(history, grantOf(2))).toEqual({ missed: 0, grants: history });
   });
 
   test("how many are gone from the history", () => {
-    expect(grantsAfter(history, grantOf(1))).toEqual({ missed: 1, grants: history });
+    expect(newGrantsSince(history, grantOf(1))).toEqual({ missed: 1, grants: history });
   });
 
   test("a history that has begun anew, where nobody knows how many", () => {
     const anew = [1, 2].map((index) => grantOf(index, 100 + index));
-    expect(grantsAfter(anew, grantOf(5))).toEqual({ missed: null, grants: anew });
-    expect(grantsAfter(anew, grantOf(1))).toEqual({ missed: null, grants: anew });
+    expect(newGrantsSince(anew, grantOf(5))).toEqual({ missed: null, grants: anew });
+    expect(newGrantsSince(anew, grantOf(1))).toEqual({ missed: null, grants: anew });
   });
 });
 

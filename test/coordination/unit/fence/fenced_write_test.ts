@@ -6,7 +6,7 @@ import {
   type FencedOperation,
   fencedWrite,
   type FencedWriteResult,
-  reservedFolderOf,
+  findReservedFolder,
 } from "../../../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../../../src/coordination/admin/own_holder.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -158,8 +158,10 @@ test("the holder is found by the job's ids, among holders and among a barrier's 
 });
 
 test("baton's own folders are known, and nothing beside them", () => {
-  expect(reservedFolderOf("/baton/locks")).toBe("/baton/locks");
-  expect(reservedFolderOf("/baton/pools/a/total")).toBe("/baton/pools");
-  expect(reservedFolderOf("/locks/a", "/")).toBe("/locks");
-  for (const path of ["/baton", "/baton/locksmith", "/app/locks", "/locks"]) expect(reservedFolderOf(path)).toBeNull();
+  expect(findReservedFolder("/baton/locks")).toBe("/baton/locks");
+  expect(findReservedFolder("/baton/pools/a/total")).toBe("/baton/pools");
+  expect(findReservedFolder("/locks/a", "/")).toBe("/locks");
+  for (const path of ["/baton", "/baton/locksmith", "/app/locks", "/locks"]) {
+    expect(findReservedFolder(path)).toBeNull();
+  }
 });

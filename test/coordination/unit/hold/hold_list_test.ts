@@ -3,7 +3,7 @@ import {
   formatHolds,
   type HeldLocks,
   parseHolds,
-  removeCookiesOf,
+  removeEndedHolds,
 } from "../../../../src/coordination/hold/hold_list.ts";
 
 const holds: HeldLocks[] = [
@@ -26,6 +26,6 @@ test("what cannot be read is nothing to release", () => {
 });
 
 test("the cookies of what is over are taken away, and no others", () => {
-  expect(removeCookiesOf(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
-  expect(removeCookiesOf([], undefined)).toBe("");
+  expect(removeEndedHolds(holds.slice(1), "ff:1b:0a:3d:2c")).toBe("ff:0a");
+  expect(removeEndedHolds([], undefined)).toBe("");
 });

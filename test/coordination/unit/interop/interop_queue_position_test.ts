@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import {
+  findInteropRecipe,
   guidOfInteropNode,
+  interopNodeNaming,
   type InteropRecipe,
   interopRecipes,
-  namingOf,
   parseInteropNode,
-  recipeOf,
 } from "../../../../src/coordination/interop/interop_node_names.ts";
 import {
   interopHolders,
@@ -15,7 +15,7 @@ import {
 
 const guid = (digit: string) => digit.repeat(32);
 const name = (recipe: InteropRecipe, digit: string, sequence: number, isShared = false) => {
-  const { prefix } = namingOf(recipe);
+  const { prefix } = interopNodeNaming(recipe);
   const front = isShared ? prefix.shared?.(guid(digit)) : prefix.exclusive(guid(digit));
   return `${front}${String(sequence).padStart(10, "0")}`;
 };
@@ -32,10 +32,10 @@ test("names are those that Curator and kazoo write", () => {
 
 test.each(interopRecipes)("%s: a name is read as it was written, by its own recipe only", (recipe) => {
   for (const isShared of [false, true]) {
-    if (isShared && namingOf(recipe).prefix.shared === null) continue;
+    if (isShared && interopNodeNaming(recipe).prefix.shared === null) continue;
     const written = name(recipe, "b", 42, isShared);
     expect(parseInteropNode(recipe, written)).toEqual({ name: written, isShared, sequence: 42, guid: guid("b") });
-    expect(recipeOf(written)).toBe(recipe);
+    expect(findInteropRecipe(written)).toBe(recipe);
     expect(guidOfInteropNode(written)).toBe(guid("b"));
   }
 });
@@ -48,7 +48,7 @@ test("of others' names the sequence counts, whatever stands before it", () => {
   });
   expect(parseInteropNode("kazoo", "x__lock__0000000003")).toMatchObject({ sequence: 3, guid: "" });
   for (const stranger of ["locks", "leases", "_c_x-latch-0000000001", "x-123-0000000001", "lock-1", "q", "h"]) {
-    expect(recipeOf(stranger)).toBeNull();
+    expect(findInteropRecipe(stranger)).toBeNull();
   }
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { admissionOf, runPrefix } from "../../../../src/coordination/pool/pool_admission.ts";
+import { decidePoolAdmission, runPrefix } from "../../../../src/coordination/pool/pool_admission.ts";
 import { newGuid } from "../../../../src/base/support/guid.ts";
 
 const [x, y] = ["0123456789abcdef", "fedcba9876543210"];
@@ -16,39 +16,39 @@ const namesOf = (...runs: readonly { readonly name: string }[]) => runs.map(({ n
 test("all who have the same settings are admitted, and whatever else lies there is nobody", () => {
   const [one, two, three] = [run(x), run(x), run(x)];
   const names = [...namesOf(one, two, three), "q", "h", "", `${y}-${newGuid()}`, `${y}--0000000000`];
-  for (const { guid } of [one, two, three]) expect(admissionOf(names, guid)).toEqual({ kind: "admitted" });
+  for (const { guid } of [one, two, three]) expect(decidePoolAdmission(names, guid)).toEqual({ kind: "admitted" });
 });
 
 test("of two with different settings the later one is refused", () => {
   const [one, two, three] = [run(x), run(y), run(y)];
   const names = namesOf(one, two, three);
-  expect(admissionOf(names, one.guid)).toEqual({ kind: "admitted" });
-  expect(admissionOf(names, two.guid)).toEqual({ kind: "refused", by: one.name });
-  expect(admissionOf(names, three.guid)).toEqual({ kind: "refused", by: one.name });
+  expect(decidePoolAdmission(names, one.guid)).toEqual({ kind: "admitted" });
+  expect(decidePoolAdmission(names, two.guid)).toEqual({ kind: "refused", by: one.name });
+  expect(decidePoolAdmission(names, three.guid)).toEqual({ kind: "refused", by: one.name });
 });
 
 test("who is about to step back refuses nobody, and is waited for", () => {
   const [one, wrong, two, wrongToo] = [run(x), run(y), run(x), run(y)];
   const names = namesOf(one, wrong, two, wrongToo);
-  expect(admissionOf(names, two.guid)).toEqual({ kind: "waiting", by: wrong.name });
-  expect(admissionOf(names, wrongToo.guid)).toEqual({ kind: "refused", by: one.name });
-  expect(admissionOf(namesOf(one, two, wrongToo), two.guid)).toEqual({ kind: "admitted" });
+  expect(decidePoolAdmission(names, two.guid)).toEqual({ kind: "waiting", by: wrong.name });
+  expect(decidePoolAdmission(names, wrongToo.guid)).toEqual({ kind: "refused", by: one.name });
+  expect(decidePoolAdmission(namesOf(one, two, wrongToo), two.guid)).toEqual({ kind: "admitted" });
   // It has found nobody of other settings when it looked: now it stays.
-  expect(admissionOf(namesOf(wrong, two), two.guid)).toEqual({ kind: "refused", by: wrong.name });
+  expect(decidePoolAdmission(namesOf(wrong, two), two.guid)).toEqual({ kind: "refused", by: wrong.name });
 });
 
 test("where the server's counter gives no order any more, both give way", () => {
   for (const digits of ["2147483647", "-2147483648"]) {
     const [one, two] = [run(x, digits), run(y, digits)];
     for (const { guid } of [one, two]) {
-      expect(admissionOf(namesOf(one, two), guid).kind).toBe("waiting");
-      expect(admissionOf(namesOf(one, two, run(guid === one.guid ? y : x)), guid).kind).not.toBe("admitted");
+      expect(decidePoolAdmission(namesOf(one, two), guid).kind).toBe("waiting");
+      expect(decidePoolAdmission(namesOf(one, two, run(guid === one.guid ? y : x)), guid).kind).not.toBe("admitted");
     }
-    expect(admissionOf(namesOf(one, run(x, digits)), one.guid)).toEqual({ kind: "admitted" });
+    expect(decidePoolAdmission(namesOf(one, run(x, digits)), one.guid)).toEqual({ kind: "admitted" });
   }
 });
 
 test("who is not there has to come again", () => {
-  expect(admissionOf([], newGuid())).toEqual({ kind: "gone" });
-  expect(admissionOf(namesOf(run(x)), newGuid())).toEqual({ kind: "gone" });
+  expect(decidePoolAdmission([], newGuid())).toEqual({ kind: "gone" });
+  expect(decidePoolAdmission(namesOf(run(x)), newGuid())).toEqual({ kind: "gone" });
 });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import {
+  deriveSessionTiming,
   heartbeatAction,
   leaseEndMs,
   Patience,
   relayMs,
   steadyLeaseMs,
-  timingOf,
 } from "../../../../src/protocols/zookeeper/session_timing.ts";
 
 const T = 6000;
@@ -28,7 +28,7 @@ describe("the lease", () => {
 
 test("steady heartbeats keep more of the lease ahead than a job's warning takes, and less than it can be", () => {
   for (const timeoutMs of [2000, 4000, 10_000, 60_000]) {
-    const { marginMs, pingMs } = timingOf(timeoutMs);
+    const { marginMs, pingMs } = deriveSessionTiming(timeoutMs);
     expect(steadyLeaseMs(timeoutMs)).toBeGreaterThan(timeoutMs / 4);
     expect(steadyLeaseMs(timeoutMs)).toBeLessThan(timeoutMs - marginMs - relayMs(timeoutMs, null) - pingMs);
   }
@@ -72,7 +72,7 @@ describe("the heartbeat of a connection", () => {
 
   test("leaves time to fail over: the connection is dropped by T/2 after the last answer, before any lease ends", () => {
     for (const timeoutMs of [2000, 4000, 10_000, 60_000]) {
-      const { pingMs, doubtMs, dropMs, marginMs, staggerMs } = timingOf(timeoutMs);
+      const { pingMs, doubtMs, dropMs, marginMs, staggerMs } = deriveSessionTiming(timeoutMs);
       expect(pingMs + dropMs).toBeLessThanOrEqual(timeoutMs / 2);
       // The worst lease: its last proof is one heartbeat older than the relay time.
       const leaseMs = timeoutMs - marginMs - relayMs(timeoutMs, null) - pingMs;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { firstUi, keysOf, pressKey, type TopUi } from "../../../../commands/operator/top_keys.ts";
+import { firstUi, parseKeys, pressKey, type TopUi } from "../../../../commands/operator/top_keys.ts";
 
 describe("keys", () => {
   test("characters, and the sequences of terminals in both modes", () => {
-    expect(keysOf("q/é")).toEqual(["q", "/", "é"]);
-    expect(keysOf("\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[H\x1b[4~")).toEqual([
+    expect(parseKeys("q/é")).toEqual(["q", "/", "é"]);
+    expect(parseKeys("\x1b[A\x1bOB\x1b[5~\x1b[6~\x1b[H\x1b[4~")).toEqual([
       "up",
       "down",
       "pageup",
@@ -12,13 +12,13 @@ describe("keys", () => {
       "home",
       "end",
     ]);
-    expect(keysOf("\r\x7f\x03\x1a")).toEqual(["enter", "backspace", "^C", "^Z"]);
+    expect(parseKeys("\r\x7f\x03\x1a")).toEqual(["enter", "backspace", "^C", "^Z"]);
   });
 
   test("a single escape is the key, an unknown sequence is no key", () => {
-    expect(keysOf("\x1b")).toEqual(["escape"]);
-    expect(keysOf("\x1b[<64;10;5Mq")).toEqual(["q"]);
-    expect(keysOf("\x00q")).toEqual(["q"]);
+    expect(parseKeys("\x1b")).toEqual(["escape"]);
+    expect(parseKeys("\x1b[<64;10;5Mq")).toEqual(["q"]);
+    expect(parseKeys("\x00q")).toEqual(["q"]);
   });
 });
 

@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { runCommandLine } from "../../../../commands/command_line.ts";
-import { commandNameOf, firstWords, subcommandsOf } from "../../../../commands/command_names.ts";
+import { findCommandName, firstWords, listSubcommands } from "../../../../commands/command_names.ts";
 import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
 test("a name of two words is found before one of the first alone", () => {
   const commands = { lock: 0, "box open": 0, "box shut": 0, box: 0 };
-  expect(commandNameOf(["lock", "open"], commands)).toBe("lock");
-  expect(commandNameOf(["box", "open", "x"], commands)).toBe("box open");
-  expect(commandNameOf(["box", "x"], commands)).toBe("box");
-  expect(commandNameOf(["open"], commands)).toBeNull();
-  expect(commandNameOf(["toString"], commands)).toBeNull();
-  expect(commandNameOf([], commands)).toBeNull();
-  expect(subcommandsOf("box", Object.keys(commands))).toEqual(["open", "shut"]);
+  expect(findCommandName(["lock", "open"], commands)).toBe("lock");
+  expect(findCommandName(["box", "open", "x"], commands)).toBe("box open");
+  expect(findCommandName(["box", "x"], commands)).toBe("box");
+  expect(findCommandName(["open"], commands)).toBeNull();
+  expect(findCommandName(["toString"], commands)).toBeNull();
+  expect(findCommandName([], commands)).toBeNull();
+  expect(listSubcommands("box", Object.keys(commands))).toEqual(["open", "shut"]);
   expect(firstWords(Object.keys(commands))).toEqual(["lock", "box"]);
 });
 

@@ -4,7 +4,7 @@ import { commandLoaders } from "../../../../commands/products.ts";
 import {
   commandPage,
   groupHeadings,
-  optionGroupsOf,
+  groupOptions,
   shortOptions,
   shortPage,
 } from "../../../../commands/program/help/command_page.ts";
@@ -24,7 +24,7 @@ test("every option of every command belongs to one group, and the full help name
     const flags = Object.entries({ ...settings, ...commonSettings }).flatMap(([key, { flag }]) =>
       flag === undefined || Object.hasOwn(explainedElsewhere, key) ? [] : [flag]
     );
-    const grouped = optionGroupsOf(command).flatMap(([, members]) => Object.values(members).map(({ flag }) => flag));
+    const grouped = groupOptions(command).flatMap(([, members]) => Object.values(members).map(({ flag }) => flag));
     expect([name, ...grouped.sort()]).toEqual([name, ...flags.sort()]);
     const page = commandPage(command);
     const text = JSON.stringify(page.blocks);
@@ -36,7 +36,7 @@ test("every option of every command belongs to one group, and the full help name
 
 test("a group is short enough to be read: a table with more options than that names other groups for some", () => {
   for (const command of commands) {
-    for (const [group, members] of optionGroupsOf(command)) {
+    for (const [group, members] of groupOptions(command)) {
       const [count, most] = [Object.keys(members).length, group === "connection" ? 30 : 20];
       expect([command.name, group, count <= most]).toEqual([command.name, group, true]);
     }
@@ -94,7 +94,7 @@ test("an option without a group is one of the command's own; --json and --log ar
     settings,
     run: () => Promise.resolve(0),
   });
-  const groups = optionGroupsOf(command).map(([group, members]) => [group, ...Object.keys(members)]);
+  const groups = groupOptions(command).map(([group, members]) => [group, ...Object.keys(members)]);
   expect(groups).toEqual([
     ["main", "own"],
     ["limits", "max"],

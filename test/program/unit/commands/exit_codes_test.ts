@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { exitCodeOf, exitCodes, exitCodeTable } from "../../../../src/base/exit_codes.ts";
+import { exitCodes, exitCodeTable, toExitCode } from "../../../../src/base/exit_codes.ts";
 import { errorCodes } from "../../../../src/base/errors.ts";
 
 test("the numbers are those of the documented table", () => {
@@ -40,6 +40,6 @@ test("no two of them are the same, each is explained, none looks like a signal",
 });
 
 test("every failure has a number, and none of them is success", () => {
-  for (const code of errorCodes) expect(exitCodeOf(code)).toBeGreaterThan(0);
-  expect(exitCodeOf("LOCK_BUSY")).toBe(exitCodeOf("LOCK_TIMEOUT"));
+  for (const code of errorCodes) expect(toExitCode(code)).toBeGreaterThan(0);
+  expect(toExitCode("LOCK_BUSY")).toBe(toExitCode("LOCK_TIMEOUT"));
 });

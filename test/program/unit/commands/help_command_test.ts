@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { runCommandLine } from "../../../../commands/command_line.ts";
 import { commandLoaders, loadSettings, products } from "../../../../commands/products.ts";
 import { exitCodes } from "../../../../src/base/exit_codes.ts";
-import { familiesOf } from "../../../../commands/program/help/command_families.ts";
+import { groupCommandFamilies } from "../../../../commands/program/help/command_families.ts";
 import { loadTopics } from "../../../../commands/program/help/help_topics.ts";
 import { connectionSettings } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
@@ -22,10 +22,13 @@ test("baton alone prints about ten lines that name every command or its group, a
 
 test("every command has a place in the list of commands", async () => {
   const names = Object.keys(commandLoaders);
-  const families = await familiesOf(products, names);
+  const families = await groupCommandFamilies(products, names);
   expect(families.map(({ heading }) => heading)).not.toContain("Others");
   expect(families.flatMap((family) => family.names).sort()).toEqual([...names].sort());
-  expect((await familiesOf(products, [...names, "new"])).at(-1)).toEqual({ heading: "Others", names: ["new"] });
+  expect((await groupCommandFamilies(products, [...names, "new"])).at(-1)).toEqual({
+    heading: "Others",
+    names: ["new"],
+  });
 });
 
 test("-h prints less than --help, and says where the rest is", async () => {

@@ -5,7 +5,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../src/base/errors.ts";
 import { verifyStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { newGuid } from "../../../../src/base/support/guid.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
@@ -116,7 +116,7 @@ export async function runPubsubCampaign(options: CampaignOptions): Promise<Campa
   try {
     await campaign.run();
   } catch (thrown) {
-    failures.push(messageOf(thrown));
+    failures.push(errorMessage(thrown));
   } finally {
     await campaign.close();
   }
@@ -246,7 +246,7 @@ class Campaign {
 
   async close(): Promise<void> {
     for (const end of this.#ends.reverse()) {
-      await bounded(end(), "the end").catch((thrown) => this.failures.push(`at the end: ${messageOf(thrown)}`));
+      await bounded(end(), "the end").catch((thrown) => this.failures.push(`at the end: ${errorMessage(thrown)}`));
     }
   }
 
@@ -441,7 +441,7 @@ class Campaign {
 
   async #until(condition: () => boolean, what: string, workers: readonly Worker[]): Promise<void> {
     await eventually(condition, { withinMs: patienceMs, everyMs: 20, what }).catch((thrown) => {
-      throw new Error(`${messageOf(thrown)}\n${workers.map(({ name, said }) => `${name}: ${said}`).join("\n")}`);
+      throw new Error(`${errorMessage(thrown)}\n${workers.map(({ name, said }) => `${name}: ${said}`).join("\n")}`);
     });
   }
 }

@@ -6,7 +6,7 @@ import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../../src/pubsub/client/subscriber.ts";
-import { messageOf } from "../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../src/base/errors.ts";
 import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import type { Clock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
@@ -203,7 +203,7 @@ async function livingAs<T>(
     });
     return await live(new RecordingSession(state, requester, writer));
   } catch (thrown) {
-    troubled(`${id}: ${messageOf(thrown)}`);
+    troubled(`${id}: ${errorMessage(thrown)}`);
     return null;
   }
 }

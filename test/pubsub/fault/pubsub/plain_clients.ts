@@ -2,7 +2,7 @@
  * Clients that know the paper and nothing more: no sessions, no operation numbers; they ask again until they are
  * answered.
  */
-import { messageOf } from "../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../src/base/errors.ts";
 import { throwIfAborted } from "../../../../src/base/support/abort.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
@@ -98,7 +98,7 @@ class Asker implements AsyncDisposable {
           return answer;
         }
       } catch (thrown) {
-        if (!messageOf(thrown).startsWith("no answer")) troubled(messageOf(thrown));
+        if (!errorMessage(thrown).startsWith("no answer")) troubled(errorMessage(thrown));
         await this[Symbol.asyncDispose]();
         this.#at++;
       }

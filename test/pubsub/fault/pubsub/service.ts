@@ -7,7 +7,7 @@ import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { messageOf } from "../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../src/base/errors.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { abortable } from "../../../../src/base/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../../src/base/support/deadline.ts";
@@ -104,7 +104,7 @@ export class Role {
         await this.node.restart();
         break;
       } catch (thrown) {
-        if (systemClock().now() > endMs) throw new Error(`${this.id} does not come back: ${messageOf(thrown)}`);
+        if (systemClock().now() > endMs) throw new Error(`${this.id} does not come back: ${errorMessage(thrown)}`);
         await sleep(systemClock(), againMs);
       }
     }

@@ -2,7 +2,7 @@
  * The processes of publish/subscribe as simulated programs: topic servers, proxies, clients, and an operator. All of
  * them are the real code.
  */
-import { type BatonError, messageOf } from "../../../../src/base/errors.ts";
+import { type BatonError, errorMessage } from "../../../../src/base/errors.ts";
 import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
 import { manageTopic } from "../../../../src/pubsub/admin/manage_topic.ts";
 import { setDraining } from "../../../../src/pubsub/ownership/announcements.ts";
@@ -82,7 +82,7 @@ export function serverProgram(
   return async (process) => {
     const { world, clock, name: id } = process;
     const socket = socketOf(process, system);
-    const onProblem = (problem: unknown) => world.log(() => `${id}: ${messageOf(problem)}`);
+    const onProblem = (problem: unknown) => world.log(() => `${id}: ${errorMessage(problem)}`);
     try {
       const server = await TopicServer.start({
         ...{ id, dataDir: disk.folder, path: system.path, clock, store, onProblem },
@@ -102,7 +102,7 @@ export function serverProgram(
     } catch (error) {
       const isExpected = ["IO", "LOCK_BUSY", "UNREACHABLE"].includes((error as BatonError).code);
       if (!isExpected) world.fail("server ended", `${id}: ${(error as Error).stack}`);
-      endOf(process, messageOf(error));
+      endOf(process, errorMessage(error));
     }
   };
 }
@@ -110,7 +110,7 @@ export function serverProgram(
 export function proxyProgram(system: PubsubSystem, endpoint: string): SimProgram {
   return async (process) => {
     const { world, clock, name: id } = process;
-    const onProblem = (problem: unknown) => world.log(() => `${id}: ${messageOf(problem)}`);
+    const onProblem = (problem: unknown) => world.log(() => `${id}: ${errorMessage(problem)}`);
     const directory = new ZookeeperDirectory({ path: system.path, clock, onProblem });
     const signal = new AbortController().signal;
     const socket = socketOf(process, system);
@@ -122,7 +122,7 @@ export function proxyProgram(system: PubsubSystem, endpoint: string): SimProgram
       await running;
     } catch (error) {
       world.fail("proxy ended", `${id}: ${(error as Error).stack}`);
-      endOf(process, messageOf(error));
+      endOf(process, errorMessage(error));
     }
   };
 }
@@ -211,7 +211,7 @@ export function operatorProgram(system: PubsubSystem, options: OperatorProgramOp
           else options.leave(server, chance.is(0.7));
         }
       } catch (error) {
-        world.log(() => `operator: ${messageOf(error)}`);
+        world.log(() => `operator: ${errorMessage(error)}`);
         await sleep(clock, chance.between(10, 1000));
       }
     }

@@ -12,7 +12,11 @@ import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import type { Requester, RequestOutcome, StatusMessage } from "../../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../../src/pubsub/client/subscriber.ts";
-import { type ClientMessage, operationOf, statusOfStoreResponse } from "../../../../src/pubsub/store/client_request.ts";
+import {
+  type ClientMessage,
+  statusOfStoreResponse,
+  toStoreOperation,
+} from "../../../../src/pubsub/store/client_request.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
@@ -120,7 +124,7 @@ function wrongOutcome(random: () => number): RequestOutcome {
 function honest(store: ReturnType<typeof driver>): Answer {
   return (message) => {
     const request = decodeMessage(encodeMessage(message)) as ClientMessage;
-    const operation = operationOf(request, { ticket: 1, epoch: 1, wait: false });
+    const operation = toStoreOperation(request, { ticket: 1, epoch: 1, wait: false });
     const [response] = store.execute(operation as never);
     if (response === undefined) throw new Error("no response");
     const status = decodeMessage(encodeMessage(statusOfStoreResponse("s1", request, response, 1)));

@@ -7,7 +7,7 @@ import {
   type ForwardingState,
   mayBeDoneAfter,
 } from "../../../../src/pubsub/proxy/decide_forwarding.ts";
-import { traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
+import { readRequestTraits } from "../../../../src/pubsub/proxy/request_traits.ts";
 import { statusCodes } from "../../../../src/pubsub/wire/status_codes.ts";
 
 const sender = "c";
@@ -112,17 +112,21 @@ test("nonsense from a server is no answer", () => {
 describe("what is known of a request", () => {
   test("an operation without a number is not repeated: a newer one of its client may have come in between", () => {
     const subscribe = { name: "SUBSCRIBE", sender, topic } as const;
-    expect(traitsOf(subscribe, 5000)).toMatchObject({ isRepeatable: false, changesState: true, hasHeaders: false });
-    expect(traitsOf({ ...subscribe, headers: { op: 3 } }, 5000)).toMatchObject({
+    expect(readRequestTraits(subscribe, 5000)).toMatchObject({
+      isRepeatable: false,
+      changesState: true,
+      hasHeaders: false,
+    });
+    expect(readRequestTraits({ ...subscribe, headers: { op: 3 } }, 5000)).toMatchObject({
       isRepeatable: true,
       hasHeaders: true,
     });
-    expect(traitsOf({ name: "MERGE", sender, topic, address: "s2" }, 5000).isRepeatable).toBe(false);
+    expect(readRequestTraits({ name: "MERGE", sender, topic, address: "s2" }, 5000).isRepeatable).toBe(false);
   });
 
   test("a plain put and a plain get are repeatable by their counter and their last", () => {
-    expect(traitsOf({ name: "PUT", sender, topic, counter: 0 }, 5000).isRepeatable).toBe(true);
-    expect(traitsOf({ name: "GET", sender, topic, last: -1 }, 5000)).toMatchObject({
+    expect(readRequestTraits({ name: "PUT", sender, topic, counter: 0 }, 5000).isRepeatable).toBe(true);
+    expect(readRequestTraits({ name: "GET", sender, topic, last: -1 }, 5000)).toMatchObject({
       isRepeatable: true,
       mayWait: false,
     });
@@ -130,14 +134,14 @@ describe("what is known of a request", () => {
 
   test("a get has its wait on top of the patience of everybody, unless it says its own", () => {
     const get = { name: "GET", sender, topic, last: 3 } as const;
-    expect(traitsOf({ ...get, headers: { waitMs: 30_000 } }, 5000)).toMatchObject({
+    expect(readRequestTraits({ ...get, headers: { waitMs: 30_000 } }, 5000)).toMatchObject({
       timeoutMs: 35_000,
       mayWait: true,
     });
-    expect(traitsOf({ ...get, headers: { waitMs: 30_000, deadlineMs: 700 } }, 5000).timeoutMs).toBe(630);
-    expect(traitsOf({ ...get, headers: { waitMs: 1000, deadlineMs: 1075 } }, 5000).timeoutMs).toBe(1067.5);
-    expect(traitsOf({ ...get, headers: { deadlineMs: 20_000 } }, 5000).timeoutMs).toBe(19_900);
-    expect(traitsOf({ ...get, headers: { deadlineMs: 10 ** 12 } }, 5000).timeoutMs).toBe(3_600_000);
+    expect(readRequestTraits({ ...get, headers: { waitMs: 30_000, deadlineMs: 700 } }, 5000).timeoutMs).toBe(630);
+    expect(readRequestTraits({ ...get, headers: { waitMs: 1000, deadlineMs: 1075 } }, 5000).timeoutMs).toBe(1067.5);
+    expect(readRequestTraits({ ...get, headers: { deadlineMs: 20_000 } }, 5000).timeoutMs).toBe(19_900);
+    expect(readRequestTraits({ ...get, headers: { deadlineMs: 10 ** 12 } }, 5000).timeoutMs).toBe(3_600_000);
   });
 });
 

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { RouterSocket } from "../../../../src/protocols/zeromq/router_socket.ts";
 import { proxyLimitsDefault } from "../../../../src/pubsub/proxy/proxy_limits.ts";
 import type { ProxyRequest } from "../../../../src/pubsub/proxy/proxy_request.ts";
-import { traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
+import { readRequestTraits } from "../../../../src/pubsub/proxy/request_traits.ts";
 import { ServerLink, type ServerLinkHost } from "../../../../src/pubsub/proxy/server_link.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { CachedClock } from "../../../../src/base/support/cached_clock.ts";
@@ -29,7 +29,7 @@ const client = { identity: new Uint8Array([1]), requests: 0, bytes: 0 };
 function request(bytes: number): ProxyRequest {
   return {
     client,
-    traits: traitsOf({ name: "PUT", sender: "w", topic: "t", counter: 1 }, 1000),
+    traits: readRequestTraits({ name: "PUT", sender: "w", topic: "t", counter: 1 }, 1000),
     envelope: [client.identity, new Uint8Array(0)],
     frames: [new Uint8Array(bytes)],
     bytes,

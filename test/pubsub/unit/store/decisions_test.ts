@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { decidePut, idRangesOf, type PutView } from "../../../../src/pubsub/store/decide_put.ts";
+import { decidePut, type PutView, toIdRanges } from "../../../../src/pubsub/store/decide_put.ts";
 import { countMissed, decideGet, decideSeek, decideSubscription } from "../../../../src/pubsub/store/decide_read.ts";
 import { checkSession, compareOperation } from "../../../../src/pubsub/store/topic_fence.ts";
-import { fingerprintOf } from "../../../../src/pubsub/store/message_fingerprint.ts";
+import { fingerprintMessage } from "../../../../src/pubsub/store/message_fingerprint.ts";
 import { PublisherWindow } from "../../../../src/pubsub/store/publisher_window.ts";
 import { sessionWindowCountersMax } from "../../../../src/pubsub/store/topic_store_limits.ts";
 import type {
@@ -76,7 +76,7 @@ test("messages behind the place are counted as gone, ids that a restore or a los
 
 describe("a put", () => {
   const bodies = [new Uint8Array([1]), new Uint8Array([2])];
-  const fingerprints = bodies.map(fingerprintOf);
+  const fingerprints = bodies.map(fingerprintMessage);
   const put = (change: Partial<PutOperation>): PutOperation => ({
     kind: "put",
     ...client,
@@ -163,9 +163,9 @@ describe("a put", () => {
 });
 
 test("ids of a batch are given as ranges", () => {
-  expect(idRangesOf([])).toEqual([]);
-  expect(idRangesOf([7])).toEqual([{ first: 7, last: 7 }]);
-  expect(idRangesOf([7, 8, 9, 3, 4, 4])).toEqual([{ first: 7, last: 9 }, { first: 3, last: 4 }, { first: 4, last: 4 }]);
+  expect(toIdRanges([])).toEqual([]);
+  expect(toIdRanges([7])).toEqual([{ first: 7, last: 7 }]);
+  expect(toIdRanges([7, 8, 9, 3, 4, 4])).toEqual([{ first: 7, last: 9 }, { first: 3, last: 4 }, { first: 4, last: 4 }]);
 });
 
 describe("a get", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import {
-  answerOf,
+  awaitAnswer,
   isSteps,
   NotLoaded,
   runNow,
@@ -11,7 +11,7 @@ import {
 import type { Answer, Lack } from "../../../../src/pubsub/store/topic_rows.ts";
 
 function* sum(first: Answer<number>, second: Answer<number>): Steps<number> {
-  return (yield* answerOf(first)) + (yield* answerOf(second));
+  return (yield* awaitAnswer(first)) + (yield* awaitAnswer(second));
 }
 
 test("work whose answers are there runs to its end, and work that would have to wait is an error there", () => {
@@ -26,7 +26,7 @@ test("work waits for each answer that is a promise, in order", async () => {
 test("a rejection is thrown where the answer is waited for, and the work may go on", async () => {
   function* careful(answer: Answer<number>): Steps<string> {
     try {
-      return String(yield* answerOf(answer));
+      return String(yield* awaitAnswer(answer));
     } catch (error) {
       return `refused: ${(error as Error).message}`;
     }

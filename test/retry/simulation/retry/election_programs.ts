@@ -2,7 +2,7 @@
  * The election of simulated processors: the real one, at a simulated keeper, which each processor reaches through a
  * relay of its own.
  */
-import { coordinationOf } from "../../../../src/coordination/connect/coordination_servers.ts";
+import { readCoordinationServers } from "../../../../src/coordination/connect/coordination_servers.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { ProcessorElection } from "../../../../src/retry/processor/processor_election.ts";
 import type { StoreProcessor, StoreProcessorOptions } from "../../../../src/retry/processor/store_processor.ts";
@@ -45,7 +45,7 @@ export function electionOf(process: SimProcess, network: SimNetwork) {
     Promise.resolve((storeName: string, onChange: () => void) =>
       new ProcessorElection({
         storeName,
-        place: coordinationOf(values, sources),
+        place: readCoordinationServers(values, sources),
         clock: process.clock,
         candidate: { value: process.name, info: unknownHolder },
         dial: network.dial(process),

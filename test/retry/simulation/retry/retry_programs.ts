@@ -6,11 +6,11 @@ import { connectionSettings } from "../../../../src/coordination/settings/coordi
 import { type ConfigSources, resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
 import type { SettingValues } from "../../../../src/base/config/setting.ts";
-import { type BatonError, type ErrorCode, messageOf } from "../../../../src/base/errors.ts";
+import { type BatonError, type ErrorCode, errorMessage } from "../../../../src/base/errors.ts";
 import { HttpClient } from "../../../../src/base/http/http_client.ts";
 import { RetryHttpProxy } from "../../../../src/retry/http_proxy/retry_http_proxy.ts";
 import type { MachineBoot } from "../../../../src/retry/processor/machine_boot.ts";
-import { requestMemoryOf, retryRulesOf } from "../../../../src/retry/processor/retry_rules.ts";
+import { readRequestMemory, readRetryRules } from "../../../../src/retry/processor/retry_rules.ts";
 import { StoreProcessor } from "../../../../src/retry/processor/store_processor.ts";
 import { DirectStore, readOnlyRules } from "../../../../src/retry/queue/sqlite/direct_store.ts";
 import type { StoreRules } from "../../../../src/retry/queue/sqlite/retry_engine.ts";
@@ -179,7 +179,7 @@ export function processorProgram(system: RetrySystem, options: ProcessorOptions)
       if (!isExpected && ending?.failed(error as BatonError) !== true) {
         world.fail("processor ended", `${process.name}: ${(error as Error).stack}`);
       }
-      endOf(process, messageOf(error), pauseMs);
+      endOf(process, errorMessage(error), pauseMs);
     }
   };
 }
@@ -195,11 +195,11 @@ function serveProxy(process: SimProcess, network: SimNetwork, { client, processo
   return new RetryHttpProxy({
     ...{ client, backend, follow: false },
     store: processor.store,
-    rules: retryRulesOf(values, sources),
+    rules: readRetryRules(values, sources),
     timeoutMs: values.retryAttemptTimeout,
     bodyBytesMax: values.retryMaxBody,
     bodyTimeoutMs: values.retryBodyTimeout,
-    memoryBytes: requestMemoryOf(values, sources),
+    memoryBytes: readRequestMemory(values, sources),
     callsMax: values.retryMaxBackendRequests,
     connectionsMax: values.retryMaxConnections,
     storedStatus: values.retryAnswerStored ?? null,
@@ -354,7 +354,7 @@ export function submitterProgram(
         }
       } catch (error) {
         world.count("mark message refused");
-        world.log(() => `${process.name}: ${messageOf(error)}`);
+        world.log(() => `${process.name}: ${errorMessage(error)}`);
         if (!expected.includes((error as BatonError).code)) world.fail("refused", (error as Error).stack ?? "");
       }
     }
@@ -382,7 +382,7 @@ export function operatorProgram(system: RetrySystem, { everyMs, processors, tell
       try {
         await operate(process, system, chance, tell && (() => tell(chance.oneOf(processors))));
       } catch (error) {
-        world.log(() => `operator: ${messageOf(error)}`);
+        world.log(() => `operator: ${errorMessage(error)}`);
         if (!expected.includes((error as BatonError).code)) world.fail("operator", (error as Error).stack ?? "");
       }
     }
@@ -401,7 +401,7 @@ export function operatorProgram(system: RetrySystem, { everyMs, processors, tell
           }
         });
       } catch (error) {
-        world.log(() => `operator: ${messageOf(error)}`);
+        world.log(() => `operator: ${errorMessage(error)}`);
       }
       await sleep(clock, 20_000);
     }

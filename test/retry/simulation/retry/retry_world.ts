@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { connectionSettings } from "../../../../src/coordination/settings/coordination_settings.ts";
 import { type ConfigSources, resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
-import { storeRulesOf } from "../../../../src/retry/processor/retry_rules.ts";
+import { readStoreRules } from "../../../../src/retry/processor/retry_rules.ts";
 import { RetryDatabase } from "../../../../src/retry/queue/sqlite/retry_database.ts";
 import type { NewMessage } from "../../../../src/retry/queue/stored_message.ts";
 import { verifyRetryStore } from "../../../../src/retry/queue/sqlite/verify_retry_store.ts";
@@ -234,7 +234,7 @@ class RetryWorld {
     const flags = new Map(written.map((flag) => flag.split(/=(.*)/s).slice(0, 2) as [string, string]));
     const sources: ConfigSources = { flags, env: {}, files: [] };
     const values = resolveSettings({ ...retrySettings, ...connectionSettings }, sources);
-    const rules = storeRulesOf(values, sources);
+    const rules = readStoreRules(values, sources);
     this.#disk = new RetryDisk(world, join(folder, "store"), options);
     this.#oracle = new RetryOracle(world, this.#disk, {
       ...{ policy: rules.policy, maxCrashes: rules.maxCrashes, drops: rules.drops },

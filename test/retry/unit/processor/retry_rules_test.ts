@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { retryPolicySettings } from "../../../../src/retry/settings/retry_settings.ts";
 import { type ConfigFile, resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
-import { policyOf } from "../../../../src/retry/processor/retry_rules.ts";
+import { readRetryPolicy } from "../../../../src/retry/processor/retry_rules.ts";
 import { computeSchedule } from "../../../../commands/retry/explain.ts";
 
 const minute = 60_000;
@@ -12,7 +12,7 @@ const hour = 60 * minute;
 function policy(flags: Record<string, string>, file: Record<string, string> = {}) {
   const written: ConfigFile = { path: "/etc/x.toml", values: new Map(Object.entries(file)), lineOf: () => null };
   const sources = { flags: new Map(Object.entries(flags)), env: {}, files: [written] };
-  return policyOf(resolveSettings(retryPolicySettings, sources), sources);
+  return readRetryPolicy(resolveSettings(retryPolicySettings, sources), sources);
 }
 
 test("by default a message is tried for about a day: 25 retries, the first after 15 s at most, the last ones every 2 h", () => {

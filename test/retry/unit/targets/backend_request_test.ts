@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { makeFault } from "../../../../src/retry/http_proxy/fault_body.ts";
 import {
-  backendRequestOf,
+  buildBackendRequest,
   forwardedHeaders,
   losesBody,
   parseBackend,
@@ -98,18 +98,18 @@ describe("headers", () => {
   test("a stored message brings its own, and the id is its key unless it has one", () => {
     const defaults = { backend, method: "PUT", headers: [["X-A", "default"], ["X-B", "default"]] } as const;
     const head = { kind: "http", method: "POST", path: "/x", headers: [["x-a", "own"]] } as const;
-    expect(backendRequestOf(head, "id-1", defaults)).toEqual({
+    expect(buildBackendRequest(head, "id-1", defaults)).toEqual({
       ...{ origin: "http://backend:9000", path: "/stock/x" },
       method: "POST",
       headers: [["x-a", "own"], ["X-B", "default"], ["idempotency-key", "id-1"]],
     });
     const keyed = { ...head, headers: [["Idempotency-Key", "mine"]] as const };
-    expect(backendRequestOf(keyed, "id-1", { ...defaults, headers: [] })?.headers).toEqual([[
+    expect(buildBackendRequest(keyed, "id-1", { ...defaults, headers: [] })?.headers).toEqual([[
       "Idempotency-Key",
       "mine",
     ]]);
     const plain = { kind: "command", argv: null, cwd: null } as const;
-    expect(backendRequestOf(plain, "id-1", defaults)).toMatchObject({
+    expect(buildBackendRequest(plain, "id-1", defaults)).toMatchObject({
       ...{ origin: "http://backend:9000", path: "/stock" },
       method: "PUT",
     });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { RequestOutcome } from "../../../../src/pubsub/client/requester.ts";
-import { tryResultOf } from "../../../../src/retry/targets/topic_target.ts";
+import { putTryResult } from "../../../../src/retry/targets/topic_target.ts";
 import type { StatusCode } from "../../../../src/pubsub/wire/status_codes.ts";
 
 function answer(status: StatusCode): RequestOutcome {
@@ -9,19 +9,19 @@ function answer(status: StatusCode): RequestOutcome {
 
 test("what became of a put says what becomes of its message", () => {
   const ends = (["OK", "FULL", "OVERLOADED", "NOT_OWNER", "ERROR", "STALE_OP", "BAD_REQUEST", "COUNTER_REUSE"] as const)
-    .map((status) => tryResultOf(answer(status), "orders"))
+    .map((status) => putTryResult(answer(status), "orders"))
     .map((attempt) => (attempt.kind === "tried" ? attempt.end.outcome : attempt.kind));
   expect(ends).toEqual(["done", "retry", "retry", "retry", "retry", "retry", "final", "final"]);
-  const away = tryResultOf({ kind: "fail", why: "no proxy answers", response: null }, "orders");
+  const away = putTryResult({ kind: "fail", why: "no proxy answers", response: null }, "orders");
   expect(away).toMatchObject({ kind: "tried", end: { outcome: "retry" }, isHealthy: false });
-  const unknown = tryResultOf({ kind: "unknown", why: "no answer", response: null }, "orders");
+  const unknown = putTryResult({ kind: "unknown", why: "no answer", response: null }, "orders");
   expect(unknown).toMatchObject({ kind: "tried", end: { outcome: "retry" }, isHealthy: false });
 });
 
 test("a refusal is about no message: nothing is counted, and the processor ends with its code", () => {
-  const denied = tryResultOf(answer("DENIED"), "orders");
+  const denied = putTryResult(answer("DENIED"), "orders");
   expect(denied).toMatchObject({ kind: "not_begun", error: { code: "REFUSED" } });
-  expect(tryResultOf(answer("FENCED"), "orders")).toMatchObject({ kind: "not_begun", error: { code: "FENCED" } });
-  const closed = tryResultOf({ kind: "fail", why: "not let in", response: null, isRefused: true }, "orders");
+  expect(putTryResult(answer("FENCED"), "orders")).toMatchObject({ kind: "not_begun", error: { code: "FENCED" } });
+  const closed = putTryResult({ kind: "fail", why: "not let in", response: null, isRefused: true }, "orders");
   expect(closed).toMatchObject({ kind: "not_begun", error: { code: "REFUSED" } });
 });

@@ -2,14 +2,14 @@ import { describe, expect, test } from "bun:test";
 import {
   type BarrierCommandOptions,
   barrierCommandSettings,
-  barrierOptionsOf,
   type GateCommandOptions,
+  readBarrierOptions,
 } from "../../../../../commands/coordination/barrier/barrier_options.ts";
 import { fakeIo } from "../../../../support/fake_io.ts";
 import { callOf } from "../../../../program/unit/commands/call_of.ts";
 
 async function optionsOf(...words: string[]): Promise<BarrierCommandOptions | GateCommandOptions> {
-  return barrierOptionsOf(await callOf(barrierCommandSettings, words, fakeIo({ env: { HOME: "/nonexistent" } })));
+  return readBarrierOptions(await callOf(barrierCommandSettings, words, fakeIo({ env: { HOME: "/nonexistent" } })));
 }
 
 describe("what a command line comes to", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
-import { lockEndingOf } from "../../../../../src/coordination/job/lock_ending.ts";
+import { decideLockEnding } from "../../../../../src/coordination/job/lock_ending.ts";
 import { BatonError } from "../../../../../src/base/errors.ts";
 
 const lost = AbortSignal.abort(new BatonError("LOCK_LOST", 'Lock "a" is lost: its node is gone'));
@@ -46,7 +46,7 @@ describe("how a command ended, as an exit code", () => {
   ];
   for (const [ending, exitCode, reason, message] of endings) {
     test(`${JSON.stringify(ending)} is ${exitCode}`, () => {
-      const result = lockEndingOf({ ...ending, pid: 1, heldMs: 1 }, { ...facts, lost });
+      const result = decideLockEnding({ ...ending, pid: 1, heldMs: 1 }, { ...facts, lost });
       expect(result).toMatchObject({ exitCode, reason });
       if (message === null) expect(result?.message).toBeNull();
       else expect(result?.message).toMatch(message);
@@ -56,14 +56,14 @@ describe("how a command ended, as an exit code", () => {
   test("a lock that is lost because no server responds says why none does", () => {
     const outcome = { kind: "lost", child: killed, pid: 1, heldMs: 1 } as const;
     const outage = " (zk1:2281: its certificate has expired)";
-    expect(lockEndingOf(outcome, { ...facts, outage })?.message).toBe(
+    expect(decideLockEnding(outcome, { ...facts, outage })?.message).toBe(
       'Lock "a" is lost: no server responded in time (zk1:2281: its certificate has expired); the command was stopped by SIGKILL',
     );
   });
 
   test("of a script that holds the lock nobody knows how it ended, and nothing is said of that", () => {
     const messageOf = (ending: ChildEnding) =>
-      lockEndingOf({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;
+      decideLockEnding({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;
     expect(messageOf({ kind: "lost", child: { kind: "exited", code: 0 } })).toMatch(/; the script was stopped$/);
     expect(messageOf({ kind: "revoked", child: null })).toMatch(/; the script was not notified of the lock$/);
     expect(messageOf({ kind: "breach", child: null, survivors: [12], isDead: false })).toMatch(
@@ -72,6 +72,6 @@ describe("how a command ended, as an exit code", () => {
   });
 
   test("a request to stop before the start has no exit code", () => {
-    expect(lockEndingOf({ kind: "cancelled", pid: null, heldMs: 0 }, facts)).toBeNull();
+    expect(decideLockEnding({ kind: "cancelled", pid: null, heldMs: 0 }, facts)).toBeNull();
   });
 });

@@ -2,14 +2,14 @@ import { describe, expect, test } from "bun:test";
 import {
   type LockCommandOptions,
   lockCommandSettings,
-  lockOptionsOf,
+  readLockOptions,
 } from "../../../../../commands/coordination/lock/lock_options.ts";
 import { fakeIo } from "../../../../support/fake_io.ts";
 import { callOf } from "../../../../program/unit/commands/call_of.ts";
 
 async function optionsOf(...words: string[]): Promise<LockCommandOptions> {
   const io = fakeIo({ env: { HOME: "/nonexistent", BATON_LOCK_BACKGROUND_WAIT: "2s" } });
-  return lockOptionsOf(await callOf(lockCommandSettings, words, io));
+  return readLockOptions(await callOf(lockCommandSettings, words, io));
 }
 
 describe("what a command line comes to", () => {

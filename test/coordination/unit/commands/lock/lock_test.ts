@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import {
   type LockCommandOptions,
   lockCommandSettings,
-  lockOptionsOf,
+  readLockOptions,
 } from "../../../../../commands/coordination/lock/lock_options.ts";
 import { type LockDependencies, runLock } from "../../../../../commands/coordination/lock/lock.ts";
 import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
@@ -81,7 +81,7 @@ class Bench {
 }
 
 async function optionsOf(words: string[], io: FakeIo): Promise<LockCommandOptions> {
-  return lockOptionsOf(await callOf(lockCommandSettings, words, io));
+  return readLockOptions(await callOf(lockCommandSettings, words, io));
 }
 
 const refusal = (code: "LOCK_BUSY" | "UNREACHABLE") => () => Promise.reject(new BatonError(code, `it is ${code}`));

@@ -1,7 +1,7 @@
 /** What the end of the query's processes comes to, with those processes in the test's hand. */
 import { expect, test } from "bun:test";
 import { PoolJobs } from "../../../../../commands/coordination/pool/pool_job.ts";
-import { poolCommandSettings, poolOptionsOf } from "../../../../../commands/coordination/pool/pool_options.ts";
+import { poolCommandSettings, readPoolOptions } from "../../../../../commands/coordination/pool/pool_options.ts";
 import { PoolSignals } from "../../../../../commands/coordination/pool/pool_signals.ts";
 import type { Coordination } from "../../../../../src/coordination/connect/coordination_servers.ts";
 import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
@@ -16,7 +16,7 @@ import { callOf } from "../../../../program/unit/commands/call_of.ts";
 async function endOfQuery(ending: ChildEnding): Promise<string> {
   const io = fakeIo({ env: { HOME: "/nonexistent" } });
   const clock = systemClock();
-  const options = poolOptionsOf(await callOf(poolCommandSettings, ["c", "--query", "list", "--", "work"], io));
+  const options = readPoolOptions(await callOf(poolCommandSettings, ["c", "--query", "list", "--", "work"], io));
   using signals = new PoolSignals({ hangUpIgnored: false, listen: () => () => {} }, {
     drains: false,
     clock: systemClock(),

@@ -1,16 +1,16 @@
 import { expect, test } from "bun:test";
-import { flagsOf } from "../../../../../commands/run_command.ts";
+import { toFlagSpecs } from "../../../../../commands/run_command.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 import { PoolSignals } from "../../../../../commands/coordination/pool/pool_signals.ts";
 import {
   commandFor,
   namesProgramByItem,
   poolCommandSettings,
-  poolOperationOf,
-  poolOptionsOf,
   poolSyntax,
+  readPoolOperation,
+  readPoolOptions,
 } from "../../../../../commands/coordination/pool/pool_options.ts";
-import { poolEndingOf } from "../../../../../commands/coordination/pool/run_pool.ts";
+import { decidePoolEnding } from "../../../../../commands/coordination/pool/run_pool.ts";
 import { commonSettings } from "../../../../../commands/command.ts";
 import { parseArgs } from "../../../../../src/base/terminal/parse_args.ts";
 import { resolveSettings } from "../../../../../src/base/config/resolve_settings.ts";
@@ -19,14 +19,14 @@ import { fakeIo } from "../../../../support/fake_io.ts";
 
 function callOf(words: string[], env: Record<string, string> = {}) {
   const settings = { ...commonSettings, ...poolCommandSettings };
-  const { flags, names, command } = parseArgs(flagsOf(settings), words, poolSyntax);
+  const { flags, names, command } = parseArgs(toFlagSpecs(settings), words, poolSyntax);
   const sources = { flags, env, files: [] };
   return { values: resolveSettings(settings, sources), names, command, sources, io: fakeIo() };
 }
 
 function refusalOf(...words: string[]): string {
   try {
-    poolOptionsOf(callOf(words));
+    readPoolOptions(callOf(words));
   } catch (thrown) {
     if (thrown instanceof BatonError) return `${thrown.code}: ${thrown.message}`;
     throw thrown;
@@ -35,7 +35,7 @@ function refusalOf(...words: string[]): string {
 }
 
 test("items come from one place", () => {
-  const source = (...words: string[]) => poolOptionsOf(callOf(["c", ...words, "--", "true"])).items;
+  const source = (...words: string[]) => readPoolOptions(callOf(["c", ...words, "--", "true"])).items;
   expect(source("--items", "-")).toEqual({ kind: "stdin" });
   expect(source("--items", "@list")).toEqual({ kind: "file", file: "list" });
   expect(source("--items", "a,b")).toEqual({ kind: "list", list: "a,b" });
@@ -54,14 +54,14 @@ test("one component, and a command", () => {
 
 test("a bad template is told with where it stands", () => {
   const call = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "/{component}/{batch}" });
-  expect(() => poolOptionsOf(call)).toThrow(/^BATON_POOL_ITEM_PATH: .*\{batch\} is not one of/);
+  expect(() => readPoolOptions(call)).toThrow(/^BATON_POOL_ITEM_PATH: .*\{batch\} is not one of/);
   const env = { BATON_POOL_ITEM_PATH: "/{component}/{item}", BATON_POOL_COMPONENT_PATH: "/x/{item}" };
   const other = callOf(["c", "--items", "a", "--", "true"], env);
-  expect(() => poolOptionsOf(other)).toThrow(
+  expect(() => readPoolOptions(other)).toThrow(
     /^BATON_POOL_COMPONENT_PATH: .*\{item\} is not one of \{root\} and \{component\}$/,
   );
   const relative = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "{component}/{9}" });
-  expect(() => poolOptionsOf(relative)).toThrow(/^BATON_POOL_ITEM_PATH: .*is not a ZooKeeper path/);
+  expect(() => readPoolOptions(relative)).toThrow(/^BATON_POOL_ITEM_PATH: .*is not a ZooKeeper path/);
 });
 
 test("the item stands for {} and {item} wherever they are in the command's words", () => {
@@ -84,7 +84,7 @@ test("a command without a place for the item gets it as its last argument, unles
 });
 
 test("a list is run as a whole, a query round by round; each can be had the other way", () => {
-  const loops = (...words: string[]) => poolOptionsOf(callOf(["c", ...words, "--", "true"])).loop;
+  const loops = (...words: string[]) => readPoolOptions(callOf(["c", ...words, "--", "true"])).loop;
   expect([loops("--items", "a"), loops("--items", "-"), loops("--items", "@f")]).toEqual([true, true, true]);
   expect([loops("--query", "ls"), loops("--items", "a", "--one-round")]).toEqual([false, false]);
   expect([loops("--query", "ls", "--loop"), loops("--items", "a", "--loop")]).toEqual([true, true]);
@@ -94,14 +94,17 @@ test("a list is run as a whole, a query round by round; each can be had the othe
 });
 
 test("status is a word of its own only where there is no command", () => {
-  expect(poolOperationOf(callOf(["status", "c"]))?.component).toBe("c");
-  expect(poolOperationOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
-  expect(poolOperationOf(callOf(["c"]))).toBeNull();
-  expect(poolOperationOf(callOf(["clear", "c", "--items", "a"]))).toMatchObject({ operation: "clear", component: "c" });
+  expect(readPoolOperation(callOf(["status", "c"]))?.component).toBe("c");
+  expect(readPoolOperation(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
+  expect(readPoolOperation(callOf(["c"]))).toBeNull();
+  expect(readPoolOperation(callOf(["clear", "c", "--items", "a"]))).toMatchObject({
+    operation: "clear",
+    component: "c",
+  });
 });
 
 test("what says how items are run is refused where none is, and what a file or a variable says is not", () => {
-  const refusal = (...words: string[]) => () => poolOperationOf(callOf(words));
+  const refusal = (...words: string[]) => () => readPoolOperation(callOf(words));
   for (
     const [words, flag] of [
       [["-j", "2"], "--jobs"],
@@ -121,13 +124,13 @@ test("what says how items are run is refused where none is, and what a file or a
     expect(refusal("clear", "c", ...words)).toThrow(`${what} clear`);
   }
   const looked = callOf(["status", "c", "--query", "ls", "--query-timeout", "1s", "--json"], { BATON_SCOPE: "user" });
-  expect(poolOperationOf(looked)).toMatchObject({ component: "c", items: { kind: "query" } });
+  expect(readPoolOperation(looked)).toMatchObject({ component: "c", items: { kind: "query" } });
 });
 
 test("the exit code follows from what became of the items", () => {
   const counts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
   const endOf = (part: Partial<typeof counts>, total?: number, more: { loop?: boolean; isStopped?: boolean } = {}) =>
-    poolEndingOf("c", { ...counts, ...part }, { codeOfFailure: 79, total, loop: false, isStopped: false, ...more });
+    decidePoolEnding("c", { ...counts, ...part }, { codeOfFailure: 79, total, loop: false, isStopped: false, ...more });
   const codeOf = (part: Partial<typeof counts>) => endOf(part).exitCode;
   expect(codeOf({})).toBe(0);
   expect(codeOf({ skipped: 3 })).toBe(0);
@@ -205,12 +208,12 @@ test("with --drain the first goes no further, nor does its echo; the second does
 test("a command follows the component without --, and a mistyped operation is recognized", () => {
   const said = (words: string[]) => {
     try {
-      return String(poolOptionsOf(callOf(words)));
+      return String(readPoolOptions(callOf(words)));
     } catch (thrown) {
       return thrown instanceof Error ? thrown.message : "";
     }
   };
-  expect(poolOptionsOf(callOf(["x", "--items", "a", "./work.sh", "{}", "-j", "2"])).command).toEqual([
+  expect(readPoolOptions(callOf(["x", "--items", "a", "./work.sh", "{}", "-j", "2"])).command).toEqual([
     "./work.sh",
     "{}",
     "-j",

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { poolCommandSettings, poolOptionsOf } from "../../../../../commands/coordination/pool/pool_options.ts";
+import { poolCommandSettings, readPoolOptions } from "../../../../../commands/coordination/pool/pool_options.ts";
 import { PoolReport, summaryText } from "../../../../../commands/coordination/pool/pool_report.ts";
 import type { PoolCounts } from "../../../../../src/coordination/pool/work_list.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
@@ -20,7 +20,7 @@ test("the summary names failed items, up to three, and what others do only if th
 /** What a run of these words prints for an item that ended well and one that failed. */
 async function printed(words: string[], { terminal = false, failed = 0, isShared = false } = {}): Promise<string> {
   const io = fakeIo({ stderrIsTerminal: terminal, env: { HOME: "/nonexistent" } });
-  const options = poolOptionsOf(await callOf(poolCommandSettings, ["c", ...words, "--", "true"], io));
+  const options = readPoolOptions(await callOf(poolCommandSettings, ["c", ...words, "--", "true"], io));
   using report = new PoolReport(options, io, { clock: new FakeClock(), jobLog: null });
   const counts = { ...none, claimed: 1 + failed, done: 1, failed };
   report.itemEnded({ item: "a", result: "done", counts: { ...counts, failed: 0 }, left: failed, isShared });
@@ -51,7 +51,7 @@ test("calls that share a list are told how each item runs once, unless the list 
 
 test("a run that ends before any of its items prints no summary", async () => {
   const io = fakeIo({ env: { HOME: "/nonexistent" } });
-  const options = poolOptionsOf(await callOf(poolCommandSettings, ["c", "--items", "a", "--", "true"], io));
+  const options = readPoolOptions(await callOf(poolCommandSettings, ["c", "--items", "a", "--", "true"], io));
   using report = new PoolReport(options, io, { clock: new FakeClock(), jobLog: null });
   report.summarize();
   expect(io.stderr()).toBe("");

@@ -3,9 +3,9 @@ import * as fc from "fast-check";
 import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
   decodeRows,
+  decodeStoredNode,
+  decodeStoredSession,
   encodeChanges,
-  nodeOf,
-  sessionOf,
 } from "../../../../../src/coordination/keeper/storage/stored_records.ts";
 import type { MultiRequest } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
 import { createFlag } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -276,10 +276,14 @@ property(
       log();
     }
     log();
-    const oldestFirst = [...nodes].sort(([a], [b]) => Number(a - b)).map(([id, body]) => nodeOf({ id, body }));
+    const oldestFirst = [...nodes].sort(([a], [b]) => Number(a - b)).map(([id, body]) =>
+      decodeStoredNode({ id, body })
+    );
     expect(oldestFirst.length).toBe(driver.state.tree.size);
     expect(zxid).toBe(driver.state.zxid);
-    expect([...sessions].map(([id, body]) => sessionOf({ id, body }).password)).toEqual([client.session.password]);
+    expect([...sessions].map(([id, body]) => decodeStoredSession({ id, body }).password)).toEqual([
+      client.session.password,
+    ]);
     const seen = oldestFirst.map(({ id: _, children: _names, ...rest }) => rest).sort((a, b) =>
       a.path < b.path ? -1 : 1
     );

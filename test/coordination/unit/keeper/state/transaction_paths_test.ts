@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { checkPath, isSpecialPath, parentOf } from "../../../../../src/coordination/keeper/state/transaction.ts";
+import { checkPath, isSpecialPath, parentNodePath } from "../../../../../src/coordination/keeper/state/transaction.ts";
 import { OperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
 
 test.each(["/", "/a", "/a/b", "/é", "/a b", "/...", "/.a", "/a./b", "/~"])("%j is a path", (path) => {
@@ -28,8 +28,8 @@ test.each([
 );
 
 test("the parent of a path is what stands before its last slash", () => {
-  expect(["/a/b", "/a", "/a/"].map(parentOf)).toEqual(["/a", "", "/a"]);
-  for (const path of ["", "a", "/a\0"]) expect(() => parentOf(path)).toThrow(OperationError);
+  expect(["/a/b", "/a", "/a/"].map(parentNodePath)).toEqual(["/a", "", "/a"]);
+  for (const path of ["", "a", "/a\0"]) expect(() => parentNodePath(path)).toThrow(OperationError);
 });
 
 test("the server's own nodes are special, those below them are not", () => {

@@ -1,5 +1,5 @@
 /** Puts every defect back and lets the judge look; and at the same scenes without it. */
-import { messageOf } from "../../../../../src/base/errors.ts";
+import { errorMessage } from "../../../../../src/base/errors.ts";
 import { startKeeperProcess } from "../../../../support/keeper_server.ts";
 import { verdictText } from "../judge.ts";
 import { DefectiveSource } from "./defective_source.ts";
@@ -55,7 +55,7 @@ async function judgeDefect(defect: typeof defects[number], open: Open, controls:
     const alarm = controls ? await alarmIn(defect, open) : null;
     return { number, what, caught: caught === undefined ? null : `${caught.invariant}: ${caught.first}`, alarm };
   } catch (thrown) {
-    return { number, what, caught: null, alarm: `the scene could not be played: ${messageOf(thrown)}` };
+    return { number, what, caught: null, alarm: `the scene could not be played: ${errorMessage(thrown)}` };
   }
 }
 
