@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { functionsOf } from "../../scripts/tidy/functions.ts";
+import type { SourceFile } from "../../scripts/tidy/source_file.ts";
 import type { Mutant, MutantChange } from "./mutant.ts";
 import { mutants } from "./mutant_table.ts";
 
@@ -119,15 +120,31 @@ function placeOf(change: MutantChange): { readonly file: string | undefined; rea
 /** The path of each module of the product by its file name, which is used once. */
 let modules: ReadonlyMap<string, string> | null = null;
 
+/** Makes a change in a copy of the project. */
 function replaceOnce(folder: string, change: MutantChange): void {
   const { file, name } = placeOf(change);
   if (file === undefined) throw new Error(`there is no module for ${change.in}`);
   const path = join(folder, file);
-  const text = readFileSync(path, "utf8");
-  const lines = text.split("\n");
+  writeFileSync(path, changedText({ path: file, text: readFileSync(path, "utf8") }, name, change));
+}
+
+/** Tries the changes on the project's own files, without writing. Throws if one does not apply. */
+export function checkChanges(mutant: Mutant): void {
+  const texts = new Map<string, string>();
+  for (const change of mutant.changes) {
+    const { file, name } = placeOf(change);
+    if (file === undefined) throw new Error(`there is no module for ${change.in}`);
+    const text = texts.get(file) ?? readFileSync(join(root, file), "utf8");
+    texts.set(file, changedText({ path: file, text }, name, change));
+  }
+}
+
+/** The text of the file with the change in the function `name`, or anywhere in it. Throws if it does not apply once. */
+function changedText(file: SourceFile, name: string | undefined, change: MutantChange): string {
+  const lines = file.text.split("\n");
   let [start, end] = [0, lines.length - 1];
   if (name !== undefined) {
-    const found = functionsOf({ path: file, text }).filter((other) => other.name === name);
+    const found = functionsOf(file).filter((other) => other.name === name);
     const [first] = found;
     if (first === undefined || found.length > 1) throw new Error(`there are ${found.length} functions ${change.in}`);
     ({ start, end } = first);
@@ -139,7 +156,7 @@ function replaceOnce(folder: string, change: MutantChange): void {
     throw new Error(`the text to replace is ${places.length} times in ${change.in}: ${change.from}`);
   }
   const changed = body.slice(0, place.from) + change.to + body.slice(place.to);
-  writeFileSync(path, [...lines.slice(0, start), changed, ...lines.slice(end + 1)].join("\n"));
+  return [...lines.slice(0, start), changed, ...lines.slice(end + 1)].join("\n");
 }
 
 /** Where a text stands in another one. White space does not count: line breaks are the formatter's. */

@@ -152,8 +152,8 @@ export const znodeMutants: readonly Mutant[] = [
     world: "znode",
     changes: [{
       in: "stored_records:verifiedBody",
-      from: "if (stored === checksumValues(id, content)) return content;",
-      to: "if (stored !== checksumValues(id, content)) return content;\n    return content;",
+      from: "if (stored === checksumOf(id, content)) return content;",
+      to: "if (stored !== checksumOf(id, content)) return content;\n    return content;",
     }],
     kinds: ["flipped bit believed"],
     seeds: 60,
