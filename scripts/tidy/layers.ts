@@ -72,6 +72,10 @@ const mayImport: Record<string, readonly string[]> = {
   "src/coordination/pool": recipe,
   "src/coordination/fence": ["src/base/process/*", "src/base/storage", ...recipe],
   "src/coordination/hold": ["src/base/process/*", ...ground],
+  "src/coordination/cron": [
+    ...["job", "tick", "history", "connect", "settings"].map((name) => `src/coordination/${name}`),
+    ...["src/base/process/*", "src/base/schedule", "src/base/terminal", "src/base/config", "src/base/trace", ...recipe],
+  ],
   "src/coordination/admin": [
     ...["election", "barrier", "pool", "interop"].map((name) => `src/coordination/${name}`),
     ...recipe,
@@ -168,6 +172,7 @@ const mayImport: Record<string, readonly string[]> = {
     "src/coordination/connect",
     "src/coordination/settings",
     "src/coordination/history",
+    "src/coordination/tick",
     "src/coordination/barrier",
     "src/base/process/*",
     "src/base/terminal",
@@ -216,7 +221,6 @@ const breaksLeft: Readonly<Record<string, number>> = {
   "commands -> src/coordination/nodes": 1,
   "commands -> src/protocols/zookeeper": 7,
   "commands/command_line.ts -> commands/coordination/hold": 1,
-  "commands/coordination/cron -> commands/coordination/lock": 3,
   "commands/coordination/hold -> commands/coordination/lock": 2,
   "commands/coordination/keeper -> commands/operator": 3,
   "commands/main.ts -> commands/command_line.ts": 1,

@@ -1,26 +1,21 @@
 /** `baton lock --tick`: the tick of a schedule that the lock is taken with. Loaded only with that option. */
-import type { ChildEnding } from "../../../src/base/process/spawn/child_outcome.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
-import type { TickEnd } from "../../../src/coordination/tick/tick_claim.ts";
+import { tickLateMsDefault } from "../../../src/coordination/tick/tick_claim.ts";
 import type { TickAttempt } from "../../../src/coordination/tick/tick_decision.ts";
 import type { AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
 import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../../src/coordination/nodes/zookeeper_lease.ts";
-import { localZone } from "../../../src/base/schedule/civil_time.ts";
-import { zoneOfSetVariable } from "../../../src/base/schedule/local_zone.ts";
+import { scheduleZone } from "../../../src/base/schedule/local_zone.ts";
 import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
-import { readHistoryLimits, type RecordedHold, toRecordedEnd } from "../../../src/coordination/job/recorded_hold.ts";
+import { readHistoryLimits, type RecordedHold, toTickEnd } from "../../../src/coordination/job/recorded_hold.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
 
 export interface HeldTick extends RecordedHold {
   readonly run: TickAttempt;
 }
-
-/** A tick without --catch-up begins at most this long after its time and --skew, in milliseconds. */
-export const lateMsDefault = 60_000;
 
 /** Returns the schedule of the call. Throws USAGE for an invalid schedule or time zone. */
 export function readSchedule(
@@ -28,14 +23,6 @@ export function readSchedule(
   env: Readonly<Record<string, string | undefined>>,
 ): Schedule {
   return new Schedule(tick ?? "", scheduleZone(timezone, env));
-}
-
-/**
- * Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for
- * the environment's.
- */
-export function scheduleZone(given: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
-  return given ?? zoneOfSetVariable("CRON_TZ", env) ?? zoneOfSetVariable("TZ", env) ?? localZone();
 }
 
 /** Rejects as acquireTick does. */
@@ -54,7 +41,7 @@ export async function takeTick(
     ...common,
     tick: {
       schedule: readSchedule(options.values, env),
-      lateMsMax: catchUp ?? skewMs + lateMsDefault,
+      lateMsMax: catchUp ?? skewMs + tickLateMsDefault,
       waits: options.waitMs !== 0,
       ...{ skewMs, retriesMax, replaces, clock, info: common.info, root: common.root, acl: common.acl ?? zk.acl },
       ...{ limits: readHistoryLimits(options.values), wallMs: Date.now, random: Math.random },
@@ -72,12 +59,6 @@ export async function takeTick(
       },
     },
   };
-}
-
-/** Null: the lock is lost, and the next call records that. */
-export function toTickEnd(ending: ChildEnding): TickEnd | null {
-  const end = toRecordedEnd(ending);
-  return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }
 
 /** Throws USAGE for options that --tick excludes or needs, and for an invalid schedule. */

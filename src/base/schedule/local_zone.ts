@@ -58,6 +58,14 @@ export function zoneOfSetVariable(
   return zone;
 }
 
+/**
+ * Returns the time zone of schedules: the given one, or that of the environment, or this machine's. Throws CONFIG for
+ * the environment's.
+ */
+export function scheduleZone(given: string | undefined, env: Readonly<Record<string, string | undefined>>): string {
+  return given ?? zoneOfSetVariable("CRON_TZ", env) ?? zoneOfSetVariable("TZ", env) ?? localZone();
+}
+
 function unusable(variable: string, value: string): string {
   return `${variable} is ${JSON.stringify(value)}, which is no time zone that this machine knows`;
 }

@@ -4,6 +4,7 @@ import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { HistoryKind, HistoryLimits } from "../history/history_log.ts";
 import type { RecordedEnd } from "../history/history_record.ts";
 import { type HistoryOptions, HoldHistory } from "../history/hold_history.ts";
+import type { TickEnd } from "../tick/tick_claim.ts";
 import { recordRun, type RunEnd } from "../history/run_history.ts";
 import { countRefusal } from "../history/refusals.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
@@ -110,4 +111,10 @@ export function toRecordedEnd(ending: ChildEnding): RecordedEnd | null {
     case "breach":
       return null;
   }
+}
+
+/** Returns null if the lock is lost: the next call records that. */
+export function toTickEnd(ending: ChildEnding): TickEnd | null {
+  const end = toRecordedEnd(ending);
+  return end === null || end.result === "lost" ? null : { ...end, result: end.result };
 }

@@ -54,6 +54,9 @@ import { formatTickTime, settledError, TickFoundBusy, TickIsNear, type TickSettl
 import { settledRecords } from "./tick_records.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
+/** A tick without a limit of its own begins at most this long after its time and the skew of clocks, in milliseconds. */
+export const tickLateMsDefault = 60_000;
+
 /** `Schedule` is one. */
 export interface TickSchedule extends TickCalendar {
   /** Canonical text. */

@@ -1,8 +1,8 @@
 /** `baton cron` on one host: which ticks a job takes, skips and gives back while it, or others, run. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type FollowContext, followSchedule } from "../../../commands/coordination/cron/follow_schedule.ts";
-import type { CronJob } from "../../../commands/coordination/cron/crontab.ts";
-import { JobSlots } from "../../../commands/coordination/cron/job_slots.ts";
+import { type FollowContext, followSchedule } from "../../../src/coordination/cron/follow_schedule.ts";
+import type { CronJob } from "../../../src/coordination/cron/crontab.ts";
+import { JobSlots } from "../../../src/coordination/cron/job_slots.ts";
 import { acquireTick, type TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
 import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import { historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
@@ -76,7 +76,7 @@ class CronHost {
       serversClock: new ServersClock(clock, Date.now),
       ...{ zk: this.zk, slots: this.slots, onBreach() {}, place: { connect: {} }, describe: () => unknownHolder },
       log: (_level: string, event: string) => void this.events.push(event),
-      values: { splay: 0, skew: skewMs, root: this.#root, publishCommand: false },
+      settings: { splay: 0, skew: skewMs, root: this.#root, publishCommand: false },
       runJob: async (_job: CronJob, tick: TickLease) => {
         this.started.push(tick.run.tickMs);
         this.lease = tick.lease;

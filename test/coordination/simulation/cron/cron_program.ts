@@ -1,10 +1,10 @@
 /**
- * A host as a simulated process: `baton cron` with one crontab, as commands/coordination/cron/cron_service.ts runs it,
+ * A host as a simulated process: `baton cron` with one crontab, as src/coordination/cron/cron_service.ts runs it,
  * again and again.
  */
-import type { CronJob } from "../../../../commands/coordination/cron/crontab.ts";
-import { type FollowContext, followSchedule } from "../../../../commands/coordination/cron/follow_schedule.ts";
-import { JobSlots } from "../../../../commands/coordination/cron/job_slots.ts";
+import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
+import { type FollowContext, followSchedule } from "../../../../src/coordination/cron/follow_schedule.ts";
+import { JobSlots } from "../../../../src/coordination/cron/job_slots.ts";
 import { ServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { historyLimitsDefault, historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
@@ -147,7 +147,7 @@ class SimCronHost extends RecipeClient {
         world.count(`mark service: ${event}`);
         world.log(() => `${name}: ${sentence}`);
       },
-      values: {
+      settings: {
         ...{ splay: settings.splayMs, skew: settings.skewMs, publishCommand: false },
         ...{ historyKeep: historyLimitsDefault.keep, historyMaxAge: historyLimitsDefault.maxAgeMs },
       },

@@ -2,7 +2,7 @@
  * Hosts with `baton cron` and one crontab, at one keeper, under faults and with clocks that are wrong; and a quiet end
  * with right clocks.
  */
-import { scheduleTurnMs } from "../../../../commands/coordination/cron/follow_schedule.ts";
+import { scheduleTurnMs } from "../../../../src/coordination/cron/follow_schedule.ts";
 import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 import type { Fault } from "../../../world/fault_plan.ts";
 import { atCommits, drawPlan, recipeMarks, RecipeWorld, type RecipeWorldOptions } from "../../../world/recipe_world.ts";

@@ -3,22 +3,35 @@
  * others, runs it.
  */
 import { createHash } from "node:crypto";
-import { acquireTick, type TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
-import type { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
-import { TickIsNear, TickSettled } from "../../../src/coordination/tick/tick_errors.ts";
-import { readTickState } from "../../../src/coordination/tick/tick_report.ts";
-import type { HolderInfo } from "../../../src/coordination/nodes/holder_info.ts";
-import { isTransient } from "../../../src/coordination/nodes/node_requests.ts";
-import { BatonError, errorMessage } from "../../../src/base/errors.ts";
-import { resultWithin, sleep } from "../../../src/base/support/deadline.ts";
-import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { readHistoryLimits } from "../../../src/coordination/job/recorded_hold.ts";
-import { lateMsDefault } from "../lock/tick_lock.ts";
-import type { CronJobContext } from "./cron_job.ts";
+import { acquireTick, type TickLease } from "../tick/acquire_tick.ts";
+import type { ServersClock } from "../tick/servers_clock.ts";
+import { TickIsNear, TickSettled } from "../tick/tick_errors.ts";
+import { readTickState } from "../tick/tick_report.ts";
+import type { HolderInfo } from "../nodes/holder_info.ts";
+import { isTransient } from "../nodes/node_requests.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
+import { resultWithin, sleep } from "../../base/support/deadline.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { readHistoryLimits } from "../job/recorded_hold.ts";
+import { tickLateMsDefault } from "../tick/tick_claim.ts";
+import type { CronJobContext, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
 import type { JobSlot, JobSlots } from "./job_slots.ts";
 
+/** What following a schedule needs of the options of its service. Times in milliseconds. */
+export interface ScheduleSettings {
+  readonly root: string;
+  /** The first requests of all hosts for a tick are spread over this time. */
+  readonly splay: number;
+  /** Maximum difference between the clocks of this host and of the servers. */
+  readonly skew: number;
+  readonly publishCommand: boolean;
+  readonly historyKeep: number;
+  readonly historyMaxAge: number;
+}
+
 export interface FollowContext extends CronJobContext {
+  readonly settings: CronJobSettings & ScheduleSettings;
   readonly zk: ZooKeeper;
   readonly slots: JobSlots;
   readonly serversClock: ServersClock;
@@ -161,7 +174,7 @@ class ScheduleFollower {
   }
 
   async #readState() {
-    const { zk, values: { root } } = this.#context;
+    const { zk, settings: { root } } = this.#context;
     return await readTickState(zk, this.#job.name, { id: this.#job.schedule.id, root });
   }
 
@@ -174,7 +187,7 @@ class ScheduleFollower {
   }
 
   #turnOf(tickMs: number): number {
-    const { zk, values: { splay } } = this.#context;
+    const { zk, settings: { splay } } = this.#context;
     return scheduleTurnMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
@@ -275,11 +288,11 @@ class ScheduleFollower {
    * else.
    */
   async #acquire(isDue: boolean, slot: JobSlot) {
-    const { zk, clock, values, place, serversClock } = this.#context;
+    const { zk, clock, settings, place, serversClock } = this.#context;
     const { name, schedule, command, options } = this.#job;
     const { catchUpMs, retriesMax, retryDelayMs, overlap } = options;
     const { acl = zk.acl } = place.connect;
-    const { publishCommand, skew: skewMs, root } = values;
+    const { publishCommand, skew: skewMs, root } = settings;
     const [program = ""] = publishCommand ? [command] : command.split(/\s/, 1);
     const info = this.#context.describe(program);
     return await acquireTick(zk, name, {
@@ -289,12 +302,12 @@ class ScheduleFollower {
         ...{
           ...{ schedule, serversClock, retriesMax, retryDelayMs, skewMs },
           earlyMs: isDue ? skewMs : 0,
-          lateMsMax: catchUpMs ?? skewMs + lateMsDefault,
+          lateMsMax: catchUpMs ?? skewMs + tickLateMsDefault,
         },
         ...{ waits: overlap === "wait", replaces: false, registers: true },
         limits: readHistoryLimits({
-          historyKeep: options.historyKeep ?? values.historyKeep,
-          historyMaxAge: options.historyMaxAge ?? values.historyMaxAge,
+          historyKeep: options.historyKeep ?? settings.historyKeep,
+          historyMaxAge: options.historyMaxAge ?? settings.historyMaxAge,
         }),
         ...{ info, root, acl, clock, wallMs: serversClock.wallMs, random: Math.random },
       },

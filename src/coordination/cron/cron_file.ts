@@ -1,13 +1,13 @@
 /** Reads a crontab file of this machine. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { BatonError, errorReason } from "../../../src/base/errors.ts";
-import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
-import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
-import { readAtMost } from "../../../src/base/support/read_at_most.ts";
-import { countWithNoun, decodeUtf8 } from "../../../src/base/support/text.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
-import { scheduleZone } from "../lock/tick_lock.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
+import { encodeLockName } from "../nodes/node_paths.ts";
+import { resolveCommand } from "../../base/process/spawn/resolve_command.ts";
+import { readAtMost } from "../../base/support/read_at_most.ts";
+import { countWithNoun, decodeUtf8 } from "../../base/support/text.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import { scheduleZone } from "../../base/schedule/local_zone.ts";
 import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
 
 const fileBytesMax = 1024 * 1024;

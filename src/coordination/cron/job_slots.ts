@@ -1,5 +1,5 @@
 /** A limit for the number of jobs that run on this host at the same time. */
-import { abortable } from "../../../src/base/support/abort.ts";
+import { abortable } from "../../base/support/abort.ts";
 
 export class JobSlots {
   #free: number;

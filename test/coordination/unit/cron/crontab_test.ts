@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { type Crontab, parseCrontab } from "../../../../../commands/coordination/cron/crontab.ts";
-import { scheduleId } from "../../../../../src/base/schedule/schedule_text.ts";
+import { type Crontab, parseCrontab } from "../../../../src/coordination/cron/crontab.ts";
+import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 
 const read = (text: string): Crontab =>
   parseCrontab(text, {

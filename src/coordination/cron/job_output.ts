@@ -1,16 +1,16 @@
 /** The output of jobs: each line with the job's name on stderr, or files of each run. */
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { BatonError, errnoName, errorReason } from "../../../src/base/errors.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import { resultWithin } from "../../../src/base/support/deadline.ts";
-import { openOutput, refuseLinksOfOthers } from "../../../src/base/support/open_output.ts";
-import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
-import { printable } from "../../../src/base/support/text.ts";
-import { writeWhole } from "../../../src/base/support/write_whole.ts";
-import { pieceBytesMax } from "../../../src/base/terminal/output_writer.ts";
-import type { LogSink } from "../../../src/base/terminal/log_sink.ts";
-import { escapeControls } from "../../../src/base/terminal/process_log.ts";
+import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { resultWithin } from "../../base/support/deadline.ts";
+import { openOutput, refuseLinksOfOthers } from "../../base/support/open_output.ts";
+import { encodeLockName } from "../nodes/node_paths.ts";
+import { printable } from "../../base/support/text.ts";
+import { writeWhole } from "../../base/support/write_whole.ts";
+import { pieceBytesMax } from "../../base/terminal/output_writer.ts";
+import type { LogSink } from "../../base/terminal/log_sink.ts";
+import { escapeControls } from "../../base/terminal/process_log.ts";
 
 /**
  * A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16

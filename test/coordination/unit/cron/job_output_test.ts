@@ -8,9 +8,9 @@ import {
   OutputFolder,
   printOutput,
   readRest,
-} from "../../../../../commands/coordination/cron/job_output.ts";
-import { FakeClock } from "../../../../support/fake_clock.ts";
-import { LineSink } from "../../../../../src/base/terminal/log_sink.ts";
+} from "../../../../src/coordination/cron/job_output.ts";
+import { FakeClock } from "../../../support/fake_clock.ts";
+import { LineSink } from "../../../../src/base/terminal/log_sink.ts";
 
 let folder = "";
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-output-")));

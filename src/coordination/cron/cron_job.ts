@@ -1,39 +1,46 @@
 /** Runs the command of one tick under its lease, beside the commands of other jobs, and records the end. */
 import { closeSync, statSync } from "node:fs";
 import process from "node:process";
-import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import type { TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
-import { BatonError, errorMessage } from "../../../src/base/errors.ts";
-import type { Guard } from "../../../src/base/process/guard/guard.ts";
-import { ResignableLease } from "../../../src/base/process/resignable_lease.ts";
-import { loadLibc } from "../../../src/base/process/libc.ts";
-import type { JobTable } from "../../../src/base/process/proc/job_table.ts";
-import type { ChildEnding } from "../../../src/base/process/spawn/child_outcome.ts";
-import { openBodyFile } from "../../../src/base/process/spawn/unnamed_file.ts";
-import type { ChildEvent } from "../../../src/base/process/supervise/child_run.ts";
-import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
-import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
-import { onAbort } from "../../../src/base/support/abort.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import { formatDuration } from "../../../src/base/support/duration.ts";
-import { homeInDatabase } from "../../../src/base/support/home_folder.ts";
-import type { Log } from "../../../src/base/support/log.ts";
-import { userName } from "../../../src/base/support/user_name.ts";
-import type { TraceSource } from "../../../src/base/trace/trace_source.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
-import { jobEnvironment, superviseOptions } from "../../../src/coordination/job/job.ts";
-import { leftoversMessage, unstoppableMessage } from "../../../src/base/process/supervise/leftovers.ts";
-import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
-import { decideLockEnding } from "../../../src/coordination/job/lock_ending.ts";
-import { toTickEnd } from "../lock/tick_lock.ts";
+import type { Coordination } from "../connect/coordination_servers.ts";
+import type { TickLease } from "../tick/acquire_tick.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
+import type { Guard } from "../../base/process/guard/guard.ts";
+import { ResignableLease } from "../../base/process/resignable_lease.ts";
+import { loadLibc } from "../../base/process/libc.ts";
+import type { JobTable } from "../../base/process/proc/job_table.ts";
+import type { ChildEnding } from "../../base/process/spawn/child_outcome.ts";
+import { openBodyFile } from "../../base/process/spawn/unnamed_file.ts";
+import type { ChildEvent } from "../../base/process/supervise/child_run.ts";
+import { LeaseNote } from "../../base/process/supervise/lease_note.ts";
+import { superviseChild } from "../../base/process/supervise/supervise_child.ts";
+import { onAbort } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { homeInDatabase } from "../../base/support/home_folder.ts";
+import type { Log } from "../../base/support/log.ts";
+import { userName } from "../../base/support/user_name.ts";
+import type { TraceSource } from "../../base/trace/trace_source.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import { jobEnvironment, type JobOptions, superviseOptions } from "../job/job.ts";
+import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
+import type { JobTrace } from "../job/job_trace.ts";
+import { decideLockEnding } from "../job/lock_ending.ts";
+import { toTickEnd } from "../job/recorded_hold.ts";
 import { cronPath } from "./cron_file.ts";
-import type { CronValues } from "./cron_options.ts";
 import type { CronJob } from "./crontab.ts";
-import type { LogSink } from "../../../src/base/terminal/log_sink.ts";
+import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { OutputFolder, printOutput, readRest } from "./job_output.ts";
 
+/** What a job needs of the options of its service. */
+export interface CronJobSettings extends Pick<JobOptions["values"], "killAfter" | "signal" | "onDoubt"> {
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  /** Form of the log. */
+  readonly log: "text" | "json";
+}
+
 export interface CronJobContext {
-  readonly values: CronValues;
+  readonly settings: CronJobSettings;
   readonly io: Io;
   readonly stderr: LogSink;
   readonly clock: Clock;
@@ -61,7 +68,7 @@ const outputMsMax = 2000;
  * bug.
  */
 export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
-  const { io, stderr, clock, log, guard, beside, values, folder, hangUpIgnored, stopJobs } = context;
+  const { io, stderr, clock, log, guard, beside, settings, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;
   const { run } = tick;
   const grantedAtMs = clock.now();
@@ -77,9 +84,9 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   const environment = cronEnvironment(io, job);
   const home = environment.HOME;
   try {
-    const shared = { command: shellCommand(job, environment.SHELL), quiet: values.quiet, verbose: values.verbose };
+    const shared = { command: shellCommand(job, environment.SHELL), quiet: settings.quiet, verbose: settings.verbose };
     const outcome = await superviseChild({
-      ...superviseOptions({ ...shared, values: { ...values, foreground: false, maxHold: maxHoldMs } }, io, {
+      ...superviseOptions({ ...shared, values: { ...settings, foreground: false, maxHold: maxHoldMs } }, io, {
         clock,
         signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
       }),
@@ -98,7 +105,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
         if (output === null) return;
         const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
-        const printed = { ...of, format: values.log, isTerminal: io.stderrIsTerminal };
+        const printed = { ...of, format: settings.log, isTerminal: io.stderrIsTerminal };
         const writing = folder?.write(of, output) ?? printOutput(stderr, printed, output, reader.signal);
         reading = writing.catch((thrown: unknown) => {
           const what = `the output of ${tickText} is incomplete: ${errorMessage(thrown)}`;
@@ -178,7 +185,7 @@ async function startTrace(
   { traces }: CronJobContext,
 ): Promise<JobTrace | undefined> {
   if (traces === null) return undefined;
-  const { JobTrace } = await import("../../../src/coordination/job/job_trace.ts");
+  const { JobTrace } = await import("../job/job_trace.ts");
   return new JobTrace(traces, "lock", { names: [name], beganMsAgo: lease.waitedMs });
 }
 

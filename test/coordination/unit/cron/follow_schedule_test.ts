@@ -1,15 +1,15 @@
 /** Hosts with `baton cron` on a clock that is turned by hand: whose turn a tick is, and when it is tried again. */
 import { expect, test } from "bun:test";
-import type { CronJob } from "../../../../../commands/coordination/cron/crontab.ts";
-import { type FollowContext, followSchedule } from "../../../../../commands/coordination/cron/follow_schedule.ts";
-import { JobSlots } from "../../../../../commands/coordination/cron/job_slots.ts";
-import { unknownHolder } from "../../../../../src/coordination/nodes/holder_info.ts";
-import { historyPath, readHistory } from "../../../../../src/coordination/history/history_log.ts";
-import type { TickLease } from "../../../../../src/coordination/tick/acquire_tick.ts";
-import { ServersClock } from "../../../../../src/coordination/tick/servers_clock.ts";
-import { sleep } from "../../../../../src/base/support/deadline.ts";
-import { LockBench } from "../../../../support/lock_bench.ts";
-import { every } from "../../../../support/short_schedule.ts";
+import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
+import { type FollowContext, followSchedule } from "../../../../src/coordination/cron/follow_schedule.ts";
+import { JobSlots } from "../../../../src/coordination/cron/job_slots.ts";
+import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
+import { historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
+import type { TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
+import { ServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
+import { sleep } from "../../../../src/base/support/deadline.ts";
+import { LockBench } from "../../../support/lock_bench.ts";
+import { every } from "../../../support/short_schedule.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -47,7 +47,7 @@ class CronBench extends LockBench {
       ...{ zk, clock, slots: new JobSlots(slots), onBreach() {}, place: { connect: {} }, log() {} },
       serversClock: new ServersClock(clock, () => startMs + clock.now() + wall.aheadMs),
       describe: () => ({ ...unknownHolder, host: "container" }), // all have one name
-      values: { splay, skew: 30_000, publishCommand: false, historyKeep: 128, historyMaxAge: 1e12 },
+      settings: { splay, skew: 30_000, publishCommand: false, historyKeep: 128, historyMaxAge: 1e12 },
       runJob: (_job: CronJob, tick: TickLease) => this.#runJob(name, tick),
     } as unknown as FollowContext;
     for (const job of lines) this.#following.push(followSchedule(job, context, this.stop.signal));

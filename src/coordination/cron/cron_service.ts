@@ -1,61 +1,63 @@
-/** `baton cron FILE`: runs the jobs of a crontab file on this host, beside other hosts that have the same file. */
+/** The service of `baton cron FILE`: runs the jobs of a crontab file on this host, beside other hosts that have it. */
 import process from "node:process";
-import { type Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
-import { CandidateSession } from "../../../src/coordination/connect/candidate_session.ts";
-import { serversTime } from "../../../src/coordination/history/busy_notice.ts";
-import { ServersClock } from "../../../src/coordination/tick/servers_clock.ts";
-import { openSession, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
-import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
-import { BatonError, errorMessage } from "../../../src/base/errors.ts";
-import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
-import { JobTable } from "../../../src/base/process/proc/job_table.ts";
-import { listenForStops } from "../../../src/base/process/supervise/signal_source.ts";
-import { abortable, aborted, TaskScope } from "../../../src/base/support/abort.ts";
-import { ListenerSet } from "../../../src/base/support/event.ts";
-import { formatDuration } from "../../../src/base/support/duration.ts";
-import type { Log } from "../../../src/base/support/log.ts";
-import { countWithNoun } from "../../../src/base/support/text.ts";
-import type { Io } from "../../../src/base/terminal/io.ts";
-import type { TraceSource } from "../../../src/base/trace/trace_source.ts";
-import { loggedIo, processLog } from "../../../src/base/terminal/process_log.ts";
-import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
-import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import type { Call } from "../../command.ts";
-import { announceCoordination } from "../../connected.ts";
-import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import { type JobDependencies, jobDependencies } from "../../../src/coordination/job/job.ts";
-import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
+import type { Coordination } from "../connect/coordination_servers.ts";
+import { holderInfo } from "../nodes/holder_info.ts";
+import { CandidateSession } from "../connect/candidate_session.ts";
+import { serversTime } from "../history/busy_notice.ts";
+import { ServersClock } from "../tick/servers_clock.ts";
+import { openSession, warnOfTimeout } from "../connect/command_session.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
+import { type Guard, startGuard } from "../../base/process/guard/guard.ts";
+import { JobTable } from "../../base/process/proc/job_table.ts";
+import { listenForStops } from "../../base/process/supervise/signal_source.ts";
+import { abortable, aborted, TaskScope } from "../../base/support/abort.ts";
+import { ListenerSet } from "../../base/support/event.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import type { Log } from "../../base/support/log.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import type { TraceSource } from "../../base/trace/trace_source.ts";
+import { formatSessionHandle } from "../../protocols/zookeeper/end_session.ts";
+import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { type JobDependencies, jobDependencies } from "../job/job.ts";
+import { reportOutages } from "../job/wait_display.ts";
 import { readCrontab, requireValidCrontab } from "./cron_file.ts";
-import { runCronJob } from "./cron_job.ts";
-import type { cronSettings } from "./cron_options.ts";
+import { type CronJobSettings, runCronJob } from "./cron_job.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
-import { followSchedule } from "./follow_schedule.ts";
-import { LineSink, type LogSink } from "../../../src/base/terminal/log_sink.ts";
-import { OutputFolder } from "./job_output.ts";
+import { followSchedule, type ScheduleSettings } from "./follow_schedule.ts";
+import type { LogSink } from "../../base/terminal/log_sink.ts";
+import type { OutputFolder } from "./job_output.ts";
 import { JobSlots } from "./job_slots.ts";
 
-/** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
-export async function runCronService(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
-  const { values, io } = call;
-  const stderr = new LineSink(io);
-  const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
-  requireValidCrontab(io, file, crontab, values.quiet);
-  const { verbose, quiet, log: format } = values;
-  const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
-  const logged = { ...call, io: loggedIo(io, { log, quiet }) };
-  const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
-  const place = announceCoordination({ ...logged, quiet, verbose }, logged.io, {
-    what: `crontab ${file}`,
-    scope: values.scope,
-  });
-  await using traces = wantsTraces(io.env, values)
-    ? await (await import("../../../src/coordination/job/job_trace.ts")).openTraceSource(logged.io, {
-      quiet,
-      passAuth: false,
-    })
-    : null;
-  return await new CronService(file, crontab, { call: logged, stderr, log, folder, place, traces }).run();
+/** What the service needs of its options. Times in milliseconds. */
+export interface CronServiceSettings extends CronJobSettings, ScheduleSettings {
+  readonly timezone?: string | undefined;
+  /** Maximum number of jobs at the same time. */
+  readonly jobs: number;
+  /** Running jobs may finish within this time when the service stops. */
+  readonly drain: number;
+  readonly sessionTimeout: number;
+}
+
+export interface CronServiceContext {
+  readonly file: string;
+  readonly settings: CronServiceSettings;
+  readonly io: Io;
+  readonly stderr: LogSink;
+  readonly log: Log;
+  /** Null: output is printed. */
+  readonly folder: OutputFolder | null;
+  readonly place: Coordination;
+  /** Null: no traces are sent. */
+  readonly traces: TraceSource | null;
+}
+
+/**
+ * Runs until a signal stops it. Returns "breach" if a process of a job could not be killed. Throws for servers that
+ * cannot be used.
+ */
+export async function runCronService(crontab: Crontab, context: CronServiceContext): Promise<"stopped" | "breach"> {
+  return await new CronService(crontab, context).run();
 }
 
 interface RunningSchedule {
@@ -65,7 +67,7 @@ interface RunningSchedule {
 
 class CronService {
   readonly #file: string;
-  readonly #call: Call<typeof cronSettings>;
+  readonly #settings: CronServiceSettings;
   readonly #io: Io;
   readonly #stderr: LogSink;
   readonly #log: Log;
@@ -83,30 +85,23 @@ class CronService {
   #jobs: readonly CronJob[];
   #hasBreach = false;
 
-  constructor(file: string, crontab: Crontab, { call, stderr, log, folder, place, traces }: {
-    readonly call: Call<typeof cronSettings>;
-    readonly stderr: LogSink;
-    readonly log: Log;
-    readonly folder: OutputFolder | null;
-    readonly place: Coordination;
-    readonly traces: TraceSource | null;
-  }) {
+  constructor(crontab: Crontab, { file, settings, io, stderr, log, folder, place, traces }: CronServiceContext) {
     this.#file = file;
-    this.#call = call;
-    this.#io = call.io;
+    this.#settings = settings;
+    this.#io = io;
     this.#stderr = stderr;
     this.#log = log;
     this.#folder = folder;
     this.#place = place;
     this.#traces = traces;
     this.#jobs = crontab.jobs;
-    this.#slots = new JobSlots(call.values.jobs);
+    this.#slots = new JobSlots(settings.jobs);
     this.#warn(crontab);
   }
 
-  async run(): Promise<ExitCode> {
+  async run(): Promise<"stopped" | "breach"> {
     const { clock, connect, signals } = this.#deps;
-    const { quiet } = this.#call.values;
+    const { quiet } = this.#settings;
     const candidate = new CandidateSession({
       connect: (options) =>
         openSession(connect, options, { isPatient: true, io: this.#io, clock, quiet, what: `crontab ${this.#file}` }),
@@ -137,7 +132,7 @@ class CronService {
       else await candidate.close(this.#stop.signal);
     }
     this.#log("info", "stopped", "stopped");
-    return this.#hasBreach ? exitCodes.FENCE_BREACH : exitCodes.SUCCESS;
+    return this.#hasBreach ? "breach" : "stopped";
   }
 
   /** Follows all schedules until the session ends or the service stops, and until every job has ended. */
@@ -145,7 +140,7 @@ class CronService {
     const { clock } = this.#deps;
     const guard = startGuard((sentence) => this.#log("error", "guard", sentence));
     guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
-    using _outage = reportOutages(zk, `crontab ${this.#file}`, { io: this.#io, clock, quiet: this.#call.values.quiet });
+    using _outage = reportOutages(zk, `crontab ${this.#file}`, { io: this.#io, clock, quiet: this.#settings.quiet });
     const bug = new AbortController();
     const over = AbortSignal.any([this.#stop.signal, zk.session.ended, bug.signal]);
     const followers = new Map<string, RunningSchedule>();
@@ -182,7 +177,7 @@ class CronService {
 
   /** Asks the servers for their time before the schedules do, whose questions come together and wait for each other. */
   async #askClock(zk: ZooKeeper): Promise<void> {
-    const { root, skew } = this.#call.values;
+    const { root, skew } = this.#settings;
     const sentWallMs = Date.now();
     const serversMs = await serversTime(zk, { root, acl: this.#place.connect.acl ?? zk.acl });
     if (Math.abs(serversMs - sentWallMs) <= skew) this.#serversClock.learn(serversMs, sentWallMs);
@@ -191,20 +186,21 @@ class CronService {
   #jobContext(guard: Guard) {
     const { clock, signals } = this.#deps;
     return {
-      ...{
-        values: this.#call.values,
-        io: this.#io,
-        stderr: this.#stderr,
-        clock,
-        log: this.#log,
-        place: this.#place,
-        guard,
-        beside: new JobTable(),
-      },
-      ...{ hangUpIgnored: signals.hangUpIgnored, folder: this.#folder, traces: this.#traces, slots: this.#slots },
+      settings: this.#settings,
+      io: this.#io,
+      stderr: this.#stderr,
+      clock,
+      log: this.#log,
+      place: this.#place,
+      guard,
+      beside: new JobTable(),
+      hangUpIgnored: signals.hangUpIgnored,
+      folder: this.#folder,
+      traces: this.#traces,
+      slots: this.#slots,
       serversClock: this.#serversClock,
       stopJobs: this.#stopJobs.signal,
-      describe: (command: string) => holderInfo({ command: [command], values: this.#call.values }),
+      describe: (command: string) => holderInfo({ command: [command], values: this.#settings }),
       runJob: runCronJob,
       onBreach: () => {
         this.#hasBreach = true;
@@ -215,7 +211,7 @@ class CronService {
   }
 
   #drain(signal: NodeJS.Signals): void {
-    const { drain } = this.#call.values;
+    const { drain } = this.#settings;
     const sentence = `${signal}: no further ticks; running jobs may finish within ${
       formatDuration(drain)
     }, a second signal stops them`;
@@ -225,7 +221,7 @@ class CronService {
   }
 
   #startDrain(): void {
-    const { drain } = this.#call.values;
+    const { drain } = this.#settings;
     this.#deps.clock.startTimer(drain, () => {
       this.#stopJobs.abort(
         new BatonError("REVOKED", `the service stops, and --drain ${formatDuration(drain)} is over`),
@@ -235,10 +231,10 @@ class CronService {
 
   /** Reads the file again. With mistakes the jobs stay as they are. */
   #reload(): void {
-    const { io, values } = this.#call;
+    const { timezone, quiet } = this.#settings;
     try {
-      const crontab = readCrontab(this.#file, io.env, { timezone: values.timezone, waits: false });
-      requireValidCrontab(io, this.#file, crontab, values.quiet);
+      const crontab = readCrontab(this.#file, this.#io.env, { timezone, waits: false });
+      requireValidCrontab(this.#io, this.#file, crontab, quiet);
       this.#jobs = crontab.jobs;
       this.#warn(crontab);
       this.#log("info", "reloaded", `${this.#file}: ${countWithNoun(this.#jobs.length, "job")}`);
@@ -254,7 +250,7 @@ class CronService {
   }
 
   #onOpened(zk: ZooKeeper, isFirst: boolean): void {
-    const { values } = this.#call;
+    const values = this.#settings;
     if (isFirst) warnOfTimeout({ values, quiet: values.quiet }, this.#io, { place: this.#place, zk });
     const jobs = countWithNoun(this.#jobs.length, "job");
     this.#log("info", "serving", `${this.#file}: ${jobs}, on ${this.#place.servers}`, { jobs: this.#jobs.length });

@@ -3,15 +3,15 @@
  * comment before it, which begins with #baton. Pure.
  */
 import { createHash } from "node:crypto";
-import { BatonError, errorMessage } from "../../../src/base/errors.ts";
-import { durationType, integerType } from "../../../src/base/config/value_types.ts";
-import { historySettings } from "../../../src/coordination/settings/coordination_settings.ts";
-import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
-import { zoneOfVariable } from "../../../src/base/schedule/local_zone.ts";
-import { Schedule } from "../../../src/base/schedule/schedule.ts";
-import { isTimeField, noSeconds } from "../../../src/base/schedule/schedule_text.ts";
-import { countWithNoun } from "../../../src/base/support/text.ts";
-import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
+import { durationType, integerType } from "../../base/config/value_types.ts";
+import { historySettings } from "../settings/coordination_settings.ts";
+import { encodeLockName } from "../nodes/node_paths.ts";
+import { zoneOfVariable } from "../../base/schedule/local_zone.ts";
+import { Schedule } from "../../base/schedule/schedule.ts";
+import { isTimeField, noSeconds } from "../../base/schedule/schedule_text.ts";
+import { countWithNoun } from "../../base/support/text.ts";
+import { nearestWord } from "../../base/support/did_you_mean.ts";
 
 /** The options of a job, as `baton lock --tick` has them. Times in milliseconds. */
 export interface CronJobOptions {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
-import { decideLockEnding } from "../../../../../src/coordination/job/lock_ending.ts";
-import { BatonError } from "../../../../../src/base/errors.ts";
+import type { ChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
+import { decideLockEnding } from "../../../../src/coordination/job/lock_ending.ts";
+import { BatonError } from "../../../../src/base/errors.ts";
 
 const lost = AbortSignal.abort(new BatonError("LOCK_LOST", 'Lock "a" is lost: its node is gone'));
 const facts = { what: '"a"', lost: new AbortController().signal, maxHoldMs: 1500 };

@@ -1,0 +1,33 @@
+/** `baton cron FILE`: reads the file, opens the log, chooses the servers, and runs the service. Loaded only for it. */
+import { OutputFolder } from "../../../src/coordination/cron/job_output.ts";
+import { readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
+import { runCronService } from "../../../src/coordination/cron/cron_service.ts";
+import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
+import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
+import { LineSink } from "../../../src/base/terminal/log_sink.ts";
+import { loggedIo, processLog } from "../../../src/base/terminal/process_log.ts";
+import type { Call } from "../../command.ts";
+import { announceCoordination } from "../../connected.ts";
+import type { cronSettings } from "./cron_options.ts";
+
+/** Throws as readCrontab does, CONFIG for a file with mistakes, and for servers that cannot be used. */
+export async function runCron(file: string, call: Call<typeof cronSettings>): Promise<ExitCode> {
+  const { values, io } = call;
+  const stderr = new LineSink(io);
+  const crontab = readCrontab(file, io.env, { timezone: values.timezone, waits: true });
+  requireValidCrontab(io, file, crontab, values.quiet);
+  const { verbose, quiet, log: format } = values;
+  const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
+  const logged = loggedIo(io, { log, quiet });
+  const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
+  const { scope } = values;
+  const place = announceCoordination({ ...call, quiet, verbose }, logged, { what: `crontab ${file}`, scope });
+  await using traces = wantsTraces(io.env, values) ? await openTraces(logged, quiet) : null;
+  const context = { file, settings: values, io: logged, stderr, log, folder, place, traces };
+  return await runCronService(crontab, context) === "breach" ? exitCodes.FENCE_BREACH : exitCodes.SUCCESS;
+}
+
+async function openTraces(io: Call["io"], quiet: boolean) {
+  const { openTraceSource } = await import("../../../src/coordination/job/job_trace.ts");
+  return await openTraceSource(io, { quiet, passAuth: false });
+}
