@@ -69,7 +69,10 @@ const mayImport: Record<string, readonly string[]> = {
   "src/coordination/history": recipe,
   "src/coordination/tick": ["src/coordination/history", "src/base/schedule", ...recipe],
   "src/coordination/barrier": recipe,
-  "src/coordination/pool": recipe,
+  "src/coordination/pool": [
+    ...["src/coordination/job", "src/coordination/connect", "src/base/process/*", "src/base/terminal"],
+    ...recipe,
+  ],
   "src/coordination/fence": ["src/base/process/*", "src/base/storage", ...recipe],
   "src/coordination/hold": ["src/base/process/*", ...ground],
   "src/coordination/cron": [

@@ -25,7 +25,7 @@ import type { Call } from "../../command.ts";
 import { runConnected } from "../../connected.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
-import { queryFailure, queryTimeoutMessage, readItems, readText } from "./pool_source.ts";
+import { queryFailure, queryTimeoutMessage, readItems, readText } from "../../../src/coordination/pool/pool_source.ts";
 
 export async function showPoolStatus(
   options: PoolStatusOptions,

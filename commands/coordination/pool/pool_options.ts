@@ -9,14 +9,15 @@ import {
 } from "../../../src/coordination/settings/coordination_settings.ts";
 import { durationType, integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
+import { commandForItem } from "../../../src/coordination/pool/item_command.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../../src/coordination/pool/pool_path.ts";
+import type { ItemSource } from "../../../src/coordination/pool/pool_source.ts";
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
 import { progressSettings } from "../../../src/base/terminal/progress.ts";
 import { type Call, givenFlag, writeDashesFirst } from "../../command.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { jobSettings, statusFlags } from "../../../src/coordination/job/job_flags.ts";
-import { insertItem } from "./shell_line.ts";
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
@@ -112,13 +113,6 @@ export const poolSyntax: CommandSyntax = {
 
 export type PoolValues = SettingValues<typeof poolCommandSettings>;
 
-/** The source of the items. */
-export type ItemSource =
-  | { readonly kind: "stdin" }
-  | { readonly kind: "file"; readonly file: string }
-  | { readonly kind: "list"; readonly list: string }
-  | { readonly kind: "query"; readonly line: string };
-
 export interface PoolCommandOptions {
   readonly component: string;
   readonly path: PoolPath;
@@ -196,7 +190,7 @@ export function readPoolOptions(call: Call<typeof poolCommandSettings>): PoolCom
       `baton pool needs a command, ${example}; or pool.component.${component}.command in a configuration file`,
     );
   }
-  commandFor(given.command, "", given.isLine); // throws before the first item
+  commandForItem(given.command, "", given.isLine); // throws before the first item
   if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
   if (values.loop && values.oneRound) throw new BatonError("USAGE", "--loop and --one-round cannot be used together");
   const { quiet, verbose } = values;
@@ -278,29 +272,8 @@ function itemSourceOf(
   return { kind: "file", file: items.slice(1) };
 }
 
-/**
- * The command for one item. Without a place for the item, it is the last argument, unless the command uses the
- * variable. In a shell command (`isLine`), the item is inserted as one literal text, and is also $1: text after a
- * command could become another command.
- */
-export function commandFor(
-  command: readonly [string, ...string[]],
-  item: string,
-  isLine = false,
-): [string, ...string[]] {
-  const insert = (word: string) => isLine ? insertItem(word, item) : word.replaceAll(/\{(item)?\}/g, () => item);
-  const [program, ...args] = command.map(insert);
-  const isUsed = command.some((word) => /\{(item)?\}|BATON_ITEM/.test(word));
-  return [program ?? "", ...args, ...(isLine ? ["sh", item] : isUsed ? [] : [item])];
-}
-
 /** The name of the section with the settings of a call. */
 export function findPoolComponent(names: readonly string[], command: readonly string[] | null): string | undefined {
   const isOperation = command === null && poolOperations.some((operation) => operation === names[0]);
   return names[isOperation ? 1 : 0];
-}
-
-/** Whether the program depends on the item. Then a missing program affects only its own item. */
-export function namesProgramByItem([program]: readonly [string, ...string[]]): boolean {
-  return /\{(item)?\}/.test(program);
 }

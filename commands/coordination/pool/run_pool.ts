@@ -22,12 +22,12 @@ import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import { nestedJob } from "../../../src/coordination/job/held_job.ts";
-import { JobLog } from "./job_log.ts";
-import { PoolJobs } from "./pool_job.ts";
+import { JobLog } from "../../../src/coordination/pool/job_log.ts";
+import { PoolJobs } from "../../../src/coordination/pool/pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
-import { PoolReport } from "./pool_report.ts";
-import { PoolSignals } from "./pool_signals.ts";
-import { readItems } from "./pool_source.ts";
+import { PoolReport } from "../../../src/coordination/pool/pool_report.ts";
+import { PoolSignals } from "../../../src/coordination/pool/pool_signals.ts";
+import { readItems } from "../../../src/coordination/pool/pool_source.ts";
 import {
   callDeadline,
   closeSession,

@@ -1,10 +1,6 @@
 import { expect, test } from "bun:test";
 import { toFlagSpecs } from "../../../../../commands/run_command.ts";
-import { FakeClock } from "../../../../support/fake_clock.ts";
-import { PoolSignals } from "../../../../../commands/coordination/pool/pool_signals.ts";
 import {
-  commandFor,
-  namesProgramByItem,
   poolCommandSettings,
   poolSyntax,
   readPoolOperation,
@@ -62,25 +58,6 @@ test("a bad template is told with where it stands", () => {
   );
   const relative = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "{component}/{9}" });
   expect(() => readPoolOptions(relative)).toThrow(/^BATON_POOL_ITEM_PATH: .*is not a ZooKeeper path/);
-});
-
-test("the item stands for {} and {item} wherever they are in the command's words", () => {
-  expect(commandFor(["./w", "in/{}", "{item}:{item}", "{x}", "$1"], "a$&b")).toEqual([
-    "./w",
-    "in/a$&b",
-    "a$&b:a$&b",
-    "{x}",
-    "$1",
-  ]);
-  expect([namesProgramByItem(["./{}.sh"]), namesProgramByItem(["./w", "{}"])]).toEqual([true, false]);
-});
-
-test("a command without a place for the item gets it as its last argument, unless it reads the variable", () => {
-  expect(commandFor(["./w", "-x"], "a b")).toEqual(["./w", "-x", "a b"]);
-  expect(commandFor(["sh", "-c", 'echo "$BATON_ITEM"'], "a")).toEqual(["sh", "-c", 'echo "$BATON_ITEM"']);
-  // Nothing is appended to a shell command: after a semicolon the item would be a command.
-  expect(commandFor(["/bin/sh", "-c", "./w; "], "a'b", true)).toEqual(["/bin/sh", "-c", "./w; ", "sh", "a'b"]);
-  expect(commandFor(["/bin/sh", "-c", "./w {}"], "a'b", true)).toEqual(["/bin/sh", "-c", "./w 'a'\\''b'", "sh", "a'b"]);
 });
 
 test("a list is run as a whole, a query round by round; each can be had the other way", () => {
@@ -154,55 +131,6 @@ test("the exit code follows from what became of the items", () => {
     exitCode: 75,
     message: 'no item of pool "c" was started; 1 item is left',
   });
-});
-
-function handMade() {
-  const listeners = new Map<(signal: NodeJS.Signals) => void, readonly NodeJS.Signals[]>();
-  return {
-    source: {
-      hangUpIgnored: false,
-      listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void) {
-        listeners.set(listener, signals);
-        return () => listeners.delete(listener);
-      },
-    },
-    send(signal: NodeJS.Signals) {
-      for (const [listener, signals] of [...listeners]) if (signals.includes(signal)) listener(signal);
-    },
-  };
-}
-
-test("a signal that asks for the end stops the taking and goes on to the jobs; others only go on", () => {
-  const { source, send } = handMade();
-  using signals = new PoolSignals(source, { drains: false, clock: new FakeClock() });
-  const heard: string[] = [];
-  signals.listen(["SIGTERM", "SIGUSR1"], (signal) => heard.push(signal));
-  send("SIGUSR1");
-  expect([heard, signals.stop.aborted]).toEqual([["SIGUSR1"], false]);
-  send("SIGTERM");
-  expect([heard, signals.stop.aborted]).toEqual([["SIGUSR1", "SIGTERM"], true]);
-});
-
-test("with --drain the first goes no further, nor does its echo; the second does, and QUIT always", async () => {
-  const { source, send } = handMade();
-  const clock = new FakeClock();
-  using signals = new PoolSignals(source, { drains: true, clock });
-  const heard: string[] = [];
-  signals.listen(["SIGTERM", "SIGQUIT"], (signal) => heard.push(signal));
-  const ofTaking: string[] = [];
-  signals.forClaiming().listen(["SIGTERM"], (signal) => ofTaking.push(signal));
-  send("SIGTERM");
-  expect([heard, ofTaking, signals.stop.aborted]).toEqual([[], ["SIGTERM"], true]);
-  send("SIGTERM"); // as timeout(1) does it
-  expect(heard).toEqual([]);
-  await clock.advance(200);
-  send("SIGTERM");
-  expect(heard).toEqual(["SIGTERM"]);
-  const other = handMade();
-  using quit = new PoolSignals(other.source, { drains: true, clock });
-  quit.listen(["SIGQUIT"], (signal) => heard.push(signal));
-  other.send("SIGQUIT");
-  expect(heard).toEqual(["SIGTERM", "SIGQUIT"]);
 });
 
 test("a command follows the component without --, and a mistyped operation is recognized", () => {

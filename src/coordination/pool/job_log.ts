@@ -4,10 +4,10 @@
  */
 import { closeSync, fstatSync } from "node:fs";
 import { hostname } from "node:os";
-import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";
-import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
-import { openOutput } from "../../../src/base/support/open_output.ts";
-import { Output } from "../../../src/base/terminal/io.ts";
+import { BatonError, errorMessage, errorReason } from "../../base/errors.ts";
+import { shellQuoteIfNeeded } from "../../base/terminal/shell_quote.ts";
+import { openOutput } from "../../base/support/open_output.ts";
+import { Output } from "../../base/terminal/io.ts";
 
 const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
 

@@ -1,13 +1,13 @@
 /** Output of a run of a pool about its items: progress on a terminal, the summary at the end, the job log. */
-import type { Io } from "../../../src/base/terminal/io.ts";
-import type { PoolItemEnd } from "../../../src/coordination/pool/pool_run_options.ts";
-import type { PoolCounts } from "../../../src/coordination/pool/work_list.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import { formatDuration } from "../../../src/base/support/duration.ts";
-import { printable } from "../../../src/base/support/text.ts";
-import { ProgressLine } from "../../../src/base/terminal/progress.ts";
+import type { Io } from "../../base/terminal/io.ts";
+import type { PoolItemEnd } from "./pool_run_options.ts";
+import type { PoolCounts } from "./work_list.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { printable } from "../../base/support/text.ts";
+import { ProgressLine } from "../../base/terminal/progress.ts";
 import type { JobLog } from "./job_log.ts";
-import type { PoolCommandOptions } from "./pool_options.ts";
+import type { ItemSource } from "./pool_source.ts";
 
 /**
  * A shorter run shows no progress. The commands write to the same terminal, so the line changes rarely. Milliseconds.
@@ -18,11 +18,27 @@ const sharedListHint = "baton: other calls run items of this list, too; with --d
 /** The maximum number of failed items in the summary. */
 const namedMax = 3;
 
+/** What the report needs of the options of a run. */
+export interface PoolReportOptions {
+  readonly component: string;
+  readonly items: Pick<ItemSource, "kind">;
+  /** The run processes all items, and not only -j of them. */
+  readonly loop: boolean;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: {
+    /** Show progress wherever stderr goes. */
+    readonly progress: boolean;
+    /** How long results are kept, in milliseconds. */
+    readonly doneTtl?: number | undefined;
+  };
+}
+
 export class PoolReport implements Disposable {
   /** Erases the progress before a message. */
   readonly io: Io;
   readonly jobLog: JobLog | null;
-  readonly #options: PoolCommandOptions;
+  readonly #options: PoolReportOptions;
   readonly #clock: Clock;
   readonly #startMs: number;
   readonly #progress: ProgressLine;
@@ -31,7 +47,7 @@ export class PoolReport implements Disposable {
   #isSummarized = false;
   #isShared = false;
 
-  constructor(options: PoolCommandOptions, io: Io, { clock, jobLog }: {
+  constructor(options: PoolReportOptions, io: Io, { clock, jobLog }: {
     readonly clock: Clock;
     readonly jobLog: JobLog | null;
   }) {
@@ -41,8 +57,14 @@ export class PoolReport implements Disposable {
     this.jobLog = jobLog;
     const { quiet, values: { progress } } = options;
     this.#progress = new ProgressLine({ io, values: { quiet, progress } }, {
-      ...{ noun: "item", verb: "done", total: null, isWanted: options.loop || progress, clock },
-      ...{ afterMs: progressMs.after, everyMs: progressMs.every, sharesTerminal: true },
+      noun: "item",
+      verb: "done",
+      total: null,
+      isWanted: options.loop || progress,
+      clock,
+      afterMs: progressMs.after,
+      everyMs: progressMs.every,
+      sharesTerminal: true,
     });
     const err: Io["err"] = (text, form) => {
       this.#progress.erase();

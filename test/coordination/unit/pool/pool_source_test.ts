@@ -3,8 +3,8 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readItems } from "../../../../../commands/coordination/pool/pool_source.ts";
-import { itemsBytesMax, poolPath } from "../../../../../src/coordination/pool/pool_path.ts";
+import { readItems } from "../../../../src/coordination/pool/pool_source.ts";
+import { itemsBytesMax, poolPath } from "../../../../src/coordination/pool/pool_path.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-pool-source-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));

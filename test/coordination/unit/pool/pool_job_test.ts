@@ -1,17 +1,17 @@
 /** What the end of the query's processes comes to, with those processes in the test's hand. */
 import { expect, test } from "bun:test";
-import { PoolJobs } from "../../../../../commands/coordination/pool/pool_job.ts";
-import { poolCommandSettings, readPoolOptions } from "../../../../../commands/coordination/pool/pool_options.ts";
-import { PoolSignals } from "../../../../../commands/coordination/pool/pool_signals.ts";
-import type { Coordination } from "../../../../../src/coordination/connect/coordination_servers.ts";
-import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
-import { JobTable } from "../../../../../src/base/process/proc/job_table.ts";
-import type { Guard } from "../../../../../src/base/process/guard/guard.ts";
-import { BatonError } from "../../../../../src/base/errors.ts";
-import { systemClock } from "../../../../../src/base/support/clock.ts";
-import { FakeLease } from "../../../../support/fake_lease.ts";
-import { fakeIo } from "../../../../support/fake_io.ts";
-import { callOf } from "../../../../program/unit/commands/call_of.ts";
+import { PoolJobs } from "../../../../src/coordination/pool/pool_job.ts";
+import { poolCommandSettings, readPoolOptions } from "../../../../commands/coordination/pool/pool_options.ts";
+import { PoolSignals } from "../../../../src/coordination/pool/pool_signals.ts";
+import type { Coordination } from "../../../../src/coordination/connect/coordination_servers.ts";
+import type { ChildEnding } from "../../../../src/base/process/spawn/child_outcome.ts";
+import { JobTable } from "../../../../src/base/process/proc/job_table.ts";
+import type { Guard } from "../../../../src/base/process/guard/guard.ts";
+import { BatonError } from "../../../../src/base/errors.ts";
+import { systemClock } from "../../../../src/base/support/clock.ts";
+import { FakeLease } from "../../../support/fake_lease.ts";
+import { fakeIo } from "../../../support/fake_io.ts";
+import { callOf } from "../../../program/unit/commands/call_of.ts";
 
 async function endOfQuery(ending: ChildEnding): Promise<string> {
   const io = fakeIo({ env: { HOME: "/nonexistent" } });

@@ -1,10 +1,31 @@
 /**
- * Inserts the item into a command for /bin/sh, as one literal text wherever `{}` stands. In quotation marks, the quotes
- * of the item would end those of the line, and `"{}"` would run `$(…)` of an item: there, the line's quotes are closed
- * before the item and opened after it. Pure.
+ * The command for an item of a pool. In a command for /bin/sh the item is one literal text wherever `{}` stands. In
+ * quotation marks, the quotes of the item would end those of the line, and `"{}"` would run `$(…)` of an item: there,
+ * the line's quotes are closed before the item and opened after it. Pure.
  */
-import { BatonError } from "../../../src/base/errors.ts";
-import { shellQuote } from "../../../src/base/terminal/shell_quote.ts";
+import { BatonError } from "../../base/errors.ts";
+import { shellQuote } from "../../base/terminal/shell_quote.ts";
+
+/**
+ * The command for one item. Without a place for the item, it is the last argument, unless the command uses the
+ * variable. In a shell command (`isLine`), the item is inserted as one literal text, and is also $1: text after a
+ * command could become another command.
+ */
+export function commandForItem(
+  command: readonly [string, ...string[]],
+  item: string,
+  isLine = false,
+): [string, ...string[]] {
+  const insert = (word: string) => isLine ? insertItem(word, item) : word.replaceAll(/\{(item)?\}/g, () => item);
+  const [program, ...args] = command.map(insert);
+  const isUsed = command.some((word) => /\{(item)?\}|BATON_ITEM/.test(word));
+  return [program ?? "", ...args, ...(isLine ? ["sh", item] : isUsed ? [] : [item])];
+}
+
+/** Whether the program depends on the item. Then a missing program affects only its own item. */
+export function namesProgramByItem([program]: readonly [string, ...string[]]): boolean {
+  return /\{(item)?\}/.test(program);
+}
 
 /** Throws USAGE for a place in which no quoting is safe in every shell. */
 export function insertItem(line: string, item: string): string {

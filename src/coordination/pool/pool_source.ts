@@ -1,13 +1,19 @@
 /** Reads the items of a pool from standard input, a file, the command line, or the output of a query. */
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
-import { stdinWasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
-import { BatonError, errorReason } from "../../../src/base/errors.ts";
-import { itemsBytesMax, parseItems, type PoolPath } from "../../../src/coordination/pool/pool_path.ts";
-import { abortable } from "../../../src/base/support/abort.ts";
-import { formatDuration } from "../../../src/base/support/duration.ts";
-import { firstNonUtf8Line } from "../../../src/base/support/text.ts";
-import type { ItemSource } from "./pool_options.ts";
+import { stdinWasClosed } from "../../base/process/spawn/inherited_descriptors.ts";
+import { BatonError, errorReason } from "../../base/errors.ts";
+import { itemsBytesMax, parseItems, type PoolPath } from "./pool_path.ts";
+import { abortable } from "../../base/support/abort.ts";
+import { formatDuration } from "../../base/support/duration.ts";
+import { firstNonUtf8Line } from "../../base/support/text.ts";
+
+/** The source of the items. */
+export type ItemSource =
+  | { readonly kind: "stdin" }
+  | { readonly kind: "file"; readonly file: string }
+  | { readonly kind: "list"; readonly list: string }
+  | { readonly kind: "query"; readonly line: string };
 
 export interface ReadItemsOptions {
   readonly component: string;

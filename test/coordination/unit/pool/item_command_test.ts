@@ -1,7 +1,7 @@
-/** An item in a shell command is one literal text, whatever quotes stand around its place. */
+/** The command of an item; in a shell command it is one literal text, whatever quotes stand around its place. */
 import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { insertItem } from "../../../../../commands/coordination/pool/shell_line.ts";
+import { commandForItem, insertItem, namesProgramByItem } from "../../../../src/coordination/pool/item_command.ts";
 
 const items = [
   "a b",
@@ -64,4 +64,29 @@ test("a line without a place stays as it is, and so do an escaped place and one 
   for (const line of ["cat <<E\n$1\nE", "echo `date`", "echo \\{}", "# {}\necho"]) {
     expect(insertItem(line, "a")).toBe(line);
   }
+});
+
+test("the item stands for {} and {item} wherever they are in the command's words", () => {
+  expect(commandForItem(["./w", "in/{}", "{item}:{item}", "{x}", "$1"], "a$&b")).toEqual([
+    "./w",
+    "in/a$&b",
+    "a$&b:a$&b",
+    "{x}",
+    "$1",
+  ]);
+  expect([namesProgramByItem(["./{}.sh"]), namesProgramByItem(["./w", "{}"])]).toEqual([true, false]);
+});
+
+test("a command without a place for the item gets it as its last argument, unless it reads the variable", () => {
+  expect(commandForItem(["./w", "-x"], "a b")).toEqual(["./w", "-x", "a b"]);
+  expect(commandForItem(["sh", "-c", 'echo "$BATON_ITEM"'], "a")).toEqual(["sh", "-c", 'echo "$BATON_ITEM"']);
+  // Nothing is appended to a shell command: after a semicolon the item would be a command.
+  expect(commandForItem(["/bin/sh", "-c", "./w; "], "a'b", true)).toEqual(["/bin/sh", "-c", "./w; ", "sh", "a'b"]);
+  expect(commandForItem(["/bin/sh", "-c", "./w {}"], "a'b", true)).toEqual([
+    "/bin/sh",
+    "-c",
+    "./w 'a'\\''b'",
+    "sh",
+    "a'b",
+  ]);
 });

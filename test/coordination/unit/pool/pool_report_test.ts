@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
-import { poolCommandSettings, readPoolOptions } from "../../../../../commands/coordination/pool/pool_options.ts";
-import { PoolReport, summaryText } from "../../../../../commands/coordination/pool/pool_report.ts";
-import type { PoolCounts } from "../../../../../src/coordination/pool/work_list.ts";
-import { FakeClock } from "../../../../support/fake_clock.ts";
-import { fakeIo } from "../../../../support/fake_io.ts";
-import { callOf } from "../../../../program/unit/commands/call_of.ts";
+import { poolCommandSettings, readPoolOptions } from "../../../../commands/coordination/pool/pool_options.ts";
+import { PoolReport, summaryText } from "../../../../src/coordination/pool/pool_report.ts";
+import type { PoolCounts } from "../../../../src/coordination/pool/work_list.ts";
+import { FakeClock } from "../../../support/fake_clock.ts";
+import { fakeIo } from "../../../support/fake_io.ts";
+import { callOf } from "../../../program/unit/commands/call_of.ts";
 
 const none: PoolCounts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
 

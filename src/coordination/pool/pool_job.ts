@@ -1,25 +1,42 @@
 /** Runs the command of an item, and the query, each under a lease. Several can run at the same time. */
 import { setImmediate } from "node:timers";
-import type { ChildOutcome } from "../../../src/base/process/spawn/child_outcome.ts";
-import type { JobTable } from "../../../src/base/process/proc/job_table.ts";
-import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
-import { loadLibc } from "../../../src/base/process/libc.ts";
-import type { PreparedChild, SuperviseOptions } from "../../../src/base/process/supervise/supervise_child.ts";
-import type { Guard } from "../../../src/base/process/guard/guard.ts";
-import { BatonError } from "../../../src/base/errors.ts";
-import type { Lease } from "../../../src/base/process/lease.ts";
-import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../../src/coordination/pool/pool_run_options.ts";
-import { abortable } from "../../../src/base/support/abort.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
-import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import { jobEnvironment, superviseOptions } from "../../../src/coordination/job/job.ts";
-import type { ItemTrace, JobTrace } from "../../../src/coordination/job/job_trace.ts";
-import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
-import { commandFor, namesProgramByItem, type PoolCommandOptions } from "./pool_options.ts";
+import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
+import type { JobTable } from "../../base/process/proc/job_table.ts";
+import { LeaseNote } from "../../base/process/supervise/lease_note.ts";
+import { loadLibc } from "../../base/process/libc.ts";
+import type { PreparedChild, SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
+import type { Guard } from "../../base/process/guard/guard.ts";
+import { BatonError } from "../../base/errors.ts";
+import type { Lease } from "../../base/process/lease.ts";
+import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "./pool_run_options.ts";
+import { abortable } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import type { Coordination } from "../connect/coordination_servers.ts";
+import { type ExitCode, exitCodes } from "../../base/exit_codes.ts";
+import { jobEnvironment, type JobOptions, superviseOptions } from "../job/job.ts";
+import type { ItemTrace, JobTrace } from "../job/job_trace.ts";
+import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
+import { commandForItem, namesProgramByItem } from "./item_command.ts";
 import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { queryFailure, queryTimeoutMessage, readText } from "./pool_source.ts";
+
+/** What running an item needs of the options of a run. Times in milliseconds. */
+export interface PoolJobOptions {
+  readonly component: string;
+  readonly command: readonly [string, ...string[]];
+  /** The last argument is a shell command. */
+  readonly isLine: boolean;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: Pick<JobOptions["values"], "killAfter" | "signal" | "onDoubt" | "maxHold"> & {
+    readonly queryTimeout: number;
+    /** True: commands inherit the credentials of baton's environment. */
+    readonly passAuth: boolean;
+    /** Number of further tries of an item that failed. */
+    readonly retries: number;
+  };
+}
 
 export interface PoolJobContext {
   readonly report: Pick<PoolReport, "io" | "jobLog">;
@@ -68,13 +85,13 @@ interface SupervisedEnd {
 }
 
 export class PoolJobs {
-  readonly #options: PoolCommandOptions;
+  readonly #options: PoolJobOptions;
   readonly #context: PoolJobContext;
   /** Exit codes of baton among the ends of jobs. */
   readonly #severe = new Set<ExitCode>();
   #hasBreach = false;
 
-  constructor(options: PoolCommandOptions, context: PoolJobContext) {
+  constructor(options: PoolJobOptions, context: PoolJobContext) {
     this.#options = options;
     this.#context = context;
   }
@@ -98,7 +115,7 @@ export class PoolJobs {
     const { component, isLine, values, verbose } = this.#options;
     const { io, jobLog } = this.#context.report;
     const { clock } = this.#context;
-    const command = commandFor(this.#options.command, item, isLine);
+    const command = commandForItem(this.#options.command, item, isLine);
     const what = JSON.stringify(item);
     const token = itemLease.fencingToken.toString();
     const trace = this.#context.trace?.startItem({

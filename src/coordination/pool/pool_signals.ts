@@ -6,9 +6,9 @@ import {
   type SignalSource,
   StoppedBySignal,
   StopRequestClassifier,
-} from "../../../src/base/process/supervise/signal_source.ts";
-import type { Clock } from "../../../src/base/support/clock.ts";
-import { TaskScope } from "../../../src/base/support/abort.ts";
+} from "../../base/process/supervise/signal_source.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { TaskScope } from "../../base/support/abort.ts";
 
 const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
 const drained: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP"];

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
-import { JobLog, jobLogLine, type LoggedTry } from "../../../../../commands/coordination/pool/job_log.ts";
+import { JobLog, jobLogLine, type LoggedTry } from "../../../../src/coordination/pool/job_log.ts";
 
 let folder = "";
 beforeEach(() => void (folder = mkdtempSync(join(tmpdir(), "baton-joblog-"))));
