@@ -74,7 +74,10 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
     const { complete } = await import("./program/completion/complete.ts");
     return await complete({ products, loaders: commandLoaders, settings: (await loadSettings()).inFiles }, rest, io);
   }
-  if (first === "__holder") return await (await import("./coordination/hold/holder.ts")).runHolder(io);
+  for (const { internalCommands } of products) {
+    const run = internalCommands?.get(first);
+    if (run !== undefined) return await run(io);
+  }
   const alias = flagCommands.get(first);
   if (alias !== undefined) return await dispatch([alias, ...rest], io, leading);
   const name = findCommandName(args, commandLoaders);

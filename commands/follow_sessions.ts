@@ -5,8 +5,7 @@ import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import { systemClock } from "../src/base/support/clock.ts";
 import { CandidateSession } from "../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
-import { openSession } from "../src/coordination/connect/command_session.ts";
-import { reportOutages } from "../src/coordination/job/wait_display.ts";
+import { openSession, reportOutages } from "../src/coordination/connect/command_session.ts";
 import { announceCoordination, type ConnectedCall } from "./connected.ts";
 
 export interface FollowSessionsOptions {

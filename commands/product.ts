@@ -5,8 +5,10 @@
 import type { ConfigFile, ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../src/base/config/setting.ts";
 import type { DatabaseAddress } from "../src/base/postgres/database_address.ts";
+import type { ExitCode } from "../src/base/exit_codes.ts";
 import type { PrimaryConnection } from "../src/base/postgres/primary_connection.ts";
 import type { Finding } from "../src/base/rows/finding.ts";
+import type { Io } from "../src/base/terminal/io.ts";
 import type { Coordination } from "../src/coordination/connect/coordination_servers.ts";
 import type { connectionSettings } from "../src/coordination/settings/coordination_settings.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
@@ -16,6 +18,8 @@ import type { HelpPage } from "./help_page.ts";
 export interface Product {
   readonly name: string;
   readonly commands: CommandLoaders;
+  /** What baton itself starts, by the first word of the command line: users have no need of it. */
+  readonly internalCommands?: ReadonlyMap<string, (io: Io) => Promise<ExitCode>>;
   settings(): Promise<ProductSettings>;
   checks(): Promise<ProductChecks>;
   completions(): Promise<ProductCompletions>;

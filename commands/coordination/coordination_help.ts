@@ -4,7 +4,7 @@ import { connectionSettings } from "../../src/coordination/settings/coordination
 import type { ProductHelp } from "../product.ts";
 import type { HelpBlock, HelpPage } from "../help_page.ts";
 import { settingEntries } from "../option_text.ts";
-import { lockCommandSettings } from "./lock/lock_options.ts";
+import { lockCommandSettings } from "./lock_options.ts";
 
 export const coordinationHelp: ProductHelp = {
   families: [

@@ -26,6 +26,7 @@ export const coordinationProduct: Product = {
     fence: async () => (await import("./fence/fence.ts")).fenceCommand,
     keeper: async () => (await import("./keeper/keeper.ts")).keeperCommand,
   },
+  internalCommands: new Map([["__holder", async (io) => await (await import("./hold/holder.ts")).runHolder(io)]]),
   async settings() {
     const { coordinationSettings, poolComponentSettings } = await import(
       "../../src/coordination/settings/setting_tables.ts"

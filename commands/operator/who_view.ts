@@ -6,7 +6,7 @@ import { formatPassedTime } from "../../src/base/support/duration.ts";
 import type { Style } from "../../src/base/terminal/color.ts";
 import { type Cell, headCells } from "../../src/base/terminal/table.ts";
 import type { UseHolderJson, UseWaiterJson, WhoJson } from "../json_shapes/lock_shapes.ts";
-import { shortIds } from "../coordination/looking/short_ids.ts";
+import { shortIds } from "../../src/base/support/short_ids.ts";
 
 const holds: Readonly<Record<StatusKind, string>> = {
   lock: "holds",

@@ -1,6 +1,6 @@
 /** `baton barrier`: its definition, and gates. run_barrier.ts starts commands together. */
 import { liftGate, setGate, waitGate } from "../../../src/coordination/barrier/barrier_gate.ts";
-import { callDeadline, waitsForServer } from "../../../src/coordination/connect/command_session.ts";
+import { callDeadline, reportOutages, waitsForServer } from "../../../src/coordination/connect/command_session.ts";
 import { requireScope } from "../../../src/coordination/connect/coordination_servers.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -11,7 +11,6 @@ import { printJson, sayTo } from "../../../src/base/terminal/io.ts";
 import { type Call, commandAfterOneName, defineCommand } from "../../command.ts";
 import { runConnected } from "../../connected.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
-import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import type { GateJson } from "../../json_shapes/election_shapes.ts";
 import { barrierCommandSettings, type GateCommandOptions, readBarrierOptions } from "./barrier_options.ts";
 import { runBarrier } from "./run_barrier.ts";

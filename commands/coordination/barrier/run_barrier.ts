@@ -33,10 +33,10 @@ import {
   callDeadline,
   closeSession,
   openSession,
+  reportOutages,
   waitsForServer,
   warnOfTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
-import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 
 interface BarrierRun {

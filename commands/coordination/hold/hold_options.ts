@@ -19,7 +19,7 @@ import { flag, type SettingTable } from "../../../src/base/config/setting.ts";
 import { integerType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import type { Call } from "../../command.ts";
-import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions } from "../lock/lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, readCommonLockOptions } from "../lock_options.ts";
 
 /** Options about the start or the end of a command have no meaning here. */
 const {

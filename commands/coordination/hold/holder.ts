@@ -24,7 +24,7 @@ import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_cod
 import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { ReportFacts } from "../../../src/coordination/job/reported.ts";
-import { lockAndRun, lockDependencies } from "../lock/lock.ts";
+import { lockAndRun, lockDependencies } from "../locked_job.ts";
 
 type LockHolderPipe = HolderPipe<LockEnding>;
 

@@ -11,7 +11,7 @@ import { Schedule } from "../../../src/base/schedule/schedule.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { BatonError, errorMessage } from "../../../src/base/errors.ts";
 import { readHistoryLimits, type RecordedHold, toTickEnd } from "../../../src/coordination/job/recorded_hold.ts";
-import type { LockCommandOptions } from "./lock_options.ts";
+import type { LockCommandOptions } from "../lock_options.ts";
 
 export interface HeldTick extends RecordedHold {
   readonly run: TickAttempt;

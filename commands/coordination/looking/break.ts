@@ -21,7 +21,7 @@ import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
 import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
 import { describeOtherUses, onlyName } from "../../name_arguments.ts";
-import { shortIds } from "./short_ids.ts";
+import { shortIds } from "../../../src/base/support/short_ids.ts";
 
 const settings = {
   holder: flag("--holder", textType("id"), {

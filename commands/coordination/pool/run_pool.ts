@@ -32,10 +32,10 @@ import {
   callDeadline,
   closeSession,
   openSession,
+  reportOutages,
   waitsForServer,
   warnOfTimeout,
 } from "../../../src/coordination/connect/command_session.ts";
-import { reportOutages } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 
 /** The number of commands at the same time from which on the usual limit of 1,024 open files may be too low. */

@@ -1,4 +1,4 @@
-/** Session of a verb that waits for a lock and holds it: the limit of the call, connecting, and closing. */
+/** Session of a verb that waits for a lock and holds it: the limit of the call, connecting, outages, and closing. */
 import type { Io } from "../../base/terminal/io.ts";
 import { ConnectReport } from "../../protocols/zookeeper/connector.ts";
 import { type ConnectOptions, connectTimeoutMsDefault } from "../../protocols/zookeeper/zookeeper_client.ts";
@@ -97,6 +97,33 @@ export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSigna
     limit.add(clock.startTimer(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.set));
   }));
   await Promise.race([zk.close().catch(() => {}), tooLate.wait()]);
+}
+
+/** Reports once per outage that no server responds, so that the wait does not look like a busy lock. */
+export function reportOutages(
+  zk: ZooKeeper,
+  what: string,
+  { io, clock, quiet }: { readonly io: Io; readonly clock: Clock; readonly quiet: boolean },
+): Disposable {
+  const { session } = zk;
+  let cancel = () => {};
+  const off = session.subscribe((change) => {
+    if (change !== "state" || quiet) return;
+    cancel();
+    if (session.state !== "connecting") return;
+    cancel = clock.startTimer(session.timeoutMs, () => {
+      const reason = session.describeOutage();
+      io.err(
+        `baton: no server has responded for ${formatDuration(session.timeoutMs)}${reason}; still waiting for ${what}\n`,
+      );
+    });
+  });
+  return {
+    [Symbol.dispose]() {
+      cancel();
+      off();
+    },
+  };
 }
 
 /** Prints a warning if the servers grant a longer session timeout than requested. */

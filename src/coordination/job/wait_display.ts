@@ -1,42 +1,13 @@
-/** Display of a wait: a line that is updated on a terminal, a message otherwise, and a message for each outage. */
+/** Display of a wait: a line that is updated on a terminal, a message otherwise. */
 import type { Io } from "../../base/terminal/io.ts";
 import { WaitLine } from "../../base/terminal/progress_line.ts";
-import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
 import { describeHolders } from "../lock/lock_status.ts";
-import type { Clock } from "../../base/support/clock.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 
 export interface DisplayOptions {
   readonly quiet: boolean;
   readonly verbose: boolean;
-}
-
-/** Reports once per outage that no server responds, so that the wait does not look like a busy lock. */
-export function reportOutages(
-  zk: ZooKeeper,
-  what: string,
-  { io, clock, quiet }: { readonly io: Io; readonly clock: Clock; readonly quiet: boolean },
-): Disposable {
-  const { session } = zk;
-  let cancel = () => {};
-  const off = session.subscribe((change) => {
-    if (change !== "state" || quiet) return;
-    cancel();
-    if (session.state !== "connecting") return;
-    cancel = clock.startTimer(session.timeoutMs, () => {
-      const reason = session.describeOutage();
-      io.err(
-        `baton: no server has responded for ${formatDuration(session.timeoutMs)}${reason}; still waiting for ${what}\n`,
-      );
-    });
-  });
-  return {
-    [Symbol.dispose]() {
-      cancel();
-      off();
-    },
-  };
 }
 
 /** Interval of the updates of the line on a terminal, in milliseconds. */

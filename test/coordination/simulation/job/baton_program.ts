@@ -1,5 +1,5 @@
 /**
- * A `baton lock` as a simulated process, with its guard as another one: what commands/coordination/lock/lock.ts does,
+ * A `baton lock` as a simulated process, with its guard as another one: what commands/coordination/locked_job.ts does,
  * again and again.
  */
 import { closeSession } from "../../../../src/coordination/connect/command_session.ts";

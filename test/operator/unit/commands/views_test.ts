@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { lsLines, lsTable, unlistedLine } from "../../../../commands/operator/ls_view.ts";
-import { shortIds } from "../../../../commands/coordination/looking/short_ids.ts";
+import { shortIds } from "../../../../src/base/support/short_ids.ts";
 import { jsonChanges, lineChanges, type UseView } from "../../../../commands/operator/watch_use.ts";
 import { goneLine, whoLines, whoTable } from "../../../../commands/operator/who_view.ts";
 import type { UseHolder, UseStatus, UseWaiter } from "../../../../src/coordination/admin/use_status.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { holdSettings } from "../../../../../commands/coordination/hold/hold_options.ts";
-import { lockCommandSettings } from "../../../../../commands/coordination/lock/lock_options.ts";
+import { lockCommandSettings } from "../../../../../commands/coordination/lock_options.ts";
 
 test("--max-hold is about the script: baton hold has no child, and has ended by then", () => {
   const { help, ...rest } = holdSettings.maxHold;

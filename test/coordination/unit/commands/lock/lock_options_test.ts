@@ -3,7 +3,7 @@ import {
   type LockCommandOptions,
   lockCommandSettings,
   readLockOptions,
-} from "../../../../../commands/coordination/lock/lock_options.ts";
+} from "../../../../../commands/coordination/lock_options.ts";
 import { fakeIo } from "../../../../support/fake_io.ts";
 import { callOf } from "../../../../program/unit/commands/call_of.ts";
 

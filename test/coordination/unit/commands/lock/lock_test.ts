@@ -4,8 +4,9 @@ import {
   type LockCommandOptions,
   lockCommandSettings,
   readLockOptions,
-} from "../../../../../commands/coordination/lock/lock_options.ts";
-import { type LockDependencies, runLock } from "../../../../../commands/coordination/lock/lock.ts";
+} from "../../../../../commands/coordination/lock_options.ts";
+import { runLock } from "../../../../../commands/coordination/lock/lock.ts";
+import type { LockDependencies } from "../../../../../commands/coordination/locked_job.ts";
 import type { ChildEnding } from "../../../../../src/base/process/spawn/child_outcome.ts";
 import type { SuperviseOptions } from "../../../../../src/base/process/supervise/supervise_child.ts";
 import type { Guard } from "../../../../../src/base/process/guard/guard.ts";

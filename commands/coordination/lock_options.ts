@@ -1,20 +1,20 @@
 /** Options of `baton lock`. Pure. */
-import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
-import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../../src/base/config/setting.ts";
+import type { ConfigSources } from "../../src/base/config/resolve_settings.ts";
+import { flag, inGroup, type SettingTable, type SettingValues, toggle } from "../../src/base/config/setting.ts";
 import {
   connectionSettings,
   historySettings,
   lockSettings,
   traceSettings,
-} from "../../../src/coordination/settings/coordination_settings.ts";
-import { choiceType, durationType, integerType, textType, waitType } from "../../../src/base/config/value_types.ts";
-import { BatonError } from "../../../src/base/errors.ts";
-import { interopPath, interopRecipes } from "../../../src/coordination/interop/interop_node_names.ts";
-import type { LockMode } from "../../../src/base/process/lease.ts";
-import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
-import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
-import { type Call, commandAfterOneName, shellLineSettings } from "../../command.ts";
-import { conflictExitCode, jobFlags } from "../../../src/coordination/job/job_flags.ts";
+} from "../../src/coordination/settings/coordination_settings.ts";
+import { choiceType, durationType, integerType, textType, waitType } from "../../src/base/config/value_types.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import { interopPath, interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import type { LockMode } from "../../src/base/process/lease.ts";
+import type { CommandSyntax } from "../../src/base/terminal/parse_args.ts";
+import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
+import { type Call, commandAfterOneName, shellLineSettings } from "../command.ts";
+import { conflictExitCode, jobFlags } from "../../src/coordination/job/job_flags.ts";
 
 /** Settings of this command only. */
 const flags = {

@@ -1,0 +1,307 @@
+/**
+ * A command or a script under locks, for `baton lock` and `baton hold`: takes the locks, supervises, releases. Several
+ * locks are taken one after the other in the order of their names.
+ */
+import type { ChildOutcome } from "../../src/base/process/spawn/child_outcome.ts";
+import { LeaseNote } from "../../src/base/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/base/process/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/base/process/supervise/supervise_child.ts";
+import type { Guard } from "../../src/base/process/guard/guard.ts";
+import type { Io } from "../../src/base/terminal/io.ts";
+import { StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
+import { formatSessionHandle } from "../../src/protocols/zookeeper/end_session.ts";
+import type { Acl, ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/protocols/zookeeper/zookeeper_error.ts";
+import type { Lease } from "../../src/base/process/lease.ts";
+import { announceCoordination } from "../connected.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
+import {
+  type JobDependencies,
+  jobDependencies,
+  jobEnvironment,
+  quotedNames,
+  superviseOptions,
+} from "../../src/coordination/job/job.ts";
+import { decideLockEnding, type LockEnding } from "../../src/coordination/job/lock_ending.ts";
+import type { LockCommandOptions } from "./lock_options.ts";
+import type { ReportFacts } from "../../src/coordination/job/reported.ts";
+import {
+  callDeadline,
+  closeSession,
+  openSession,
+  reportOutages,
+  waitsForServer,
+  warnOfTimeout,
+} from "../../src/coordination/connect/command_session.ts";
+import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
+import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
+import { abortable } from "../../src/base/support/abort.ts";
+import type { Clock } from "../../src/base/support/clock.ts";
+import { type NestedJob, nestedJob } from "../../src/coordination/job/held_job.ts";
+import { showProgress } from "../../src/coordination/job/wait_display.ts";
+import type { RecordedHold } from "../../src/coordination/job/recorded_hold.ts";
+import { BatonError } from "../../src/base/errors.ts";
+import type { BusyNoticeWatch } from "./lock/busy_notice_watch.ts";
+import type { HeldTick } from "./lock/tick_lock.ts";
+import { holderInfo } from "../../src/coordination/nodes/holder_info.ts";
+import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
+
+export interface LockDependencies extends JobDependencies {
+  /** Guard that is already started; it is ended here when there is nothing to guard. */
+  readonly guard: Guard;
+  takeLocks: TakeLocks;
+  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export function lockDependencies(guard: Guard): LockDependencies {
+  return { ...jobDependencies(), guard, takeLocks, supervise: superviseChild };
+}
+
+/**
+ * Runs the command without reporting its end. Throws BatonError for a failure before the command was started, and
+ * StoppedBySignal for a signal.
+ */
+export async function lockAndRun(
+  options: LockCommandOptions,
+  io: Io,
+  { deps, facts }: { readonly deps: LockDependencies; readonly facts: ReportFacts },
+): Promise<LockEnding> {
+  using stop = new StopSignalListener(deps.signals);
+  const { values } = options;
+  // A call that is a little early waits for its tick.
+  const moreMs = values.tick === undefined ? 0 : values.skew;
+  using limit = callDeadline(deps.clock, options.waitMs, { values, stop: stop.signal, moreMs });
+  let guarded = false;
+  let notices: TakenLocks["notices"] = [];
+  let zk: ZooKeeper | null = null;
+  try {
+    const what = `${options.names.length === 1 ? "lock" : "locks"} ${quotedNames(options.names)}`;
+    const place = announceCoordination(options, io, { what, scope: values.scope, signal: limit.signal });
+    const opened = (session: ZooKeeper) => {
+      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
+      zk = session;
+      deps.guard.setSession(formatSessionHandle(place.connect, session.session));
+    };
+    const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
+    limit.cancel();
+    notices = taken.notices;
+    facts.granted(taken.leases, taken.waitedMs);
+    if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
+    const lease = taken.leases.length === 1 ? taken.leases[0] : await setOf(taken.leases);
+    using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
+    guarded = true; // from now on supervision ends the guard
+    const outcome = await deps.supervise({
+      ...superviseOptions(options, io, deps),
+      lease,
+      guard: deps.guard,
+      leavesRunning: values.leaveRunning,
+      grantedAtMs: taken.grantedAtMs,
+      signal: stop.signal,
+      env: jobEnvironment(io, {
+        ...{ ...taken, tick: taken.tick?.run, place, note, passAuth: values.passAuth, trace: facts.trace },
+      }),
+    });
+    facts.outcome = outcome;
+    const problems = await Promise.all(taken.recorded.map((hold) => hold.end(outcome)));
+    for (const problem of problems) if (problem !== null) io.err(`baton: ${problem}\n`);
+    const ending = decideLockEnding(outcome, {
+      what: quotedNames(options.names),
+      lost: lease.lost,
+      outage: lease.describeOutage?.(),
+      maxHoldMs: values.maxHold,
+      isScript: options.script !== undefined,
+      startHint: startHintOf(options.names),
+    });
+    if (ending === null) throw stop.signal.reason;
+    // A process that could not be killed may still run: the session is not closed, and ends by its timeout.
+    if (outcome.kind === "breach") zk = null;
+    return ending;
+  } finally {
+    if (!guarded) deps.guard.end();
+    if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
+    await Promise.all(notices.map((notice) => stop.signal.aborted ? notice.kill() : notice.end()));
+  }
+}
+
+/**
+ * Takes the locks. If the session expires during the wait, because no server responded for T, another session waits at
+ * the end of the queue. Calls `opened` for each session; the caller closes the last one.
+ */
+async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
+  readonly deps: LockDependencies;
+  readonly place: Coordination;
+  readonly limit: AbortSignal;
+  readonly opened: (zk: ZooKeeper) => void;
+}): Promise<TakenLocks> {
+  const { clock } = deps;
+  const { quiet, waitMs } = options;
+  const startMs = clock.now();
+  const what = quotedNames(options.names);
+  for (let isPatient = waitsForServer(waitMs, options.values);; isPatient = true) {
+    const zk = await openSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
+    opened(zk);
+    try {
+      const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
+      const taking = deps.takeLocks(zk, options, context);
+      setImmediate(() => void loadLibc()); // uses the time in which the servers work
+      return await taking;
+    } catch (thrown) {
+      if (waitMs === 0 || limit.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+      if (!quiet) {
+        io.err(`baton: the session that waited for ${what} has expired; waiting again at the end of the queue\n`);
+      }
+    }
+  }
+}
+
+/**
+ * The words of a command that has a -- of its own are taken for names if there is no -- before it:
+ * `refuseProgramNames`.
+ */
+function startHintOf(names: readonly string[]): string {
+  return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
+}
+
+async function setOf(leases: TakenLocks["leases"]): Promise<Lease> {
+  const { LeaseSet } = await import("../../src/base/process/lease_set.ts");
+  return new LeaseSet(leases);
+}
+
+function grantLine(leases: readonly Lease[], waitedMs: number): string {
+  return leases.map((lease) =>
+    `baton: "${lease.name}" is locked after ${Math.round(waitedMs)} ms as ${lease.holderId}, ` +
+    `token ${lease.fencingToken}, session timeout ${lease.sessionTimeoutMs} ms\n`
+  ).join("");
+}
+
+export interface TakeLocksContext {
+  readonly io: Io;
+  readonly clock: Clock;
+  /** Aborts when the call is stopped or its wait limit is reached. */
+  readonly signal: AbortSignal;
+  readonly acl: Acl[] | undefined;
+  /** Start of the wait on the clock, possibly in an earlier session. */
+  readonly startMs: number;
+}
+
+export interface TakenLocks {
+  /** Leases in the order of the names. */
+  readonly leases: readonly [Lease, ...Lease[]];
+  readonly waitedMs: number;
+  /** Time of the last grant on the clock. */
+  readonly grantedAtMs: number;
+  /** The tick that the lock was taken with, if any. */
+  readonly tick?: HeldTick | undefined;
+  /** The holds whose end is to be recorded. */
+  readonly recorded: readonly RecordedHold[];
+  /** Notices whose command may still run. */
+  readonly notices: readonly BusyNoticeWatch[];
+}
+
+/**
+ * Rejects as acquireLock does, and with USAGE for a lock that the command around this call holds already. The caller
+ * closes the session, which releases the locks that were acquired before the failure.
+ */
+export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: TakeLocksContext) => Promise<TakenLocks>;
+
+export const takeLocks: TakeLocks = async (zk, options, context) => {
+  const { clock, io, startMs } = context;
+  const names = quotedNames(options.names);
+  using _outage = reportOutages(zk, names, { io, clock, quiet: options.quiet });
+  const refuseHeld = nestedJob(io);
+  if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
+  const [first = "", ...others] = options.names;
+  const taken = await takeLock(zk, first, { options, context });
+  const leases: [ZooKeeperLease, ...ZooKeeperLease[]] = [taken.lease];
+  const recorded = [taken.recorded];
+  const notices = [taken.notice];
+  for (const name of others) {
+    // The locks acquired so far can be lost or revoked during the wait for the next one. No command runs under them
+    // yet.
+    for (const lease of leases) lease.setUsed(false);
+    const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
+    const next = await takeLock(zk, name, { options, context: { ...context, signal } });
+    leases.push(next.lease);
+    recorded.push(next.recorded);
+    notices.push(next.notice);
+  }
+  for (const lease of leases) lease.setUsed(true);
+  const grantedAtMs = clock.now();
+  return {
+    ...{ leases, waitedMs: grantedAtMs - startMs, grantedAtMs, tick: taken.tick },
+    recorded: recorded.filter((hold) => hold !== undefined),
+    notices: notices.filter((notice) => notice !== undefined),
+  };
+};
+
+async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHeld: NestedJob): Promise<void> {
+  const { recipe, root } = options.values;
+  for (const name of options.names) {
+    await refuseHeld(name, async () => {
+      if (recipe === undefined) return (await lockStatus(zk, name, { root })).holders;
+      const { interopStatus } = await import("../../src/coordination/interop/interop_status.ts");
+      return (await interopStatus(zk, name, { recipe })).holders;
+    });
+  }
+}
+
+async function takeLock(
+  zk: ZooKeeper,
+  name: string,
+  { options, context }: { options: LockCommandOptions; context: TakeLocksContext },
+): Promise<
+  {
+    readonly lease: ZooKeeperLease;
+    readonly tick?: HeldTick;
+    readonly recorded?: RecordedHold | undefined;
+    readonly notice?: BusyNoticeWatch | undefined;
+  }
+> {
+  const { values, mode, limit, waitMs } = options;
+  const { clock, signal, acl, startMs } = context;
+  using progress = showProgress(name, options, context.io);
+  const common = {
+    mode,
+    clock,
+    signal,
+    wait: waitMs === 0 ? "none" : "forever",
+    sinceMs: startMs,
+    info: holderInfo(options),
+    ...progress.options,
+    ...(acl === undefined ? {} : { acl }),
+  } as const;
+  const { recipe, priority, limitPolicy, root } = values;
+  if (recipe !== undefined) {
+    const { acquireInteropLock } = await import("../../src/coordination/interop/interop_contender.ts");
+    return { lease: await acquireInteropLock(zk, name, { ...common, recipe }) };
+  }
+  if (values.tick !== undefined) {
+    const { takeTick } = await import("./lock/tick_lock.ts");
+    const { lease, tick } = await takeTick(zk, name, {
+      options,
+      env: context.io.env,
+      common: { ...common, priority, root },
+    });
+    return { lease, tick, recorded: tick };
+  }
+  const permits = limit === undefined ? {} : { limit };
+  const notice = values.onBusyFor === undefined
+    ? undefined
+    : (await import("./lock/busy_notice_watch.ts")).openNotice(zk, name, { line: values.onBusyFor, root, context });
+  const acquire = () =>
+    acquireLock(zk, name, {
+      ...{ ...common, priority, limitPolicy, root, ...permits },
+      ...(notice === undefined ? {} : { onQueued: () => notice.start() }),
+    }).finally(() => notice?.stop());
+  try {
+    if (!values.history) return { lease: await acquire(), notice };
+    const { HoldRecorder } = await import("../../src/coordination/job/recorded_hold.ts");
+    const recorder = new HoldRecorder(zk, { kind: "lock", values, info: common.info, acl, clock });
+    const lease = await recorder.countIfRefused(name, acquire());
+    return { lease, notice, recorded: recorder.begin(lease) };
+  } catch (thrown) {
+    const isBusy = thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
+    await (isBusy ? notice?.checkOnce() : notice?.kill());
+    throw thrown;
+  }
+}
