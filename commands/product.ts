@@ -18,7 +18,7 @@ import type { HelpPage } from "./help_page.ts";
 export interface Product {
   readonly name: string;
   readonly commands: CommandLoaders;
-  /** What baton itself starts, by the first word of the command line: users have no need of it. */
+  /** Commands that baton itself starts, by the first word of the command line. */
   readonly internalCommands?: ReadonlyMap<string, (io: Io) => Promise<ExitCode>>;
   settings(): Promise<ProductSettings>;
   checks(): Promise<ProductChecks>;

@@ -17,8 +17,8 @@ import { defineDoctor } from "../product.ts";
 
 const settings = {
   recipe: flag("--recipe", choiceType(interopRecipes), {
-    help:
-      "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of baton's locks",
+    help: "check the locks of Curator or kazoo programs below the node PATH, or the lock PATH itself, instead of " +
+      "baton's locks",
   }),
 } satisfies SettingTable;
 

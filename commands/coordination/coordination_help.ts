@@ -26,9 +26,9 @@ function connectionTopic(): HelpPage {
     usage: [],
     blocks: [
       paragraph(
-        "Commands use the servers that --servers, BATON_SERVERS or a configuration file names: a ZooKeeper ensemble, or a keeper " +
-          "at its address. Without servers they use the keeper of this machine, and start it if it does not run. All commands " +
-          "take the settings below in the same form.",
+        "Commands use the servers that --servers, BATON_SERVERS or a configuration file names: a ZooKeeper " +
+          "ensemble, or a keeper at its address. Without servers they use the keeper of this machine, and start it " +
+          "if it does not run. All commands take the settings below in the same form.",
       ),
       { kind: "entries", entries: settingEntries(connectionSettings) },
       heading("Examples"),
@@ -60,18 +60,20 @@ function timesTopic(): HelpPage {
     usage: [],
     blocks: [
       paragraph(
-        "A duration is a number of seconds, as in flock, timeout and sleep, or a number with a unit: 10, 250ms, 5m, 2h, 1d. A " +
-          "fraction is allowed: 1.5. A size always has a unit: 64KiB, 16MiB, 1GiB.",
+        "A duration is a number of seconds, as in flock, timeout and sleep, or a number with a unit: 10, 250ms, " +
+          "5m, 2h, 1d. A fraction is allowed: 1.5. A size always has a unit: 64KiB, 16MiB, 1GiB.",
       ),
       paragraph(
-        "--wait limits everything up to the grant: the connection to the servers and the time in the queue. --max-hold starts with " +
-          "the grant. When it ends, baton sends --signal to the command, and SIGKILL after --kill-after.",
+        "--wait limits everything up to the grant: the connection to the servers and the time in the queue. " +
+          "--max-hold starts with the grant. When it ends, baton sends --signal to the command, and SIGKILL after " +
+          "--kill-after.",
       ),
       paragraph(
-        "If no server responds while the lock is held, baton stops the command before the servers can end the session. The lease " +
-          "ends before the session: by 5 % of the session timeout, and by at least 0.5s. --signal is sent before the end of the " +
-          "lease: by --kill-after, but at most by a quarter of the session timeout. SIGKILL follows when the lease ends. A shorter session timeout frees " +
-          "the lock of a dead machine sooner; a longer one survives longer interruptions of the network.",
+        "If no server responds while the lock is held, baton stops the command before the servers can end the " +
+          "session. The lease ends before the session: by 5 % of the session timeout, and by at least 0.5s. " +
+          "--signal is sent before the end of the lease: by --kill-after, but at most by a quarter of the session " +
+          "timeout. SIGKILL follows when the lease ends. A shorter session timeout frees the lock of a dead " +
+          "machine sooner; a longer one survives longer interruptions of the network.",
       ),
       heading("Durations of baton lock"),
       { kind: "entries", entries: settingEntries(Object.fromEntries(durations)) },

@@ -71,8 +71,8 @@ const flags = {
   }),
   onBusyFor: flag("--on-busy-for", textType("duration command"), {
     group: "waiting",
-    help:
-      "if the lock has been held this long, run the command once for this hold over all hosts, as in '1h ./tell.sh'; it may take 30s",
+    help: "if the lock has been held this long, run the command once for this hold over all hosts, as in '1h " +
+      "./tell.sh'; it may take 30s",
   }),
   leaveRunning: toggle("--leave-running", {
     aliases: "-o, --close",
@@ -85,9 +85,8 @@ const flags = {
 /** Settings for a lock that is taken with a tick of a schedule. */
 export const tickSettings = inGroup("ticks", {
   tick: flag("--tick", textType("schedule"), {
-    help:
-      "run at most once for each time of this schedule, on whichever host calls first: five fields as in crontab(5), or a " +
-      "macro such as @daily; exit 81 if another host has the tick, or none is due",
+    help: "run at most once for each time of this schedule, on whichever host calls first: five fields as in " +
+      "crontab(5), or a macro such as @daily; exit 81 if another host has the tick, or none is due",
   }),
   timezone: flag("--timezone", textType("zone"), {
     help: "time zone of the schedule, such as Europe/Berlin; the same on all hosts",
@@ -105,8 +104,8 @@ export const tickSettings = inGroup("ticks", {
     unset: "skip, or wait with -w",
   }),
   skew: flag("--skew", durationType({ minMs: 100, maxMs: 3_600_000 }), {
-    help:
-      "maximum difference between the clocks of this host and of the servers; beyond it exit 78. A call may be this early",
+    help: "maximum difference between the clocks of this host and of the servers; beyond it exit 78. A call may be " +
+      "this early",
     default: 30_000,
   }),
   replaceSchedule: toggle("--replace-schedule", {

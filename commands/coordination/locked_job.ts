@@ -98,7 +98,12 @@ export async function lockAndRun(
       grantedAtMs: taken.grantedAtMs,
       signal: stop.signal,
       env: jobEnvironment(io, {
-        ...{ ...taken, tick: taken.tick?.run, place, note, passAuth: values.passAuth, trace: facts.trace },
+        ...taken,
+        tick: taken.tick?.run,
+        place,
+        note,
+        passAuth: values.passAuth,
+        trace: facts.trace,
       }),
     });
     facts.outcome = outcome;
@@ -228,7 +233,10 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   for (const lease of leases) lease.setUsed(true);
   const grantedAtMs = clock.now();
   return {
-    ...{ leases, waitedMs: grantedAtMs - startMs, grantedAtMs, tick: taken.tick },
+    leases,
+    waitedMs: grantedAtMs - startMs,
+    grantedAtMs,
+    tick: taken.tick,
     recorded: recorded.filter((hold) => hold !== undefined),
     notices: notices.filter((notice) => notice !== undefined),
   };
@@ -290,7 +298,11 @@ async function takeLock(
     : (await import("./lock/busy_notice_watch.ts")).openNotice(zk, name, { line: values.onBusyFor, root, context });
   const acquire = () =>
     acquireLock(zk, name, {
-      ...{ ...common, priority, limitPolicy, root, ...permits },
+      ...common,
+      priority,
+      limitPolicy,
+      root,
+      ...permits,
       ...(notice === undefined ? {} : { onQueued: () => notice.start() }),
     }).finally(() => notice?.stop());
   try {

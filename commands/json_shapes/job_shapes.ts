@@ -24,7 +24,8 @@ export const statusShape = z.strictObject({
   command: z.string().describe("lock, elect, barrier, pool"),
   names: z.array(z.string()),
   reason: z.string().describe(
-    "command_exited, command_signaled, all_arrived, stopped_by_signal, or an error code in lower case: lock_busy, lock_lost, …",
+    "command_exited, command_signaled, all_arrived, stopped_by_signal, or an error code in lower case: " +
+      "lock_busy, lock_lost, …",
   ),
   exit_code: z.int().nullable().describe("exit code of baton; null if a signal ended it"),
   signal: z.string().nullable().describe("signal that ended baton: it came during the wait, or ended the command"),

@@ -122,7 +122,15 @@ const { id, key, reason, tries, crashes, last_error, first_at, last_at } = messa
 
 export const retryDeadLetterShape = z.strictObject({
   version,
-  ...{ id, name, key, reason, tries, crashes, last_error, first_at, last_at },
+  id,
+  name,
+  key,
+  reason,
+  tries,
+  crashes,
+  last_error,
+  first_at,
+  last_at,
   ...content,
   body: z.string().describe("base64"),
 });

@@ -13,7 +13,8 @@ export async function checkSettings(
     const checks = await product.checks();
     for (const check of checks.together?.(values, sources) ?? []) collect(check);
     for (const [name, setting] of Object.entries<SettingTable[string]>(checks.settings)) {
-      const [check, value] = [checks.values[name], values[name]];
+      const check = checks.values[name];
+      const value = values[name];
       if (check !== undefined && value !== undefined && value !== null) {
         collect(() => addOriginToErrors(name, setting, sources, () => check(value)));
       }

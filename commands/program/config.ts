@@ -22,13 +22,15 @@ export function configCommandFor(products: readonly Product[], known: AllSetting
     summary: "check the configuration, or print the resulting settings",
     usage: "check|show [options]",
     details: [
-      "The value of a setting is taken from the first of: the command line, the BATON_… variable, the file given with --config or " +
-      "else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that variable), " +
-      "/etc/baton/config.toml, the default. Files are TOML.",
-      "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the whole file when it " +
-      "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names. " +
-      "An unknown BATON_… variable is a mistake here; other commands print a warning.",
-      "show accepts the options of the other commands and prints the settings that result. baton help config lists all settings.",
+      "The value of a setting is taken from the first of: the command line, the BATON_… variable, the file given " +
+      "with --config or else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that " +
+      "variable), /etc/baton/config.toml, the default. Files are TOML.",
+      "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the " +
+      "whole file when it reads one; check also tests values that other commands test only when they use them: " +
+      "addresses, templates, schedules, names. An unknown BATON_… variable is a mistake here; other commands print " +
+      "a warning.",
+      "show accepts the options of the other commands and prints the settings that result. baton help config " +
+      "lists all settings.",
     ],
     examples: [
       ["baton config check --config ./baton.toml", "check one file"],

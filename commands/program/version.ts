@@ -12,8 +12,8 @@ export const versionCommand = defineCommand({
   summary: "print the version, the commit, its date, and the platform",
   usage: "[options]",
   details: [
-    "The date is the one of the commit, or SOURCE_DATE_EPOCH of the build. A commit with -dirty was built with changes that are not " +
-    "part of it. baton --version prints the same.",
+    "The date is the one of the commit, or SOURCE_DATE_EPOCH of the build. A commit with -dirty was built with " +
+    "changes that are not part of it. baton --version prints the same.",
   ],
   examples: [
     ["baton version", "one line for people"],

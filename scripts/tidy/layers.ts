@@ -206,11 +206,11 @@ const mayImport: Record<string, readonly string[]> = {
     ]),
   ),
   ...Object.fromEntries(
-    ["barrier", "check", "cron", "election", "fence", "hold", "job", "keeper", "lock", "looking", "pool"].map((
+    ["barrier", "check", "cron", "election", "fence", "hold", "keeper", "lock", "looking", "pool"].map((
       name,
     ) => [
       `commands/coordination/${name}`,
-      [...command, "commands/coordination", "commands/coordination/job", "src/coordination/*", ...zooKeeper],
+      [...command, "commands/coordination", "src/coordination/*", ...zooKeeper],
     ]),
   ),
   "commands/pubsub": [...command, ...front, "src/pubsub/*", "src/protocols/zeromq", "src/protocols/zookeeper"],

@@ -1,33 +1,71 @@
-/** `baton barrier`: its definition, and gates. run_barrier.ts starts commands together. */
+/** `baton barrier`: connects, enters, runs the command, leaves, reports; and gates. */
 import { liftGate, setGate, waitGate } from "../../../src/coordination/barrier/barrier_gate.ts";
-import { callDeadline, reportOutages, waitsForServer } from "../../../src/coordination/connect/command_session.ts";
-import { requireScope } from "../../../src/coordination/connect/coordination_servers.ts";
+import {
+  callDeadline,
+  closeSession,
+  openSession,
+  reportOutages,
+  waitsForServer,
+  warnOfTimeout,
+} from "../../../src/coordination/connect/command_session.ts";
+import { type Coordination, requireScope } from "../../../src/coordination/connect/coordination_servers.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { startGuard } from "../../../src/base/process/guard/guard.ts";
-import { processSignals, StopSignalListener } from "../../../src/base/process/supervise/signal_source.ts";
+import { type Guard, startGuard } from "../../../src/base/process/guard/guard.ts";
+import {
+  processSignals,
+  StoppedBySignal,
+  StopSignalListener,
+} from "../../../src/base/process/supervise/signal_source.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
-import { printJson, sayTo } from "../../../src/base/terminal/io.ts";
+import { type Io, printJson, sayTo } from "../../../src/base/terminal/io.ts";
 import { type Call, commandAfterOneName, defineCommand } from "../../command.ts";
-import { runConnected } from "../../connected.ts";
+import { announceCoordination, runConnected } from "../../connected.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import type { GateJson } from "../../json_shapes/election_shapes.ts";
-import { barrierCommandSettings, type GateCommandOptions, readBarrierOptions } from "./barrier_options.ts";
-import { runBarrier } from "./run_barrier.ts";
+import {
+  type BarrierCommandOptions,
+  barrierCommandSettings,
+  type GateCommandOptions,
+  readBarrierOptions,
+} from "./barrier_options.ts";
+import { LeaseNote } from "../../../src/base/process/supervise/lease_note.ts";
+import { loadLibc } from "../../../src/base/process/libc.ts";
+import { superviseChild } from "../../../src/base/process/supervise/supervise_child.ts";
+import { WaitLine } from "../../../src/base/terminal/progress_line.ts";
+import { formatSessionHandle } from "../../../src/protocols/zookeeper/end_session.ts";
+import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../../src/protocols/zookeeper/zookeeper_error.ts";
+import { enterBarrier } from "../../../src/coordination/barrier/enter_barrier.ts";
+import type { BarrierMembership } from "../../../src/coordination/barrier/barrier_membership.ts";
+import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
+import { participantNodes } from "../../../src/coordination/barrier/barrier_state.ts";
+import { readBarrier } from "../../../src/coordination/barrier/barrier_view.ts";
+import { abortable } from "../../../src/base/support/abort.ts";
+import {
+  type JobDependencies,
+  jobDependencies,
+  jobEnvironment,
+  superviseOptions,
+} from "../../../src/coordination/job/job.ts";
+import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
+import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
+import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 
 export const barrierCommand = defineCommand({
   name: "barrier",
   summary: "wait until several processes have come; start a command in all of them at the same time",
   usage: "NAME -N COUNT [options] [COMMAND [ARGUMENT…]] | NAME --set|--lift|--wait",
   details: [
-    "Each call waits until COUNT calls have entered and are alive. Without a command, it then exits with 0: a rendezvous. It waits " +
-    "for no other call to exit, so it also exits with 0 if another one is killed from then on. The next round starts when all " +
-    "calls of this one have exited, or their sessions have ended.",
-    "With a command, each call runs its command, waits until the commands of all " +
-    "members have ended, and exits with the exit code of its own command. The number of a member is BATON_RANK, from 0 to " +
-    "BATON_SIZE - 1. A call that arrives when the group is complete waits for the next round, which starts when this one has ended.",
-    "If a member is lost before the start, the others print its name and exit with 82; with --on-member-lost wait they wait for " +
-    "another one. If a member is lost after the start, it stops its command and exits with 79; the others do not wait for it.",
+    "Each call waits until COUNT calls have entered and are alive. Without a command, it then exits with 0: a " +
+    "rendezvous. It waits for no other call to exit, so it also exits with 0 if another one is killed from then " +
+    "on. The next round starts when all calls of this one have exited, or their sessions have ended.",
+    "With a command, each call runs its command, waits until the commands of all members have ended, and exits " +
+    "with the exit code of its own command. The number of a member is BATON_RANK, from 0 to BATON_SIZE - 1. A call " +
+    "that arrives when the group is complete waits for the next round, which starts when this one has ended.",
+    "If a member is lost before the start, the others print its name and exit with 82; with --on-member-lost wait " +
+    "they wait for another one. If a member is lost after the start, it stops its command and exits with 79; the " +
+    "others do not wait for it.",
     "A gate is simpler: --set closes the gate for all processes, --lift opens it, and --wait waits until it is open.",
   ],
   examples: [
@@ -92,4 +130,226 @@ async function runGate(gate: GateCommandOptions, call: Call<typeof barrierComman
     if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
     return values.conflictExitCode ?? toExitCode(thrown.code);
   }
+}
+
+interface BarrierRun {
+  readonly io: Io;
+  readonly deps: JobDependencies;
+  readonly facts: ReportFacts;
+}
+
+/**
+ * `guard` is the guard process, which is already started. Throws BatonError for a failure before the command,
+ * StoppedBySignal after a signal.
+ */
+async function runBarrier(options: BarrierCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
+  const facts = new ReportFacts();
+  const about = { verb: "barrier", names: [options.name], conflicts: ["BARRIER_TIMEOUT"] } as const;
+  const run = { io, deps: jobDependencies(), facts };
+  return await runReported({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
+}
+
+async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: Guard): Promise<LockEnding> {
+  const { io, deps, facts } = run;
+  using stop = new StopSignalListener(deps.signals);
+  const { values } = options;
+  using limit = callDeadline(deps.clock, values.within, { values, stop: stop.signal });
+  let isGuardLeft = false;
+  let zk: ZooKeeper | null = null;
+  try {
+    const what = JSON.stringify(options.name);
+    const place = announceCoordination(options, io, {
+      what: `barrier ${what}`,
+      scope: values.scope,
+      signal: limit.signal,
+    });
+    const opened = (session: ZooKeeper) => {
+      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
+      zk = session;
+      guard.setSession(formatSessionHandle(place.connect, session.session));
+    };
+    const entering = enterInSession(options, run, { place, limit: limit.signal, opened });
+    const { command } = options;
+    if (command === null) return await meet(entering, options, run);
+    const member = await entering;
+    limit.cancel();
+    const grantedAtMs = deps.clock.now();
+    facts.granted([member], member.waitedMs);
+    if (options.verbose) io.err(startLine(member));
+    using note = LeaseNote.open(member, { clock: deps.clock, libc: await loadLibc() });
+    isGuardLeft = true; // until the command is known to have ended
+    const { waitedMs } = member;
+    const job = { leases: [member], waitedMs, place, note, passAuth: values.passAuth, barrier: member };
+    const outcome = await superviseChild({
+      ...superviseOptions({ ...options, command }, io, deps),
+      lease: member,
+      guard,
+      keepsGuard: true, // it may also be killed while it waits for the others
+      grantedAtMs,
+      signal: stop.signal,
+      env: jobEnvironment(io, { ...job, trace: facts.trace }),
+    });
+    facts.outcome = outcome;
+    isGuardLeft = outcome.kind === "breach";
+    if (!isGuardLeft) guard.forget(member.holderId);
+    const { maxHold: maxHoldMs } = values;
+    const ending = decideLockEnding(outcome, {
+      what,
+      kind: "Barrier",
+      lost: member.lost,
+      outage: member.describeOutage?.(),
+      maxHoldMs,
+    });
+    if (ending === null) throw stop.signal.reason;
+    if (outcome.kind === "exited" || outcome.kind === "signaled") {
+      return await leaveTogether(member, ending, { options, run, before: stop.signal });
+    }
+    // A process could not be killed, so the session must stay until its timeout.
+    if (outcome.kind === "breach") zk = null;
+    return ending;
+  } finally {
+    if (!isGuardLeft) guard.end();
+    if (zk !== null) await closeSession(zk, deps.clock, facts.tokens === null ? limit.signal : stop.signal);
+  }
+}
+
+/**
+ * A rendezvous ends when all have arrived. It waits for no other member to leave: the others have nothing to do but to
+ * exit, and a dead one would only delay this call. The caller closes the session, by which this member leaves.
+ */
+async function meet(
+  entering: Promise<BarrierMembership>,
+  { verbose }: BarrierCommandOptions,
+  { io, facts }: BarrierRun,
+): Promise<LockEnding> {
+  try {
+    const member = await entering;
+    facts.granted([member], member.waitedMs);
+    if (verbose) io.err(startLine(member));
+  } catch (thrown) {
+    // All have arrived. The loss of this member concerns no command.
+    if (!(thrown instanceof BatonError) || thrown.code !== "LOCK_LOST") throw thrown;
+  }
+  return { exitCode: exitCodes.SUCCESS, reason: "all_arrived", message: null };
+}
+
+/**
+ * Waits for the others, and returns the end of the command. If the state of the others is unknown, that is the result.
+ */
+async function leaveTogether(
+  member: BarrierMembership,
+  ending: LockEnding,
+  { options: { verbose }, run: { io, deps }, before }: {
+    readonly options: BarrierCommandOptions;
+    readonly run: BarrierRun;
+    /** Aborted by the first signal that came so far. */
+    readonly before: AbortSignal;
+  },
+): Promise<LockEnding> {
+  // The signal has ended the command, so it also ends the wait for the others.
+  if (before.aborted && asksForEnd(before.reason)) {
+    await member.release().catch(() => {}); // the session, which is closed next, does the same
+    return ending;
+  }
+  if (verbose) io.err(`baton: barrier "${member.name}": rank ${member.rank} has ended, waiting for the others\n`);
+  using stop = new StopSignalListener(deps.signals);
+  try {
+    await member.leave({ signal: stop.signal });
+    return ending;
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const message = `${thrown.message}; the command had exited with ${ending.exitCode}`;
+    return { exitCode: toExitCode(thrown.code), reason: thrown.code.toLowerCase(), message };
+  }
+}
+
+/** Signals that commands use for other purposes do not count. */
+function asksForEnd(reason: unknown): boolean {
+  return reason instanceof StoppedBySignal && reason.signal !== "SIGUSR1" && reason.signal !== "SIGUSR2";
+}
+
+/**
+ * Enters the barrier. If a lost member can be replaced, an expired session is replaced by a new one. `opened` is called
+ * with each session; the caller closes the last one.
+ */
+async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {
+  readonly place: Coordination;
+  readonly limit: AbortSignal;
+  readonly opened: (zk: ZooKeeper) => void;
+}): Promise<BarrierMembership> {
+  const { values, name, parties, quiet } = options;
+  const { clock } = deps;
+  const startMs = clock.now();
+  const what = JSON.stringify(name);
+  for (let isPatient = waitsForServer(values.within, values);; isPatient = true) {
+    const zk = await openSession(deps.connect, place.connect, { isPatient, io, clock, quiet, what });
+    opened(zk);
+    using _outage = reportOutages(zk, what, { io, clock, quiet });
+    using gathered = showGathered(options, io);
+    try {
+      await abortable(refuseNested(zk, options, io), limit);
+      return await enterBarrier(zk, name, {
+        parties,
+        onMemberLost: values.onMemberLost,
+        clock,
+        signal: limit,
+        ...(values.within === 0 ? { wait: 0 } : {}),
+        root: values.root,
+        sinceMs: startMs,
+        info: holderInfo({ ...options, command: options.command ?? ["baton"] }),
+        onWaiting: gathered.onWaiting,
+        ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
+      });
+    } catch (thrown) {
+      const isStarted = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
+      const mayReplace = values.onMemberLost === "wait" && !isStarted;
+      const again = mayReplace && !limit.aborted && isSessionEnd(zk.session.ended.reason);
+      if (!again) throw thrown;
+      if (!quiet) io.err(`baton: the session of barrier "${name}" has expired; entering again\n`);
+    }
+  }
+}
+
+/**
+ * Refuses a call inside a member of the same barrier, which would wait for itself. The environment has the IDs of the
+ * member.
+ */
+async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
+  const cookies = outerHolderIds(io.env);
+  if (cookies.length === 0) return;
+  const view = await readBarrier(zk, objectPath("barriers", name, values.root));
+  if (!participantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
+  throw new BatonError(
+    "USAGE",
+    `This process is already a member of barrier "${name}", by a baton barrier call around it`,
+  );
+}
+
+/**
+ * Shows the number of participants: with --verbose a line for each change, otherwise one line that is updated, on a
+ * terminal.
+ */
+function showGathered(
+  { name, parties, verbose, quiet }: BarrierCommandOptions,
+  io: Io,
+): Disposable & { onWaiting(gathered: number): void } {
+  const line = !quiet && !verbose && WaitLine.canShow(io) ? new WaitLine(io) : null;
+  let last = -1;
+  return {
+    onWaiting(gathered) {
+      if (gathered === last) return;
+      last = gathered;
+      const text = `baton: waiting at barrier "${name}": ${gathered} of ${parties} are here`;
+      line?.show(text);
+      if (verbose) io.err(`${text}\n`);
+    },
+    [Symbol.dispose]: () => line?.erase(),
+  };
+}
+
+function startLine({ name, rank, size, generation, holderId, fencingToken, waitedMs }: BarrierMembership): string {
+  return `baton: barrier "${name}" starts after ${
+    Math.round(waitedMs)
+  } ms: rank ${rank} of ${size}, generation ${generation}, ` +
+    `as ${holderId}, token ${fencingToken}\n`;
 }

@@ -30,12 +30,12 @@ export const checkCommand = defineCommand({
   summary: "inside a command under a lock: check that the lock is still held, and for how long",
   usage: "[options]",
   details: [
-    "Prints the milliseconds for which no other process can get the lock, whatever happens to the network, and exits with 0; " +
-    "exits with 79 if the lock is lost. It asks the baton around the command, not a server. If that is not possible, as on " +
-    "macOS and from another PID namespace (a container), it asks the server and prints nothing; 0 then means that the lock " +
-    "was held at that moment.",
-    "The time is extended while the servers respond. With --at-least 1s, a step that takes less than a second and must not " +
-    "be done twice is safe; later writes need a fencing token (baton fence).",
+    "Prints the milliseconds for which no other process can get the lock, whatever happens to the network, and " +
+    "exits with 0; exits with 79 if the lock is lost. It asks the baton around the command, not a server. If that " +
+    "is not possible, as on macOS and from another PID namespace (a container), it asks the server and prints " +
+    "nothing; 0 then means that the lock was held at that moment.",
+    "The time is extended while the servers respond. With --at-least 1s, a step that takes less than a second and " +
+    "must not be done twice is safe; later writes need a fencing token (baton fence).",
   ],
   examples: [
     ["baton check || exit 1", "in a script under baton lock"],

@@ -1,6 +1,6 @@
 /**
- * `baton cron`: crontab files whose ticks are shared by hosts. `check` and `next` work without a server; run_cron.ts runs
- * the service.
+ * `baton cron`: crontab files whose ticks are shared by hosts. `check` and `next` work without a server; run_cron.ts
+ * runs the service.
  */
 import { countWithNoun, printable } from "../../../src/base/support/text.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
@@ -22,23 +22,27 @@ export const cronCommand = defineCommand({
   summary: "run the jobs of a crontab file, each tick once across all hosts that have the file",
   usage: "FILE [options] | check FILE [options] | next FILE [options] | reset NAME [options] | forget NAME [options]",
   details: [
-    "A service for every host of a group: there is no scheduler, and hosts may come and go. Each job is a lock with ticks, as of baton lock " +
-    "--tick: the first host that takes a tick runs it, and baton history NAME shows what became of it. All jobs share one session. A job's " +
-    "processes are dead before another host can have its lock.",
-    "FILE is a crontab as in crontab(5): five fields or a macro such as @daily, and a command for the shell; NAME=value lines, of which " +
-    "CRON_TZ is the time zone of the lines below it; % as there. It has no user column: all jobs run as the user of the service. A comment " +
-    "that begins with #baton has the options of the job after it: name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, " +
-    "max-hold=DURATION, with the meanings that they have for baton lock, and retry-delay=DURATION (1m), for which a further try waits. Each " +
-    "job is a lock of its name, or of the name of the file, the schedule's id, and an id of the command where several lines have that " +
-    "schedule. Jobs with the same name never run at the same time. docs/schedules.md has more.",
-    "The service writes one line for each start and end on stderr, and the output of a job as NAME[PID]: LINE. HUP reads the file again; " +
-    "if it has mistakes, the jobs stay as they are. The first TERM or INT takes no further ticks and waits for running jobs up to --drain.",
-    "check prints all mistakes with their lines, and exits with 78 if there are any. next prints the next ticks, by the rules of cron(8) for " +
-    "daylight saving. Both work without a server.",
-    "reset NAME sets back the schedules of a lock that are settled up to a time in the future, because the clocks were wrong when a tick " +
-    "was claimed: otherwise no tick runs until then. Exits with 1 if there are none.",
-    "forget NAME deletes the schedules of a lock that no host has any longer, after a job was removed or has another schedule: until then its " +
-    "next tick is overdue. A schedule without an overdue tick stays, and so does the history. Exits with 1 if none was deleted.",
+    "A service for every host of a group: there is no scheduler, and hosts may come and go. Each job is a lock " +
+    "with ticks, as of baton lock --tick: the first host that takes a tick runs it, and baton history NAME shows " +
+    "what became of it. All jobs share one session. A job's processes are dead before another host can have its " +
+    "lock.",
+    "FILE is a crontab as in crontab(5): five fields or a macro such as @daily, and a command for the shell; " +
+    "NAME=value lines, of which CRON_TZ is the time zone of the lines below it; % as there. It has no user column: " +
+    "all jobs run as the user of the service. A comment that begins with #baton has the options of the job after " +
+    "it: name=NAME, catch-up=DURATION, retry=COUNT, overlap=skip|wait, max-hold=DURATION, with the meanings that " +
+    "they have for baton lock, and retry-delay=DURATION (1m), for which a further try waits. Each job is a lock of " +
+    "its name, or of the name of the file, the schedule's id, and an id of the command where several lines have " +
+    "that schedule. Jobs with the same name never run at the same time. docs/schedules.md has more.",
+    "The service writes one line for each start and end on stderr, and the output of a job as NAME[PID]: LINE. HUP " +
+    "reads the file again; if it has mistakes, the jobs stay as they are. The first TERM or INT takes no further " +
+    "ticks and waits for running jobs up to --drain.",
+    "check prints all mistakes with their lines, and exits with 78 if there are any. next prints the next ticks, " +
+    "by the rules of cron(8) for daylight saving. Both work without a server.",
+    "reset NAME sets back the schedules of a lock that are settled up to a time in the future, because the clocks " +
+    "were wrong when a tick was claimed: otherwise no tick runs until then. Exits with 1 if there are none.",
+    "forget NAME deletes the schedules of a lock that no host has any longer, after a job was removed or has " +
+    "another schedule: until then its next tick is overdue. A schedule without an overdue tick stays, and so does " +
+    "the history. Exits with 1 if none was deleted.",
   ],
   examples: [
     ["baton cron /etc/baton/fleet.cron --servers zk1:2181,zk2:2181,zk3:2181", "on each host, as a service"],

@@ -33,8 +33,8 @@ const json = toggle("--json", { help: "print one JSON object" });
 /** Settings of the service only. */
 const serviceSettings = {
   jobs: flag("-j, --jobs", integerType("count", { min: 1, max: 1000 }), {
-    help:
-      "maximum number of jobs that run on this host at the same time; the ticks of further ones are left to other hosts",
+    help: "maximum number of jobs that run on this host at the same time; the ticks of further ones are left to " +
+      "other hosts",
     default: 8,
   }),
   drain: flag("--drain", durationType(), {

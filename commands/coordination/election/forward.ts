@@ -39,9 +39,9 @@ export const forwardCommand = defineCommand({
   summary: "forward a TCP port to the leader of an election",
   usage: "NAME --listen ADDRESS [options]",
   details: [
-    "Accepts connections and forwards each to the leader, whose value must be host:port (or unix:/path). When the leader " +
-    "changes, open connections are closed, and new ones go to the new leader. Without a leader, or if it does not respond, " +
-    "a new connection waits for --connect-timeout and is then closed. Runs until it is stopped.",
+    "Accepts connections and forwards each to the leader, whose value must be host:port (or unix:/path). When the " +
+    "leader changes, open connections are closed, and new ones go to the new leader. Without a leader, or if it " +
+    "does not respond, a new connection waits for --connect-timeout and is then closed. Runs until it is stopped.",
   ],
   examples: [
     ["baton forward echo --listen :9000", "the leader of echo, as localhost:9000"],

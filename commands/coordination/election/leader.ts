@@ -22,8 +22,8 @@ const settings = {
   json: toggle("--json", { help: "print one JSON object" }),
   wait: flag("-w, --wait", waitType(), {
     aliases: "--timeout, --wait-limit",
-    help:
-      "wait for a leader, at most this long or `forever`, connecting included; then exit 75, or 69 if no server responds",
+    help: "wait for a leader, at most this long or `forever`, connecting included; then exit 75, or 69 if no server " +
+      "responds",
     unset: "do not wait",
   }),
   watch: toggle("--watch", {
@@ -38,9 +38,10 @@ export const leaderCommand = defineCommand({
   usage: "NAME [options]",
   details: [
     "Prints the leader's value and exits with 0, or exits with 1 if there is no leader.",
-    'With --watch it prints one line for each leader, {"version":1,"index":7,"token":"42","value":"db1:5432",' +
-    '"since":"…","id":"…"}, where index counts the leaders, and {"version":1,"vacant":true} while there is none. It misses ' +
-    'no leader over lost connections and sessions, up to 64 in a row; it reports more as {"version":1,"missed":9}. Two ' +
+    "With --watch it prints one line for each leader, " +
+    '{"version":1,"index":7,"token":"42","value":"db1:5432","since":"…","id":"…"}, where index counts the leaders, ' +
+    'and {"version":1,"vacant":true} while there is none. It misses no leader over lost connections and sessions, ' +
+    'up to 64 in a row; it reports more as {"version":1,"missed":9}. Two ' +
     "leaders may follow each other without a vacant line between them.",
   ],
   examples: [

@@ -30,9 +30,10 @@ export const resignCommand = defineCommand({
   summary: "ask the leader of an election to step down",
   usage: "NAME [options]",
   details: [
-    "Asks the leader to step down: the leader's baton stops its command and lets the next candidate lead. It is a candidate " +
-    "again after one second; with --restart never it exits with 80. This command waits until the leader has stepped down, and " +
-    "exits with 1 if there is no leader, with 75 if the leader has not stepped down within --wait.",
+    "Asks the leader to step down: the leader's baton stops its command and lets the next candidate lead. It is a " +
+    "candidate again after one second; with --restart never it exits with 80. This command waits until the leader " +
+    "has stepped down, and exits with 1 if there is no leader, with 75 if the leader has not stepped down within " +
+    "--wait.",
   ],
   examples: [
     ["baton resign echo", "the next candidate leads"],

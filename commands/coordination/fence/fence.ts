@@ -14,16 +14,17 @@ export const fenceCommand = defineCommand({
   summary: "run a command or write to ZooKeeper, unless the lock was granted to another holder since",
   usage,
   details: [
-    "Each grant of a lock has a higher fencing token than the one before. The store is a file with the highest token so far. baton " +
-    "fence run does not run a command with a lower token (exit 86): its lock was granted to another holder since, for example while " +
-    "its machine was suspended. The store is held while the command runs, so no process with a newer token runs at the same time. " +
-    "This is also true if baton is killed, as long as the command and processes with its descriptors run.",
+    "Each grant of a lock has a higher fencing token than the one before. The store is a file with the highest " +
+    "token so far. baton fence run does not run a command with a lower token (exit 86): its lock was granted to " +
+    "another holder since, for example while its machine was suspended. The store is held while the command runs, " +
+    "so no process with a newer token runs at the same time. This is also true if baton is killed, as long as the " +
+    "command and processes with its descriptors run.",
     "All programs that write the protected data must use the store. Its file system must support flock(2).",
-    "baton fence zk writes a ZooKeeper node on the servers of the lock, with a path in the same chroot. One transaction checks the " +
-    "holder of the lock and writes, so a process that no longer holds the lock cannot write (exit 86), even if it was suspended for an " +
-    "hour. It needs no store, and other writers need no support for it. The data is DATA, standard input (-), or --data-file. Nodes " +
-    "are persistent. The exit code is 1 if a condition is not met: the node does not exist, exists already, has children, or has " +
-    "another version.",
+    "baton fence zk writes a ZooKeeper node on the servers of the lock, with a path in the same chroot. One " +
+    "transaction checks the holder of the lock and writes, so a process that no longer holds the lock cannot write " +
+    "(exit 86), even if it was suspended for an hour. It needs no store, and other writers need no support for it. " +
+    "The data is DATA, standard input (-), or --data-file. Nodes are persistent. The exit code is 1 if a condition " +
+    "is not met: the node does not exist, exists already, has children, or has another version.",
   ],
   examples: [
     [
@@ -64,7 +65,8 @@ async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
     : `not "${[action, ...more].join(" ")}"${didYouMean(action, ["run", "zk"])}`;
   throw new BatonError(
     "USAGE",
-    `baton fence takes run or zk, ${given}, as in: baton fence run --store FILE -- COMMAND, or baton fence zk set /app/state running`,
+    `baton fence takes run or zk, ${given}, as in: baton fence run --store FILE -- COMMAND, ` +
+      "or baton fence zk set /app/state running",
   );
 }
 

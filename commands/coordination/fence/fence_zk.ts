@@ -181,7 +181,8 @@ async function heldNodes(
     if (token !== null && holder.token !== null && token !== holder.token) {
       throw new BatonError(
         "STALE_TOKEN",
-        `"${operation.path}" was not changed: lock "${name}" is held with token ${holder.token}, but this job has ${token}`,
+        `"${operation.path}" was not changed: ` +
+          `lock "${name}" is held with token ${holder.token}, but this job has ${token}`,
       );
     }
     return { name, node: holder.node };

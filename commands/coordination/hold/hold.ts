@@ -45,15 +45,15 @@ export const holdCommand = defineCommand({
   summary: "hold a lock over several steps of a shell script",
   usage: "NAME… [options]",
   details: [
-    "Waits for the lock and ends; the script then holds the lock. Prints export lines for eval: the variables that baton lock " +
-    "sets for its command. baton release releases the lock, and so does any end of the script's process; processes that it " +
-    "started under the lock and left running are stopped first.",
-    "Use it as in the examples. `held=$(…) || exit` ends the script when the lock was not acquired, with the exit code of baton " +
-    "lock. --pid names the process that holds the lock: $$ is the script, also in a subshell. Without --pid it is the shell that " +
-    "started baton hold.",
-    "When the lock is about to be lost (no server responds, or baton break revokes it), the script, its descendants, and all " +
-    "processes that it started under the lock are asked to stop, and killed before the lock can be granted again: also an " +
-    "interactive shell. When baton itself is killed, they are killed within a second.",
+    "Waits for the lock and ends; the script then holds the lock. Prints export lines for eval: the variables that " +
+    "baton lock sets for its command. baton release releases the lock, and so does any end of the script's " +
+    "process; processes that it started under the lock and left running are stopped first.",
+    "Use it as in the examples. `held=$(…) || exit` ends the script when the lock was not acquired, with the exit " +
+    "code of baton lock. --pid names the process that holds the lock: $$ is the script, also in a subshell. " +
+    "Without --pid it is the shell that started baton hold.",
+    "When the lock is about to be lost (no server responds, or baton break revokes it), the script, its " +
+    "descendants, and all processes that it started under the lock are asked to stop, and killed before the lock " +
+    "can be granted again: also an interactive shell. When baton itself is killed, they are killed within a second.",
   ],
   examples: [
     [
@@ -83,7 +83,8 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   if (wasClosed(1)) {
     throw new BatonError(
       "IO",
-      'Cannot print the variables of the lock: stdout was closed when baton was started. Use held=$(baton hold …), then eval "$held"',
+      "Cannot print the variables of the lock: stdout was closed when baton was started. Use held=$(baton hold " +
+        '…), then eval "$held"',
     );
   }
   const facts = new ReportFacts();
@@ -104,9 +105,9 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
 function promptMessage(names: readonly string[]): string {
   const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
   const all = names.map(shellQuoteIfNeeded).join(" ");
-  return `stdout is a terminal, but the shell has to read what baton hold prints. Type: eval "$(${line})". The lock then ends with ` +
-    `this shell or with baton release ${all}, and this shell is stopped if the lock is lost. For a shell of its own under the lock, ` +
-    `type: baton lock ${all} bash`;
+  return `stdout is a terminal, but the shell has to read what baton hold prints. Type: eval "$(${line})". ` +
+    `The lock then ends with this shell or with baton release ${all}, and this shell is stopped if the lock is lost. ` +
+    `For a shell of its own under the lock, type: baton lock ${all} bash`;
 }
 
 async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {

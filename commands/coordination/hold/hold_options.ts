@@ -54,8 +54,8 @@ export const holdSettings = {
   onDoubt: {
     ...terms.onDoubt,
     help:
-      "while no server responds and the lock is not lost yet: let the script and the processes that it started run (ignore), " +
-      "or suspend them (freeze)",
+      "while no server responds and the lock is not lost yet: let the script and the processes that it started run " +
+      "(ignore), or suspend them (freeze)",
   },
   signal: { ...terms.signal, help: "the signal that asks the script and the processes that it started to stop" },
 } satisfies SettingTable;
@@ -82,8 +82,13 @@ export function readHoldOptions(call: Call<typeof holdSettings>): HoldOptions {
     leaveRunning: false,
     onBusyFor: undefined,
     skip: false,
-    ...{ tick: undefined, timezone: undefined, catchUp: undefined, retry: undefined, overlap: undefined },
-    ...{ skew: 0, replaceSchedule: false },
+    tick: undefined,
+    timezone: undefined,
+    catchUp: undefined,
+    retry: undefined,
+    overlap: undefined,
+    skew: 0,
+    replaceSchedule: false,
   };
   const script = scriptOf(call.values.pid);
   return {
@@ -103,8 +108,8 @@ function scriptOf(pid: number | undefined): ScriptProcess {
     const parent = readScriptCommand(process.ppid)[0];
     throw new BatonError(
       "USAGE",
-      `baton hold was started by "${parent}" (pid ${process.ppid}), which is not a shell like sh: name the process that holds ` +
-        "the lock with --pid, as in --pid $$" +
+      `baton hold was started by "${parent}" (pid ${process.ppid}), which is not a shell like sh: ` +
+        "name the process that holds the lock with --pid, as in --pid $$" +
         (parent === "fish" ? "; in fish: baton hold NAME --pid $fish_pid | source" : ""),
     );
   }

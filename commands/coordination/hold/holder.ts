@@ -121,7 +121,8 @@ async function acquireAndSupervise(
 
 /** The locks of BATON_HOLD that the script still holds, and those whose hold has ended. */
 function splitHolds(text: string | undefined): { ended: HeldLocks[]; held: HeldLocks[] } {
-  const [ended, held]: [HeldLocks[], HeldLocks[]] = [[], []];
+  const ended: HeldLocks[] = [];
+  const held: HeldLocks[] = [];
   for (const hold of parseHolds(text)) {
     let client: ReleaseClient | null = null;
     try {

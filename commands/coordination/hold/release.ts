@@ -24,8 +24,8 @@ import { quotedNames } from "../../../src/coordination/job/job.ts";
 
 const settings = {
   stopProcesses: toggle("--stop-processes", {
-    help:
-      "first stop the processes that were started under the lock and still run; kill them after --kill-after of baton hold",
+    help: "first stop the processes that were started under the lock and still run; kill them after --kill-after of " +
+      "baton hold",
   }),
   wait: flag("-w, --wait", durationType({ minMs: 1 }), {
     aliases: "--timeout",
@@ -39,14 +39,15 @@ export const releaseCommand = defineCommand({
   summary: "release a lock that baton hold has acquired",
   usage: "NAME… [options]",
   details: [
-    "Use it in the script or shell that has evaluated the output of baton hold, or in a process below it; the variables are not " +
-    "needed. Exits with 0 when the server has confirmed the release: " +
-    "another process may hold the lock by then. Exits with 1 when the script does not hold the lock (any longer), with 79 when it " +
-    "was lost, and with 80 when it was revoked; in the last two cases the script is about to be stopped.",
+    "Use it in the script or shell that has evaluated the output of baton hold, or in a process below it; the " +
+    "variables are not needed. Exits with 0 when the server has confirmed the release: another process may hold " +
+    "the lock by then. Exits with 1 when the script does not hold the lock (any longer), with 79 when it was lost, " +
+    "and with 80 when it was revoked; in the last two cases the script is about to be stopped.",
     "Processes that were started under the lock and still run are listed on stderr, and continue without the lock; " +
-    "--stop-processes stops them first. The script itself is never stopped. Its BATON_… variables stay as they are, and baton " +
-    "check exits with 79 from then on.",
-    "Locks that were acquired by one call are released by one call. Instead of a name, an id that baton who prints is enough.",
+    "--stop-processes stops them first. The script itself is never stopped. Its BATON_… variables stay as they " +
+    "are, and baton check exits with 79 from then on.",
+    "Locks that were acquired by one call are released by one call. Instead of a name, an id that baton who " +
+    "prints is enough.",
   ],
   examples: [
     [
@@ -195,7 +196,8 @@ function reportResponse(
     case "released":
       if (processes !== "" && !quiet) {
         io.err(
-          `baton: ${what} released; processes that were started under it still run: ${processes}. --stop-processes stops them first\n`,
+          `baton: ${what} released; processes that were started under it still run: ${processes}. ` +
+            "--stop-processes stops them first\n",
         );
       }
       return exitCodes.SUCCESS;
@@ -204,7 +206,8 @@ function reportResponse(
     case "unknown":
       return throwError(
         "OUTCOME_UNKNOWN",
-        `Cannot tell whether ${what} was released: no server has responded. If not, it is released when the session ends`,
+        `Cannot tell whether ${what} was released: no server has responded. ` +
+          "If not, it is released when the session ends",
       );
     case "lost":
       return throwError("LOCK_LOST", `Lock ${what} was lost before it was released, and the script is being stopped`);

@@ -68,9 +68,9 @@ export const keeperCommand = defineCommand({
   summary: "serve ZooKeeper's protocol from this machine alone",
   usage: "[verify|backup FILE] [options]",
   details: [
-    "Commands without --servers start this user's keeper automatically; it ends after some minutes without sessions. " +
-    "Start it yourself to serve other users or other machines. Acknowledged changes are on the disk and survive kill -9. " +
-    "It is one process on one machine; use a ZooKeeper ensemble if that is not enough.",
+    "Commands without --servers start this user's keeper automatically; it ends after some minutes without " +
+    "sessions. Start it yourself to serve other users or other machines. Acknowledged changes are on the disk and " +
+    "survive kill -9. It is one process on one machine; use a ZooKeeper ensemble if that is not enough.",
     "verify reads all data and checks it for damage (exit 74). backup writes a snapshot to " +
     "a new file; to restore it, put it into an empty data folder as keeper.sqlite. Both work while a keeper runs.",
   ],
@@ -131,7 +131,8 @@ function checkTimes(
   { flags }: ConfigSources,
 ): void {
   if (minMs <= maxMs) return;
-  const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
+  const min = formatDuration(minMs);
+  const max = formatDuration(maxMs);
   throw new BatonError(
     flags.has("sessionTimeoutMin") || flags.has("sessionTimeoutMax") ? "USAGE" : "CONFIG",
     `--session-timeout-min (${min}) is greater than --session-timeout-max (${max})`,

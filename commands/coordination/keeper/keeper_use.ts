@@ -52,9 +52,16 @@ function readerOf(keeper: NodeReader): ZooKeeper {
   const refuse = () => Promise.reject(new ZooKeeperError("NOAUTH", "The metrics of a keeper only read"));
   return {
     session: {
-      ...{ id: 0n, password: new Uint8Array(), timeoutMs: 0, state: "connected", connections: 1 },
-      ...{ leaseEndMs: () => 0, guard: () => () => {}, describeOutage: () => "" },
-      ...{ ended: new AbortController().signal, subscribe: () => () => {} },
+      id: 0n,
+      password: new Uint8Array(),
+      timeoutMs: 0,
+      state: "connected",
+      connections: 1,
+      leaseEndMs: () => 0,
+      guard: () => () => {},
+      describeOutage: () => "",
+      ended: new AbortController().signal,
+      subscribe: () => () => {},
     },
     acl: [],
     async exists(path) {
@@ -71,7 +78,12 @@ function readerOf(keeper: NodeReader): ZooKeeper {
       const { children, stat } = await read(path);
       return { children: [...children], stat };
     },
-    ...{ create: refuse, delete: refuse, setData: refuse, getAcl: refuse, setAcl: refuse, multi: refuse },
+    create: refuse,
+    delete: refuse,
+    setData: refuse,
+    getAcl: refuse,
+    setAcl: refuse,
+    multi: refuse,
     sync: () => Promise.resolve(),
     close: () => Promise.resolve(),
     [Symbol.asyncDispose]: () => Promise.resolve(),

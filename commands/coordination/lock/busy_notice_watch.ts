@@ -147,7 +147,9 @@ export class BusyNoticeWatch {
     const { clock } = this.#options;
     const env = {
       ...this.#io.env,
-      ...{ BATON_BUSY_NAME: this.#name, BATON_BUSY_HOLDER: nameOfHolder(info), BATON_BUSY_MS: String(nowMs - sinceMs) },
+      BATON_BUSY_NAME: this.#name,
+      BATON_BUSY_HOLDER: nameOfHolder(info),
+      BATON_BUSY_MS: String(nowMs - sinceMs),
     };
     using limit = deadlineAfter(clock, lineMsMax, { signal: this.#kill.signal, reason: () => new Error("late") });
     const failure = await shellHealthCheck({ line: this.#notice.line, env, clock })(limit.signal);

@@ -22,22 +22,25 @@ export const lockCommand = defineCommand({
   summary: "run a command while holding a lock",
   usage: "NAME [options] COMMAND [ARGUMENT…] | NAME… [options] -- COMMAND [ARGUMENT…]",
   details: [
-    "Waits for the lock, runs the command, and exits with the command's exit code. Options come before the command. Several " +
-    "names before -- are locked together, in sorted order; a command with an argument -- of its own needs a -- before it, too. " +
-    "A program among several names is refused (64), because it may begin the command; if it is a lock, write -- twice.",
-    "The command and all processes that it starts are stopped before another process can get the lock. Processes that it " +
-    "leaves in the background are stopped when it ends, and a line on stderr lists them.",
-    "The options of flock have the same meaning here. NAME is no file, and the exit code for a busy lock is 75; -E 1 makes it flock's.",
-    "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine. A message " +
-    "says so on a terminal, and with -v.",
-    "With --tick it runs at most once for each time of a schedule, on whichever host calls first: the crontab of each host has the " +
-    "same line. The first call that finds a tick due takes it together with the lock; the others exit with 81. A tick that no host " +
-    "ran is recorded as missed, one whose host died as lost. docs/protocol/tick.md has the rules.",
-    "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: curator is an " +
-    "InterProcessMutex or a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or WriteLock, with -s a " +
-    "ReadLock. NAME is then the path of the lock's node. Children of another kind are refused (78). baton stops its own " +
-    "command in time. The other programs check no lease: a suspended one may go on for a while after baton has got the lock, " +
-    "and only the fencing token protects a store from it.",
+    "Waits for the lock, runs the command, and exits with the command's exit code. Options come before the " +
+    "command. Several names before -- are locked together, in sorted order; a command with an argument -- of its " +
+    "own needs a -- before it, too. A program among several names is refused (64), because it may begin the " +
+    "command; if it is a lock, write -- twice.",
+    "The command and all processes that it starts are stopped before another process can get the lock. Processes " +
+    "that it leaves in the background are stopped when it ends, and a line on stderr lists them.",
+    "The options of flock have the same meaning here. NAME is no file, and the exit code for a busy lock is 75; " +
+    "-E 1 makes it flock's.",
+    "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine. " +
+    "A message says so on a terminal, and with -v.",
+    "With --tick it runs at most once for each time of a schedule, on whichever host calls first: the crontab of " +
+    "each host has the same line. The first call that finds a tick due takes it together with the lock; the others " +
+    "exit with 81. A tick that no host ran is recorded as missed, one whose host died as lost. " +
+    "docs/protocol/tick.md has the rules.",
+    "With --recipe it takes a lock that Curator or kazoo programs take too, and shares one queue with them: " +
+    "curator is an InterProcessMutex or a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or " +
+    "WriteLock, with -s a ReadLock. NAME is then the path of the lock's node. Children of another kind are refused " +
+    "(78). baton stops its own command in time. The other programs check no lease: a suspended one may go on for a " +
+    "while after baton has got the lock, and only the fencing token protects a store from it.",
   ],
   examples: [
     ["baton lock nightly ./backup.sh", "wait, run, exit with the exit code of backup.sh"],

@@ -30,8 +30,8 @@ export function refuseProgramNames(
   const line = (...words: readonly string[]) => ["baton lock …", ...words.map(shellQuoteIfNeeded)].join(" ");
   throw new BatonError(
     "USAGE",
-    `Several words before -- are names of locks, but "${program}" is a program. If it is a part of the command, write -- ` +
-      `before the command: ${line(lock, "--", ...others, "--", ...command)}. If it is a lock, write -- twice: ` +
-      line(...names, "--", "--", ...command),
+    `Several words before -- are names of locks, but "${program}" is a program. If it is a part of the command, ` +
+      `write -- before the command: ${line(lock, "--", ...others, "--", ...command)}. ` +
+      `If it is a lock, write -- twice: ${line(...names, "--", "--", ...command)}`,
   );
 }

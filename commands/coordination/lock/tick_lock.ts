@@ -43,8 +43,16 @@ export async function takeTick(
       schedule: readSchedule(options.values, env),
       lateMsMax: catchUp ?? skewMs + tickLateMsDefault,
       waits: options.waitMs !== 0,
-      ...{ skewMs, retriesMax, replaces, clock, info: common.info, root: common.root, acl: common.acl ?? zk.acl },
-      ...{ limits: readHistoryLimits(options.values), wallMs: Date.now, random: Math.random },
+      skewMs,
+      retriesMax,
+      replaces,
+      clock,
+      info: common.info,
+      root: common.root,
+      acl: common.acl ?? zk.acl,
+      limits: readHistoryLimits(options.values),
+      wallMs: Date.now,
+      random: Math.random,
     },
   });
   return {

@@ -52,13 +52,14 @@ export const breakCommand = defineCommand({
   summary: "ask a holder to release its lock, or take it by force",
   usage: "NAME [options]",
   details: [
-    "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. If there are several " +
-    "holders, it prints them and asks none (64); --holder chooses one. With --holder, no other holder is affected, also if the " +
-    "lock was granted again meanwhile. Exits with 75 if the lock was not released within --wait, with 1 if there is no such holder. " +
-    "Without --holder it refuses to stop the script or command that it runs in (64).",
-    "With --recipe, a baton is asked in the same way. A Curator program is asked as Curator's Revoker does, and reacts if it " +
-    "made its lock revocable. A kazoo program cannot be asked (78), only forced. The session timeout of another program is " +
-    "unknown: --force then waits for the --session-timeout of this call.",
+    "Asks the holder to release the lock: its baton stops the command, releases the lock and exits with 80. If " +
+    "there are several holders, it prints them and asks none (64); --holder chooses one. With --holder, no other " +
+    "holder is affected, also if the lock was granted again meanwhile. Exits with 75 if the lock was not released " +
+    "within --wait, with 1 if there is no such holder. Without --holder it refuses to stop the script or command " +
+    "that it runs in (64).",
+    "With --recipe, a baton is asked in the same way. A Curator program is asked as Curator's Revoker does, and " +
+    "reacts if it made its lock revocable. A kazoo program cannot be asked (78), only forced. The session timeout " +
+    "of another program is unknown: --force then waits for the --session-timeout of this call.",
   ],
   examples: [
     ["baton break nightly", "ask the holder, and wait for the release"],

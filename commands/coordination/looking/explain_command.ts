@@ -29,9 +29,10 @@ export const explainCommand = defineCommand({
   summary: "print why a lock waits or was stopped",
   usage: "NAME [options]",
   details: [
-    "Prints a time line of the lock: the last holds that were recorded (baton lock --history or --tick), the holders and the waiting " +
-    "calls, the last call that found it busy, and the next ticks. Then one paragraph says why it waits, and lines say what cannot be " +
-    "known. Times are UTC, by the servers' clock. Exits with 1 if nothing is known of the lock.",
+    "Prints a time line of the lock: the last holds that were recorded (baton lock --history or --tick), the " +
+    "holders and the waiting calls, the last call that found it busy, and the next ticks. Then one paragraph says " +
+    "why it waits, and lines say what cannot be known. Times are UTC, by the servers' clock. Exits with 1 if " +
+    "nothing is known of the lock.",
   ],
   examples: [
     ["baton explain backup", "why does backup not run?"],
@@ -48,9 +49,12 @@ export const explainCommand = defineCommand({
     const isKnown = events.length > 0;
     if (values.json) {
       printJson<ExplainJson>(io, {
-        ...{ version: 1, name, state },
+        version: 1,
+        name,
+        state,
         events: events.map(({ atMs, what, text }) => ({ at: formatIso(atMs), what, event: text })),
-        ...{ explanation: sentence, unknown: [...unknown] },
+        explanation: sentence,
+        unknown: [...unknown],
       });
     } else {
       for (const { atMs, text } of events) io.out(`${formatSecond(formatIso(atMs))}  ${printable(text)}\n`);
@@ -69,7 +73,11 @@ async function readFacts(zk: ZooKeeper, name: string, root: string): Promise<Exp
     readSchedules(zk, name, root),
   ]);
   return {
-    ...{ name, nowMs: Date.now(), limit: status.limit, history, schedules },
+    name,
+    nowMs: Date.now(),
+    limit: status.limit,
+    history,
+    schedules,
     holders: status.holders.map((one) => ({ ...one, sinceMs: sinceMs.get(`h ${one.holderId}`) ?? null })),
     waiters: status.waiters.map((one) => ({ ...one, sinceMs: sinceMs.get(`q ${one.holderId}`) ?? null })),
   };

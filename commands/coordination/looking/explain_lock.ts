@@ -89,7 +89,8 @@ function eventsOf({ holders, waiters, history: { records, refusals }, schedules 
       }]
     ),
     ...(refusals === null ? [] : [{
-      ...{ atMs: refusals.lastMs, what: "refused" as const },
+      atMs: refusals.lastMs,
+      what: "refused" as const,
       text: `${named(refusals)} found it busy, as ${refusals.count === 1 ? "the first" : `number ${refusals.count}`}`,
     }]),
     ...schedules.flatMap(({ nextMs, schedule }): ExplainedEvent[] =>

@@ -28,17 +28,26 @@ function tickRow({ result, tickMs, untilMs, count, attempt, host, beganMs, ended
   const first = tickMs === null ? "-" : formatMinute(tickMs);
   const time = beganMs === null ? "-" : formatIso(beganMs);
   return [
-    ...[count > 1 && untilMs !== null ? `${first} … ${formatMinute(untilMs)} (${count})` : first, result],
-    ...[attempt === 0 ? "-" : String(attempt), host || "-"],
-    ...[tickMs === null ? formatSecond(time) : time === "-" ? "-" : time.slice(11, 19), tookOf({ beganMs, endedMs })],
-    ...[beganMs === null || tickMs === null ? "-" : formatDuration(Math.max(0, beganMs - tickMs)), why || "-"],
+    count > 1 && untilMs !== null ? `${first} … ${formatMinute(untilMs)} (${count})` : first,
+    result,
+    attempt === 0 ? "-" : String(attempt),
+    host || "-",
+    tickMs === null ? formatSecond(time) : time === "-" ? "-" : time.slice(11, 19),
+    tookOf({ beganMs, endedMs }),
+    beganMs === null || tickMs === null ? "-" : formatDuration(Math.max(0, beganMs - tickMs)),
+    why || "-",
   ];
 }
 
 function holdRow({ result, host, pid, waitedMs, beganMs, endedMs, why }: HistoryRecord): Cell[] {
   return [
-    ...[beganMs === null ? "-" : formatSecond(formatIso(beganMs)), result, host || "-", pid === 0 ? "-" : String(pid)],
-    ...[formatDuration(waitedMs), tookOf({ beganMs, endedMs }), why || "-"],
+    beganMs === null ? "-" : formatSecond(formatIso(beganMs)),
+    result,
+    host || "-",
+    pid === 0 ? "-" : String(pid),
+    formatDuration(waitedMs),
+    tookOf({ beganMs, endedMs }),
+    why || "-",
   ];
 }
 
@@ -92,10 +101,16 @@ const isoOrNull = (ms: number | null): string | null => (ms === null ? null : fo
 export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
   const { name, kind, schedules, records, running, refusals, counters, sinceMs } = shown;
   return {
-    ...{ version: 1, name, kind },
+    version: 1,
+    name,
+    kind,
     schedules: schedules.map((schedule) => scheduleJson(schedule, nowMs)),
     running: running.map(({ host, pid, user, token, beganMs }) => ({
-      ...{ host, pid, user, token: token || null, began: formatIso(beganMs ?? 0) },
+      host,
+      pid,
+      user,
+      token: token || null,
+      began: formatIso(beganMs ?? 0),
     })),
     refused: refusals === null
       ? { count: 0, last: null }
@@ -103,8 +118,10 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
     counters: {
       since: isoOrNull(sinceMs),
       results: counters.results,
-      ...{ waited: durationsJson(counters.waited), held: durationsJson(counters.held) },
-      ...{ late: durationsJson(counters.late), last_done: isoOrNull(counters.lastDoneMs) },
+      waited: durationsJson(counters.waited),
+      held: durationsJson(counters.held),
+      late: durationsJson(counters.late),
+      last_done: isoOrNull(counters.lastDoneMs),
     },
     records: records.map(recordJson),
   };
@@ -121,11 +138,19 @@ function scheduleJson(
   nowMs: number,
 ): HistoryJson["schedules"][number] {
   return {
-    ...{ schedule_id: id, schedule, time_zone: zone, settled_until: formatIso(uptoMs), next: isoOrNull(nextMs) },
+    schedule_id: id,
+    schedule,
+    time_zone: zone,
+    settled_until: formatIso(uptoMs),
+    next: isoOrNull(nextMs),
     overdue: nextMs !== null && nextMs <= nowMs,
     running: open === null ? null : {
-      ...{ tick: formatIso(open.tickMs), attempt: open.attempt, host: open.host, pid: open.pid },
-      ...{ began: formatIso(open.beganMs), lost: !open.isHeld },
+      tick: formatIso(open.tickMs),
+      attempt: open.attempt,
+      host: open.host,
+      pid: open.pid,
+      began: formatIso(open.beganMs),
+      lost: !open.isHeld,
     },
   };
 }
@@ -133,11 +158,22 @@ function scheduleJson(
 export function recordJson(one: HistoryRecord): HistoryJson["records"][number] {
   const { tickMs, beganMs } = one;
   return {
-    ...{ result: one.result, schedule_id: one.schedule || null, tick: isoOrNull(tickMs) },
-    ...{ until: isoOrNull(one.untilMs), count: one.count, attempt: one.attempt },
-    ...{ host: one.host, pid: one.pid, user: one.user, token: one.token || null },
-    ...{ waited_ms: one.waitedMs, began: isoOrNull(beganMs), ended: isoOrNull(one.endedMs) },
+    result: one.result,
+    schedule_id: one.schedule || null,
+    tick: isoOrNull(tickMs),
+    until: isoOrNull(one.untilMs),
+    count: one.count,
+    attempt: one.attempt,
+    host: one.host,
+    pid: one.pid,
+    user: one.user,
+    token: one.token || null,
+    waited_ms: one.waitedMs,
+    began: isoOrNull(beganMs),
+    ended: isoOrNull(one.endedMs),
     late_ms: beganMs === null || tickMs === null ? null : Math.max(0, beganMs - tickMs),
-    ...{ exit_code: one.exitCode, signal: one.signal, why: one.why || null },
+    exit_code: one.exitCode,
+    signal: one.signal,
+    why: one.why || null,
   };
 }

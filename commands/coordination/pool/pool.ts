@@ -18,32 +18,36 @@ export const poolCommand = defineCommand({
   summary: "run a command for each item of a list; calls on all machines share the items",
   usage: "COMPONENT [options] [COMMAND [ARGUMENT…]] | status COMPONENT [options] | clear COMPONENT [options]",
   details: [
-    "A call locks the component, reads the list of items, locks up to -j items that no other call processes, unlocks the component, " +
-    "and runs the command for each of these items. {} and {item} in the arguments, and BATON_ITEM, are the item; if the command has " +
-    "none of them, the item is its last argument. In a shell command (-c), {} is the item as one text, with or without quotation marks around it. Each item has its own lock, which is released when all processes of its command " +
-    "have ended.",
-    "With --items, the call starts the next item when one has ended, until it has run all that are free, and prints a summary. With " +
-    "--query it runs one round, of at most -j items, and the next call, for example of the same cron job on another machine, runs " +
-    "others. --one-round and --loop choose the other way. A call runs each item of its list once. If several calls have the same " +
-    "list, use --done-ttl, so that they skip completed items, or let the query omit completed items.",
-    "Exit codes: 0 if all items exited with 0, or there was nothing to do; 123 if an item failed, as with xargs; 75 if other calls " +
-    "process all items, or as many items as --total allows; 81 if the component is locked. An item that was stopped because its " +
-    "lock was lost, or whose command could not be started, gives the exit code that baton lock has for it. Items that other " +
-    "calls are running, also one that is killed meanwhile, and items that are left after --drain do not change the exit code: " +
-    "the summary counts them.",
-    "A call waits while another call chooses items. A call that runs all items and has --total waits for a permit while items are " +
-    "left. -w limits both waits; if items are left then, the exit code is 75.",
-    "--joblog writes a tab-separated line for each item: sequence number, host, start in Unix time, duration in seconds, 0, 0, exit " +
-    "code (128 + N for signal N), signal, command. With --retries, it is the last try.",
-    "A component can have its own section in a configuration file, [pool.component.COMPONENT], with jobs, query, total, done_ttl, " +
-    "retries and command. Then `baton pool COMPONENT` is enough. Options on the command line override the section.",
-    "By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM, so baton who, ls, break and lock can be " +
-    "used with them. pool.component_path and pool.item_path set other paths. All calls that run at the same time must have the same " +
-    "paths and --total; a call that differs exits with 78 before it reads the list, and prints the difference.",
-    "baton pool status COMPONENT prints running items, and with --done-ttl the results of items; with --items or --query also " +
-    "free items.",
-    "baton pool clear COMPONENT clears the results of items, so that they run again; with --items or --query only of these items. " +
-    "It also removes all stored data of a component that is no longer used.",
+    "A call locks the component, reads the list of items, locks up to -j items that no other call processes, " +
+    "unlocks the component, and runs the command for each of these items. {} and {item} in the arguments, and " +
+    "BATON_ITEM, are the item; if the command has none of them, the item is its last argument. In a shell command " +
+    "(-c), {} is the item as one text, with or without quotation marks around it. Each item has its own lock, " +
+    "which is released when all processes of its command have ended.",
+    "With --items, the call starts the next item when one has ended, until it has run all that are free, and " +
+    "prints a summary. With --query it runs one round, of at most -j items, and the next call, for example of the " +
+    "same cron job on another machine, runs others. --one-round and --loop choose the other way. A call runs each " +
+    "item of its list once. If several calls have the same list, use --done-ttl, so that they skip completed " +
+    "items, or let the query omit completed items.",
+    "Exit codes: 0 if all items exited with 0, or there was nothing to do; 123 if an item failed, as with xargs; " +
+    "75 if other calls process all items, or as many items as --total allows; 81 if the component is locked. An " +
+    "item that was stopped because its lock was lost, or whose command could not be started, gives the exit code " +
+    "that baton lock has for it. Items that other calls are running, also one that is killed meanwhile, and items " +
+    "that are left after --drain do not change the exit code: the summary counts them.",
+    "A call waits while another call chooses items. A call that runs all items and has --total waits for a permit " +
+    "while items are left. -w limits both waits; if items are left then, the exit code is 75.",
+    "--joblog writes a tab-separated line for each item: sequence number, host, start in Unix time, duration in " +
+    "seconds, 0, 0, exit code (128 + N for signal N), signal, command. With --retries, it is the last try.",
+    "A component can have its own section in a configuration file, [pool.component.COMPONENT], with jobs, query, " +
+    "total, done_ttl, retries and command. Then `baton pool COMPONENT` is enough. Options on the command line " +
+    "override the section.",
+    "By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM, so baton who, ls, " +
+    "break and lock can be used with them. pool.component_path and pool.item_path set other paths. All calls that " +
+    "run at the same time must have the same paths and --total; a call that differs exits with 78 before it reads " +
+    "the list, and prints the difference.",
+    "baton pool status COMPONENT prints running items, and with --done-ttl the results of items; with --items or " +
+    "--query also free items.",
+    "baton pool clear COMPONENT clears the results of items, so that they run again; with --items or --query only " +
+    "of these items. It also removes all stored data of a component that is no longer used.",
   ],
   examples: [
     ["baton pool thumbs --items a.png,b.png,c.png -j 2 -- ./thumbnail.sh", "process all items, two at the same time"],

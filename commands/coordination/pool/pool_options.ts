@@ -55,15 +55,15 @@ const flags = {
     default: 300_000,
   }),
   drain: toggle("--drain", {
-    help:
-      "on the first TERM, INT or HUP, start no new items and let running ones finish; a second signal is forwarded to them",
+    help: "on the first TERM, INT or HUP, start no new items and let running ones finish; a second signal is " +
+      "forwarded to them",
   }),
   wait: flag("-w, --wait", durationType(), {
     aliases: "--timeout",
     group: "waiting",
     basic: true,
-    help:
-      "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server responds), and, if all items are run, for a permit of --total",
+    help: "maximum wait for the component, including the time to connect (then exit 81, or 69 if no server " +
+      "responds), and, if all items are run, for a permit of --total",
     unset: "--query-timeout while another call chooses items; no limit for a permit",
   }),
   conflictExitCode: flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {

@@ -12,8 +12,9 @@ export const completionCommand = defineCommand({
   summary: "print the completion script of a shell",
   usage: "bash|zsh|fish",
   details: [
-    "The script completes commands, options, their values, and names of locks, elections, barriers and pools. It reads the names " +
-    "from the server; it starts no keeper for that. zsh and fish show what commands and options mean; bash does so in lists.",
+    "The script completes commands, options, their values, and names of locks, elections, barriers and pools. It " +
+    "reads the names from the server; it starts no keeper for that. zsh and fish show what commands and options " +
+    "mean; bash does so in lists.",
   ],
   examples: [
     ["baton completion bash >/etc/bash_completion.d/baton", "for all users"],

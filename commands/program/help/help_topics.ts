@@ -34,8 +34,8 @@ function exitCodesTopic(): HelpPage {
       paragraph("baton exits with the exit code of the command that it ran. Its own exit codes are:"),
       { kind: "entries", entries: [...entries, { term: "128+n", meaning: signalMeaning }] },
       paragraph(
-        "A signal that stops baton while it waits ends baton itself with that signal. A command may use the same exit codes: " +
-          "--status-fd and --status-file report the exact reason.",
+        "A signal that stops baton while it waits ends baton itself with that signal. A command may use the same " +
+          "exit codes: --status-fd and --status-file report the exact reason.",
       ),
     ],
   };
@@ -79,11 +79,11 @@ function configTopic({ inFiles }: AllSettings): HelpPage {
     usage: [],
     blocks: [
       paragraph(
-        "The value of a setting is taken from the first of: the command line, the environment variable, the file given with " +
-          "--config or else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that variable), " +
-          "/etc/baton/config.toml, the default. Files are TOML. baton config check lists the mistakes of a file; baton config show " +
-          "--origin prints the origin of each value. A key with NAME has a section for each name that you choose, such as " +
-          "[pool.component.import]; it has no variable.",
+        "The value of a setting is taken from the first of: the command line, the environment variable, the file " +
+          "given with --config or else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without " +
+          "that variable), /etc/baton/config.toml, the default. Files are TOML. baton config check lists the " +
+          "mistakes of a file; baton config show --origin prints the origin of each value. A key with NAME has a " +
+          "section for each name that you choose, such as [pool.component.import]; it has no variable.",
       ),
       heading("Example"),
       {

@@ -44,7 +44,8 @@ export function readCrontab(
   const zone = scheduleZone(timezone, env);
   const users = usersOfMachine();
   return parseCrontab(decodeUtf8(bytes, file), {
-    ...{ group: groupOf(file), zone },
+    group: groupOf(file),
+    zone,
     isUser: (word) => users.has(word),
     isProgram: (word, path = cronPath) => resolveCommand(word, path).kind === "found",
   });

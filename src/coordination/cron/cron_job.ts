@@ -8,7 +8,7 @@ import type { Guard } from "../../base/process/guard/guard.ts";
 import { ResignableLease } from "../../base/process/resignable_lease.ts";
 import { loadLibc } from "../../base/process/libc.ts";
 import type { JobTable } from "../../base/process/proc/job_table.ts";
-import type { ChildEnding } from "../../base/process/spawn/child_outcome.ts";
+import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { openBodyFile } from "../../base/process/spawn/unnamed_file.ts";
 import type { ChildEvent } from "../../base/process/supervise/child_run.ts";
 import { LeaseNote } from "../../base/process/supervise/lease_note.ts";
@@ -21,17 +21,17 @@ import type { Log } from "../../base/support/log.ts";
 import { userName } from "../../base/support/user_name.ts";
 import type { TraceSource } from "../../base/trace/trace_source.ts";
 import type { Io } from "../../base/terminal/io.ts";
-import { jobEnvironment, type JobOptions, superviseOptions } from "../job/job.ts";
+import { jobEnvironment, type JobFacts, type JobOptions, superviseOptions } from "../job/job.ts";
 import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
 import type { JobTrace } from "../job/job_trace.ts";
-import { decideLockEnding } from "../job/lock_ending.ts";
+import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { toTickEnd } from "../job/recorded_hold.ts";
 import { cronPath } from "./cron_file.ts";
 import type { CronJob } from "./crontab.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { OutputFolder, printOutput, readRest } from "./job_output.ts";
 
-/** What a job needs of the options of its service. */
+/** Options of the service that its jobs use. */
 export interface CronJobSettings extends Pick<JobOptions["values"], "killAfter" | "signal" | "onDoubt"> {
   readonly quiet: boolean;
   readonly verbose: boolean;
@@ -91,16 +91,23 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
       }),
       onEvent: (event) => logEvent(log, event, { sentence: `${name}: ${tickText}`, fields }),
-      ...{ lease, guard, beside, grantedAtMs, isRead: true, descriptors: [], cwd: isFolder(home) ? home : "/" },
+      lease,
+      guard,
+      beside,
+      grantedAtMs,
+      isRead: true,
+      descriptors: [],
+      cwd: isFolder(home) ? home : "/",
       ...(input === null ? { readsNothing: true } : { input }),
-      env: {
-        ...Object.fromEntries(Object.keys(io.env).map((key) => [key, undefined])),
-        ...environment,
-        ...jobEnvironment(io, {
-          ...{ leases: [lease], waitedMs: tick.lease.waitedMs, place: context.place, note, tick: run },
-          ...{ passAuth: false, trace },
-        }),
-      },
+      env: jobVariables(io, environment, {
+        leases: [lease],
+        waitedMs: tick.lease.waitedMs,
+        place: context.place,
+        note,
+        tick: run,
+        passAuth: false,
+        trace,
+      }),
       onStarted({ pid, output }) {
         log("info", "job_started", `${name}: ${tickText} starts (pid ${pid})`, { ...fields, pid });
         if (output === null) return;
@@ -121,15 +128,9 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
     const why = lease.hasResigned && outcome.kind === "revoked" ? { why: errorMessage(lease.lost.reason) } : {};
     const problem = end === null ? null : await tick.end({ ...end, ...why }).catch(errorMessage);
     trace?.end({ exit_code: ending?.exitCode ?? null, message: ending?.message ?? null });
-    const isGood = outcome.kind === "exited" && outcome.code === 0;
-    const tookMs = Math.round(outcome.heldMs);
-    const sentence = `${name}: ${tickText}${howItEnded(outcome, ending)} after ${formatDuration(tookMs)}`;
-    log(isGood ? "info" : "warning", "job_ended", sentence, {
-      ...fields,
-      exit_code: ending?.exitCode ?? 0,
-      took_ms: tookMs,
-    });
-    logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, { sentence: `${name}: ${tickText}`, fields });
+    const logged = { sentence: `${name}: ${tickText}`, fields };
+    logEnd(log, outcome, ending, logged);
+    logMissingRecord(log, { problem, unrecorded: tick.unrecorded() }, logged);
     return outcome.kind === "breach" && !outcome.isDead;
   } finally {
     reader.abort();
@@ -140,6 +141,17 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
 function describeTick({ tickMs, attempt }: TickLease["run"]): string {
   const time = new Date(tickMs).toISOString().replace(":00.000Z", "Z");
   return attempt > 1 ? `tick ${time}, try ${attempt}` : `tick ${time}`;
+}
+
+function logEnd(log: Log, outcome: ChildOutcome, ending: LockEnding | null, { sentence, fields }: LoggedJob): void {
+  const isGood = outcome.kind === "exited" && outcome.code === 0;
+  const tookMs = Math.round(outcome.heldMs);
+  const took = `${howItEnded(outcome, ending)} after ${formatDuration(tookMs)}`;
+  log(isGood ? "info" : "warning", "job_ended", `${sentence}${took}`, {
+    ...fields,
+    exit_code: ending?.exitCode ?? 0,
+    took_ms: tookMs,
+  });
 }
 
 function logMissingRecord(
@@ -169,7 +181,7 @@ function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob):
   log(leftovers === null ? "detail" : "warning", event.kind, `${sentence}: ${what}`, fields);
 }
 
-function howItEnded(outcome: ChildEnding, ending: ReturnType<typeof decideLockEnding>): string {
+function howItEnded(outcome: ChildEnding, ending: LockEnding | null): string {
   if (outcome.kind === "exited") return ` exited with ${outcome.code}`;
   if (outcome.kind === "signaled") return ` was ended by ${outcome.signal}`;
   return ending === null ? " was not started" : `: ${ending.message}`;
@@ -198,6 +210,15 @@ function shellCommand({ command }: CronJob, shell: string): [string, ...string[]
   return ["/bin/sh", "-c", 'exec 2>&1; exec "$0" -c "$1"', shell, command];
 }
 
+/** Only the variables of cron, of the file, and of baton: those of the service are removed. */
+function jobVariables(io: Io, environment: CronEnvironment, facts: JobFacts): Record<string, string | undefined> {
+  return {
+    ...Object.fromEntries(Object.keys(io.env).map((key) => [key, undefined])),
+    ...environment,
+    ...jobEnvironment(io, facts),
+  };
+}
+
 interface CronEnvironment extends Record<string, string> {
   readonly SHELL: string;
   readonly HOME: string;
@@ -208,7 +229,11 @@ function cronEnvironment({ env }: Pick<Io, "env">, { variables }: CronJob): Cron
   const user = userName();
   const home = homeInDatabase(process.geteuid?.() ?? 0, "/etc/passwd") ?? (env["HOME"] || "/");
   return {
-    ...{ SHELL: "/bin/sh", HOME: home, PATH: cronPath, LOGNAME: user, USER: user },
+    SHELL: "/bin/sh",
+    HOME: home,
+    PATH: cronPath,
+    LOGNAME: user,
+    USER: user,
     ...Object.fromEntries(variables),
   };
 }

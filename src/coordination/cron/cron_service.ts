@@ -28,7 +28,7 @@ import type { LogSink } from "../../base/terminal/log_sink.ts";
 import type { OutputFolder } from "./job_output.ts";
 import { JobSlots } from "./job_slots.ts";
 
-/** What the service needs of its options. Times in milliseconds. */
+/** Options that the service uses. Times in milliseconds. */
 export interface CronServiceSettings extends CronJobSettings, ScheduleSettings {
   readonly timezone?: string | undefined;
   /** Maximum number of jobs at the same time. */

@@ -68,8 +68,10 @@ export interface CrontabContext {
   isProgram(word: string, path: string | undefined): boolean;
 }
 
-/** Maximum numbers of jobs of a file, and of the variables of a job. */
-const [jobsMax, variablesMax] = [1000, 1000];
+/** Maximum number of jobs of a file. */
+const jobsMax = 1000;
+/** Maximum number of variables of a job. */
+const variablesMax = 1000;
 /**
  * Maximum length of a line in bytes: the command is one argument of a shell, and Linux passes at most 128 KiB in one.
  */
@@ -206,7 +208,11 @@ class CrontabReader {
     if (command === undefined || command.trim() === "") throw wrong("the line has no command after the schedule");
     this.#areVariablesUsed = true;
     this.#jobs.push({
-      ...{ line, givenName: given.get("name"), schedule, command: command.trim(), variables: this.#variables },
+      line,
+      givenName: given.get("name"),
+      schedule,
+      command: command.trim(),
+      variables: this.#variables,
       input: input.length === 0 ? null : input.join("\n").replace(/(?<=[^\n])$/, "\n"),
       options: jobOptionsOf(given),
     });
@@ -280,14 +286,19 @@ const ignoredVariables: ReadonlyMap<string, string> = new Map([
 ]);
 
 const retryDelayMsDefault = 60_000;
-const [catchUpType, retryDelayType, retryType, maxHoldType] = [
-  durationType({ minMs: 1000, maxMs: 30 * 24 * 3_600_000 }),
-  durationType({ maxMs: 30 * 24 * 3_600_000 }),
-  integerType("count", { min: 1, max: 100 }),
-  durationType({ minMs: 1 }),
-];
+const catchUpType = durationType({ minMs: 1000, maxMs: 30 * 24 * 3_600_000 });
+const retryDelayType = durationType({ maxMs: 30 * 24 * 3_600_000 });
+const retryType = integerType("count", { min: 1, max: 100 });
+const maxHoldType = durationType({ minMs: 1 });
 const optionKeys: readonly string[] = [
-  ...["name", "catch-up", "retry", "retry-delay", "overlap", "max-hold", "history-keep", "history-max-age"],
+  "name",
+  "catch-up",
+  "retry",
+  "retry-delay",
+  "overlap",
+  "max-hold",
+  "history-keep",
+  "history-max-age",
 ];
 
 function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {

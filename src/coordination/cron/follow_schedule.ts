@@ -18,7 +18,7 @@ import type { CronJobContext, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
 import type { JobSlot, JobSlots } from "./job_slots.ts";
 
-/** What following a schedule needs of the options of its service. Times in milliseconds. */
+/** Options of the service that concern all of its schedules. Times in milliseconds. */
 export interface ScheduleSettings {
   readonly root: string;
   /** The first requests of all hosts for a tick are spread over this time. */
@@ -296,20 +296,34 @@ class ScheduleFollower {
     const [program = ""] = publishCommand ? [command] : command.split(/\s/, 1);
     const info = this.#context.describe(program);
     return await acquireTick(zk, name, {
-      ...{ clock, signal: this.#signal, info, root, acl, leavesEarly: true },
+      clock,
+      signal: this.#signal,
+      info,
+      root,
+      acl,
+      leavesEarly: true,
       ...(overlap === "wait" ? { onQueued: () => slot.leave() } : {}),
       tick: {
-        ...{
-          ...{ schedule, serversClock, retriesMax, retryDelayMs, skewMs },
-          earlyMs: isDue ? skewMs : 0,
-          lateMsMax: catchUpMs ?? skewMs + tickLateMsDefault,
-        },
-        ...{ waits: overlap === "wait", replaces: false, registers: true },
+        schedule,
+        serversClock,
+        retriesMax,
+        retryDelayMs,
+        skewMs,
+        earlyMs: isDue ? skewMs : 0,
+        lateMsMax: catchUpMs ?? skewMs + tickLateMsDefault,
+        waits: overlap === "wait",
+        replaces: false,
+        registers: true,
         limits: readHistoryLimits({
           historyKeep: options.historyKeep ?? settings.historyKeep,
           historyMaxAge: options.historyMaxAge ?? settings.historyMaxAge,
         }),
-        ...{ info, root, acl, clock, wallMs: serversClock.wallMs, random: Math.random },
+        info,
+        root,
+        acl,
+        clock,
+        wallMs: serversClock.wallMs,
+        random: Math.random,
       },
     });
   }

@@ -13,8 +13,8 @@ export const statusFlags = inGroup("output", {
 export const jobFlags = {
   ...inGroup("command", {
     foreground: toggle("--foreground", {
-      help:
-        "keep the command in the terminal's process group, so that it can read from the terminal; default if stdin is one",
+      help: "keep the command in the terminal's process group, so that it can read from the terminal; default if " +
+        "stdin is one",
     }),
     passAuth: toggle("--pass-auth", {
       help: "keep the variables with credentials in the command's environment",

@@ -87,6 +87,7 @@ function placesOf(line: string): Place[] {
 function placeError(where: string): BatonError {
   return new BatonError(
     "USAGE",
-    `{} cannot be used in a shell command with ${where}: the shell may run a part of the item; write "$1" in place of {}`,
+    `{} cannot be used in a shell command with ${where}: the shell may run a part of the item; ` +
+      'write "$1" in place of {}',
   );
 }

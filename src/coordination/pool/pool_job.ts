@@ -21,7 +21,7 @@ import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { queryFailure, queryTimeoutMessage, readText } from "./pool_source.ts";
 
-/** What running an item needs of the options of a run. Times in milliseconds. */
+/** Options of a run that its items use. Times in milliseconds. */
 export interface PoolJobOptions {
   readonly component: string;
   readonly command: readonly [string, ...string[]];

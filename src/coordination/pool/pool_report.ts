@@ -18,7 +18,7 @@ const sharedListHint = "baton: other calls run items of this list, too; with --d
 /** The maximum number of failed items in the summary. */
 const namedMax = 3;
 
-/** What the report needs of the options of a run. */
+/** Options of a run that its report uses. */
 export interface PoolReportOptions {
   readonly component: string;
   readonly items: Pick<ItemSource, "kind">;

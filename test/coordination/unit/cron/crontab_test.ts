@@ -4,7 +4,8 @@ import { scheduleId } from "../../../../src/base/schedule/schedule_text.ts";
 
 const read = (text: string): Crontab =>
   parseCrontab(text, {
-    ...{ group: "fleet", zone: "UTC" },
+    group: "fleet",
+    zone: "UTC",
     isUser: (word) => word === "root",
     isProgram: (word, path) => path === "/srv/bin" && ["root", "sun", "7"].includes(word),
   });
@@ -33,7 +34,12 @@ CRON_TZ=
 `);
   expect([mistakes, warnings]).toEqual([[], []]);
   const plain = jobs.map(({ line, name, schedule, command, input }) => [
-    ...[line, name, schedule.text, schedule.zone, command, input],
+    line,
+    name,
+    schedule.text,
+    schedule.zone,
+    command,
+    input,
   ]);
   expect(plain).toEqual([
     [5, `fleet/${scheduleId("0 3 * * *")}`, "0 3 * * *", "UTC", "/srv/first.sh", null],
@@ -74,7 +80,8 @@ test("a further try waits for a minute, or for the time that is given", () => {
 test("limits of the history of a job are read; a limit that the history cannot have is a mistake", () => {
   const options = (text: string) => read(`#baton ${text}\n* * * * * x\n`);
   expect(options("history-keep=500 history-max-age=90d").jobs[0]?.options).toMatchObject({
-    ...{ historyKeep: 500, historyMaxAge: 90 * 86_400_000 },
+    historyKeep: 500,
+    historyMaxAge: 90 * 86_400_000,
   });
   expect(options("history-keep=7").mistakes[0]?.what).toContain("history-keep");
   expect(options("history-max-age=1h").mistakes[0]?.what).toContain("history-max-age");
@@ -111,7 +118,9 @@ test("lines with the same schedule and no name are jobs of their own, named by t
   expect([apart[0], new Set(apart).size]).toEqual([a, 3]);
   // The only line of its schedule without a name keeps the name of the schedule.
   expect(namesOf("@daily /usr/bin/a\n#baton name=b\n@daily /usr/bin/b\n@hourly x")).toEqual([
-    ...[`fleet/${id}`, "b", `fleet/${scheduleId("0 * * * *")}`],
+    `fleet/${id}`,
+    "b",
+    `fleet/${scheduleId("0 * * * *")}`,
   ]);
 });
 

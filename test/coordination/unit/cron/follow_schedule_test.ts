@@ -44,7 +44,12 @@ class CronBench extends LockBench {
     const { clock } = this;
     const wall = { aheadMs };
     const context = {
-      ...{ zk, clock, slots: new JobSlots(slots), onBreach() {}, place: { connect: {} }, log() {} },
+      zk,
+      clock,
+      slots: new JobSlots(slots),
+      onBreach() {},
+      place: { connect: {} },
+      log() {},
       serversClock: new ServersClock(clock, () => startMs + clock.now() + wall.aheadMs),
       describe: () => ({ ...unknownHolder, host: "container" }), // all have one name
       settings: { splay, skew: 30_000, publishCommand: false, historyKeep: 128, historyMaxAge: 1e12 },
@@ -81,7 +86,12 @@ class CronBench extends LockBench {
 function jobOf(name: string, periodMs: number, options: Partial<CronJob["options"]> = {}): CronJob {
   const none = { catchUpMs: undefined, maxHoldMs: undefined, historyKeep: undefined, historyMaxAge: undefined };
   return {
-    ...{ line: 1, name, schedule: every(periodMs), command: "true", input: null, variables: new Map() },
+    line: 1,
+    name,
+    schedule: every(periodMs),
+    command: "true",
+    input: null,
+    variables: new Map(),
     options: { ...none, retriesMax: 0, retryDelayMs: minuteMs, overlap: "skip", ...options },
   };
 }

@@ -90,7 +90,12 @@ describe("the figures", () => {
 
   test("of long simulations are added up by world and commit, and replace those of the same commit", () => {
     const line = (world: string, commit: string, seeds: number) => ({
-      ...{ world, commit, date: "2026-11-27", seeds, failed: seeds > 9 ? [{ seed: 1 }] : [], simulated_hours: 0.1 },
+      world,
+      commit,
+      date: "2026-11-27",
+      seeds,
+      failed: seeds > 9 ? [{ seed: 1 }] : [],
+      simulated_hours: 0.1,
       faults: { cut: 2, kill: 1 },
     });
     const sum = { date: "2026-11-27", failed: 1, simulatedHours: 0.2, faults: 6 };
@@ -100,7 +105,9 @@ describe("the figures", () => {
       known,
     );
     expect(all.map(({ world, commit, seeds }) => `${world} ${commit} ${seeds}`)).toEqual([
-      ...["pool 00000001 7", "lock 00000001 13", "lock 00000002 4"],
+      "pool 00000001 7",
+      "lock 00000001 13",
+      "lock 00000002 4",
     ]);
     expect(all[1]).toEqual({ world: "lock", commit: "00000001", seeds: 13, ...sum });
     expect(() => sumOfSeeds([line("lock", "00000001-dirty", 1)], [])).toThrow(

@@ -30,8 +30,16 @@ describe("the formula", () => {
   test("has the address and the checksum of each archive that Homebrew's systems run", () => {
     const formula = homebrewFormula(project, (name) => `sum of ${name}`);
     expect(formula.match(/^ *(on_\w+|url .*|sha256 .*)/gm)?.map((line) => line.trim())).toEqual([
-      ...["on_macos", "on_intel", ...source("darwin-x64"), "on_arm", ...source("darwin-arm64")],
-      ...["on_linux", "on_intel", ...source("linux-x64"), "on_arm", ...source("linux-arm64")],
+      "on_macos",
+      "on_intel",
+      ...source("darwin-x64"),
+      "on_arm",
+      ...source("darwin-arm64"),
+      "on_linux",
+      "on_intel",
+      ...source("linux-x64"),
+      "on_arm",
+      ...source("linux-arm64"),
     ]);
     expect(formula.match(/\b(do|class)\b|^ {2}def /gm)?.length).toBe(formula.match(/^ *end$/gm)?.length);
   });

@@ -18,8 +18,12 @@ test("a connection that is lost while the holder is looked for does not end the 
     const io = fakeIo({ env: process.env });
     const zk = bench.client(cut);
     const watch = new BusyNoticeWatch(zk, "demo", {
-      ...{ notice: { afterMs: 5000, line: "exit 3" }, root: "/baton", acl: openAcl, clock: bench.clock },
-      ...{ io, random: () => 0.5 },
+      notice: { afterMs: 5000, line: "exit 3" },
+      root: "/baton",
+      acl: openAcl,
+      clock: bench.clock,
+      io,
+      random: () => 0.5,
     });
     watch.start();
     await eventually(async () => {
