@@ -189,7 +189,13 @@ const mayImport: Record<string, readonly string[]> = {
   ],
   // The list of products, and the entry, whose guard ends sessions and keeps them.
   "commands/products.ts": ["commands", "commands/program/*", "src/base/*", ...registrations],
-  "commands/main.ts": ["commands", "commands/command_line.ts", "src/base/*", "src/protocols/zookeeper", "src/coordination/job"],
+  "commands/main.ts": [
+    "commands",
+    "commands/command_line.ts",
+    "src/base/*",
+    "src/protocols/zookeeper",
+    "src/coordination/job",
+  ],
   "commands/command_line.ts": ["commands", "commands/products.ts", "commands/program/*", "src/base/*"],
   "commands/json_shapes": [],
   "commands/program": [...command, "src/coordination/connect", "src/coordination/settings"],
