@@ -105,7 +105,7 @@ export function defineCommand<S extends SettingTable>(command: Command<S>): Comm
  * Returns the long form of the first flag that the user gave among `settings`; null if there is none. Values from files
  * and variables do not count: they apply to all forms of a command.
  */
-export function givenFlag(settings: SettingTable, given: ReadonlyMap<string, unknown>): string | null {
+export function findGivenFlag(settings: SettingTable, given: ReadonlyMap<string, unknown>): string | null {
   const found = Object.entries(settings).find(([name]) => given.has(name))?.[1].flag;
   return found?.split(", ").at(-1) ?? null;
 }

@@ -4,7 +4,7 @@ import { type Io, systemIo } from "../src/base/terminal/io.ts";
 import { BatonError, errorMessage } from "../src/base/errors.ts";
 import { didYouMean } from "../src/base/support/did_you_mean.ts";
 import type { Command } from "./command.ts";
-import { findCommandName, firstWords, listSubcommands, wordCount } from "./command_names.ts";
+import { countNameWords, findCommandName, firstNameWords, listSubcommands } from "./command_names.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../src/base/exit_codes.ts";
 import { commandLoaders, loadSettings, products } from "./products.ts";
 import { runCommand } from "./run_command.ts";
@@ -32,14 +32,14 @@ export async function runCommandLine(args: readonly string[], io: Io): Promise<E
     }
     if (code > exitCodes.FALSE) return code; // a failure says more than that its output was lost
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
-    return internalError(thrown, io);
+    return printInternalError(thrown, io);
   } finally {
     await waitForEndingHelpers();
   }
 }
 
 /** Prints a bug with its stack. */
-export function internalError(thrown: unknown, io: Io): ExitCode {
+export function printInternalError(thrown: unknown, io: Io): ExitCode {
   const stack = thrown instanceof Error ? `${thrown.stack}\n` : "";
   io.err(`baton: internal error, please report it: ${errorMessage(thrown)}\n${stack}`);
   return exitCodes.INTERNAL;
@@ -71,8 +71,12 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
     return first === undefined ? exitCodes.USAGE : exitCodes.SUCCESS;
   }
   if (first === "__complete") {
-    const { complete } = await import("./program/completion/complete.ts");
-    return await complete({ products, loaders: commandLoaders, settings: (await loadSettings()).inFiles }, rest, io);
+    const { printCompletions } = await import("./program/completion/complete.ts");
+    return await printCompletions(
+      { products, loaders: commandLoaders, settings: (await loadSettings()).inFiles },
+      rest,
+      io,
+    );
   }
   for (const { internalCommands } of products) {
     const run = internalCommands?.get(first);
@@ -83,13 +87,13 @@ async function dispatch(args: readonly string[], io: Io, leading: readonly strin
   const name = findCommandName(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
   if (name !== null && load !== undefined) {
-    return await runLoaded(await load(), args.slice(wordCount(name)), io, leading);
+    return await runLoaded(await load(), args.slice(countNameWords(name)), io, leading);
   }
   if (listSubcommands(first, Object.keys(commandLoaders)).length > 0) {
     const { printGroupHelp } = await import("./program/help/help_command.ts");
     return await printGroupHelp(args, commandLoaders, io);
   }
-  throw new BatonError("USAGE", unknownCommandMessage(args, firstWords(Object.keys(commandLoaders))));
+  throw new BatonError("USAGE", unknownCommandMessage(args, firstNameWords(Object.keys(commandLoaders))));
 }
 
 async function runLoaded(

@@ -25,12 +25,12 @@ if (words[0] === "__guard") {
     const isIdle = /NODE_(DEBUG|TLS_REJECT_UNAUTHORIZED)/.test(String(warning[0]));
     if (!isIdle) Reflect.apply(emitWarning, process, warning);
   };
-  const { internalError, runCommandLine, systemIo } = await import("./command_line.ts");
+  const { printInternalError, runCommandLine, systemIo } = await import("./command_line.ts");
   const io = systemIo();
   // The runtime would exit with 1, which would look like the result of a check.
   for (const event of ["uncaughtException", "unhandledRejection"]) {
     process.on(event, (thrown: unknown) => {
-      const code = internalError(thrown, io);
+      const code = printInternalError(thrown, io);
       void io.end().then(() => process.exit(code));
     });
   }

@@ -10,7 +10,7 @@ import { commonSettings } from "../commands/command.ts";
 import { exitCodeTable, signalMeaning } from "../src/base/exit_codes.ts";
 import { groupCommandFamilies } from "../commands/program/help/command_families.ts";
 import { commandPage } from "../commands/program/help/command_page.ts";
-import { loadTopics } from "../commands/program/help/help_topics.ts";
+import { loadHelpTopics } from "../commands/program/help/help_topics.ts";
 import { defaultForm, flagForm, optionEntries } from "../commands/option_text.ts";
 import { childVariables, messageVariables } from "../src/base/config/child_variables.ts";
 import { isPerName, type Setting, type SettingTable, toVariableName } from "../src/base/config/setting.ts";
@@ -31,7 +31,7 @@ if (process.argv.includes("--help")) {
 const folder = join(import.meta.dirname ?? ".", "../docs");
 const known = await loadSettings();
 const settings: SettingTable = known.all;
-const helpTopics = await loadTopics(products, known);
+const helpTopics = await loadHelpTopics(products, known);
 
 function exitCodesPage(): string {
   const rows = Object.values(exitCodeTable).map(([number, meaning]) => [String(number), meaning]);

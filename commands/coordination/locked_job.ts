@@ -295,7 +295,7 @@ async function takeLock(
   const permits = limit === undefined ? {} : { limit };
   const notice = values.onBusyFor === undefined
     ? undefined
-    : (await import("./lock/busy_notice_watch.ts")).openNotice(zk, name, { line: values.onBusyFor, root, context });
+    : (await import("./lock/busy_notice_watch.ts")).openBusyNotice(zk, name, { line: values.onBusyFor, root, context });
   const acquire = () =>
     acquireLock(zk, name, {
       ...common,

@@ -1,7 +1,7 @@
 /** JSON of elections and gates: leader, the lines of leader --watch, resign, barrier --set|--lift|--wait. */
 import * as z from "zod";
 import { count, instant, token, version } from "./common_shapes.ts";
-import { processIdentity } from "./lock_shapes.ts";
+import { processIdentityFields } from "./lock_shapes.ts";
 
 const grant = {
   index: z.int().min(1).describe("number of the leader, from 1"),
@@ -33,7 +33,7 @@ export const resignShape = z.strictObject({
   version,
   name: z.string(),
   resigned: z.boolean().describe("false: the leader was asked, and had not stepped down when the wait was over"),
-  leader: z.strictObject({ ...processIdentity, value: z.string() }),
+  leader: z.strictObject({ ...processIdentityFields, value: z.string() }),
 });
 export type ResignJson = z.infer<typeof resignShape>;
 

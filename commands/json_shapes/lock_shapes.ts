@@ -26,20 +26,20 @@ const participant = {
   ),
 };
 
-export const useHolder = z.strictObject({
+export const useHolderShape = z.strictObject({
   ...participant,
   slot: count.nullable().describe("number of the permit"),
   rank: count.nullable().describe("rank of a barrier's member"),
   fencing_token: token.nullable(),
 });
-export type UseHolderJson = z.infer<typeof useHolder>;
+export type UseHolderJson = z.infer<typeof useHolderShape>;
 
-export const useWaiter = z.strictObject({
+export const useWaiterShape = z.strictObject({
   ...participant,
   place: count.describe("place in the queue, from 1"),
   priority: count.nullable().describe("the lowest is served first"),
 });
-export type UseWaiterJson = z.infer<typeof useWaiter>;
+export type UseWaiterJson = z.infer<typeof useWaiterShape>;
 
 const useStatus = {
   kind,
@@ -48,8 +48,8 @@ const useStatus = {
   limit: count.nullable().describe(
     "permits of a lock, null until the first request for one; members that a barrier needs, null if none waits",
   ),
-  holders: z.array(useHolder).describe("in the order of their grants, for a barrier of their ranks"),
-  waiters: z.array(useWaiter).describe("in the order of the queue"),
+  holders: z.array(useHolderShape).describe("in the order of their grants, for a barrier of their ranks"),
+  waiters: z.array(useWaiterShape).describe("in the order of the queue"),
 };
 
 export const whoShape = z.strictObject({ version, scope, ...useStatus });
@@ -74,7 +74,7 @@ export const lsShape = z.strictObject({
 export type LsJson = z.infer<typeof lsShape>;
 
 /** Identity of another process. */
-export const processIdentity = { id: z.string(), host: z.string(), pid: count, user: z.string() };
+export const processIdentityFields = { id: z.string(), host: z.string(), pid: count, user: z.string() };
 
 export const breakShape = z.strictObject({
   version,
@@ -82,12 +82,12 @@ export const breakShape = z.strictObject({
   outcome: z.enum(["released", "asked", "deleted"]).describe(
     "asked: not released within the wait; deleted: taken with --force, the command may still run",
   ),
-  holder: z.strictObject(processIdentity),
+  holder: z.strictObject(processIdentityFields),
 });
 export type BreakJson = z.infer<typeof breakShape>;
 
 const poolHolder = z.strictObject({
-  ...processIdentity,
+  ...processIdentityFields,
   command: z.string(),
   since: instant.nullable(),
   fencing_token: token,

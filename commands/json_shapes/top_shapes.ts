@@ -1,7 +1,7 @@
 /** JSON of top. */
 import * as z from "zod";
 import { count, instant, version } from "./common_shapes.ts";
-import { useHolder, useWaiter } from "./lock_shapes.ts";
+import { useHolderShape, useWaiterShape } from "./lock_shapes.ts";
 
 export const topShape = z.strictObject({
   version,
@@ -13,10 +13,10 @@ export const topShape = z.strictObject({
     name: z.string(),
     holders: count.nullable().describe("null if an ACL hides the number"),
     waiters: count.nullable(),
-    first_holder: useHolder.nullable().describe(
+    first_holder: useHolderShape.nullable().describe(
       "as in who, for a pool the oldest job; null also beyond the 500 longest queues",
     ),
-    first_waiter: useWaiter.nullable(),
+    first_waiter: useWaiterShape.nullable(),
   })),
   topics: z.array(z.strictObject({
     topic: z.string(),

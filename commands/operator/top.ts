@@ -1,7 +1,7 @@
 /** `baton top`: one live screen of everything in use. */
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { defineCommand, givenFlag } from "../command.ts";
+import { defineCommand, findGivenFlag } from "../command.ts";
 import { topSettings } from "./top_options.ts";
 
 const { interval, sort, filter } = topSettings;
@@ -36,7 +36,7 @@ export const topCommand = defineCommand({
         `baton top takes no names, not "${call.names.join(" ")}"; to show only some rows: --filter ${call.names[0]}`,
       );
     }
-    const flag = call.values.json ? givenFlag(screenSettings, call.sources.flags) : null;
+    const flag = call.values.json ? findGivenFlag(screenSettings, call.sources.flags) : null;
     if (flag !== null) {
       throw new BatonError("USAGE", `--json prints everything that is in use: ${flag} has no effect on it`);
     }

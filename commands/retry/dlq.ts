@@ -2,7 +2,7 @@
 import { retryRedactSettings } from "../../src/retry/settings/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { textType, toggleType } from "../../src/base/config/value_types.ts";
-import { type Call, defineCommand, givenFlag } from "../command.ts";
+import { type Call, defineCommand, findGivenFlag } from "../command.ts";
 import { inspectSettings, limitFlag, openStoreToRead, parseWhere, whereFlag } from "./inspect_options.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
@@ -78,7 +78,7 @@ export async function runDlq(call: DlqCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const rest: DlqCall = { ...call, names };
   const operation = dlqOperations.find((one) => one === word);
-  const flag = operation === undefined ? null : givenFlag(flagsRefusedByDlq[operation], call.sources.flags);
+  const flag = operation === undefined ? null : findGivenFlag(flagsRefusedByDlq[operation], call.sources.flags);
   if (flag !== null) throw new BatonError("USAGE", `dlq ${word} does not take ${flag}`);
   switch (word) {
     case "ls":

@@ -2,14 +2,14 @@
 import { type Command, type CommandLoaders, commonSettings } from "../../commands/command.ts";
 import { listSubcommands } from "../../commands/command_names.ts";
 import { commandPage } from "../../commands/program/help/command_page.ts";
-import { loadTopics } from "../../commands/program/help/help_topics.ts";
+import { loadHelpTopics } from "../../commands/program/help/help_topics.ts";
 import { loadSettings, products } from "../../commands/products.ts";
 import type { HelpPage } from "../../commands/help_page.ts";
 import { optionEntries } from "../../commands/option_text.ts";
-import { groupPage, overviewPage } from "../../commands/program/help/command_lists.ts";
+import { commandGroupPage, commandOverviewPage } from "../../commands/program/help/command_lists.ts";
 import type { ManPage } from "./roff.ts";
 
-const helpTopics = await loadTopics(products, await loadSettings());
+const helpTopics = await loadHelpTopics(products, await loadSettings());
 
 /** Topics are pages of section 7; the page of the configuration file is called after it. */
 const topicPages: Readonly<Record<string, { readonly name: string; readonly section: 5 | 7 }>> = {
@@ -25,7 +25,7 @@ export async function manPages(loaders: CommandLoaders): Promise<ManPage[]> {
     ...await Promise.all(groups.map(async (group): Promise<ManPage> => ({
       name: pageName(group),
       section: 1,
-      page: nameManPages(await groupPage(group, loaders), loaders),
+      page: nameManPages(await commandGroupPage(group, loaders), loaders),
       seeAlso: ["baton(1)", ...listSubcommands(group, names).map((word) => `${pageName(`${group} ${word}`)}(1)`)],
     }))),
     ...commands.filter((one): one is Command => one !== undefined).map((command): ManPage => ({
@@ -59,7 +59,7 @@ function topicPage(topic: string): ManPage | null {
 }
 
 async function mainPage(loaders: CommandLoaders): Promise<ManPage> {
-  const { blocks, ...page } = await overviewPage(products, loaders, Object.keys(helpTopics));
+  const { blocks, ...page } = await commandOverviewPage(products, loaders, Object.keys(helpTopics));
   return {
     name: "baton",
     section: 1,

@@ -7,7 +7,7 @@ import { textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type Call, writeDashesFirst } from "../../command.ts";
-import { givenFlag, shellLineSettings } from "../../command.ts";
+import { findGivenFlag, shellLineSettings } from "../../command.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../../../src/coordination/job/job_flags.ts";
 
 /** Flags of the command line, including those that the section [barrier] can set. */
@@ -89,7 +89,7 @@ export function readBarrierOptions(
   const { quiet, verbose } = values;
   const barrier = { name, parties, quiet, verbose, values, sources };
   if (command === null) {
-    const flag = givenFlag(flagsOfCommands, sources.flags);
+    const flag = findGivenFlag(flagsOfCommands, sources.flags);
     if (flag === null) return { ...barrier, command };
     throw new BatonError("USAGE", `${flag} is for a barrier with a command, ${example}`);
   }
@@ -108,7 +108,7 @@ function refuseBesideGate(
   if (sources.flags.has("parties")) throw refuse("-N (-w limits the wait for the others)");
   if (command !== null) throw refuse("a command");
   if (one !== "wait" && sources.flags.has("within")) throw refuse("-w");
-  const flag = givenFlag({
+  const flag = findGivenFlag({
     ...flagsOfRuns,
     ...(one === "wait" ? {} : { conflictExitCode }),
     ...(one === "set" ? {} : { reason: flags.reason }),

@@ -7,7 +7,7 @@ import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import { type Cell, headCells, printTable } from "../../../src/base/terminal/table.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { encodeLockName } from "../../../src/coordination/nodes/node_paths.ts";
-import { printProblems, readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
+import { printCrontabProblems, readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
 import type { CronJob } from "../../../src/coordination/cron/crontab.ts";
 import { forgetSchedules } from "../../../src/coordination/tick/forget_ticks.ts";
 import { resetFutureTicks } from "../../../src/coordination/tick/reset_ticks.ts";
@@ -85,7 +85,7 @@ function checkCrontab(file: string, values: CronValues, io: Io): ExitCode {
       warnings: [...warnings],
     });
   } else {
-    printProblems(io, file, crontab, values.quiet);
+    printCrontabProblems(io, file, crontab, values.quiet);
     if (!values.quiet) {
       const result = mistakes.length === 0 ? "no mistakes" : countWithNoun(mistakes.length, "mistake");
       io.err(`baton: ${file}: ${countWithNoun(jobs.length, "job")}, ${result}\n`);

@@ -9,7 +9,7 @@ import {
 import { durationType, integerType, textType, type ValueType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { isInstant } from "../../../src/base/support/instant.ts";
-import { type Call, givenFlag } from "../../command.ts";
+import { type Call, findGivenFlag } from "../../command.ts";
 import { jobSettings } from "../../../src/coordination/job/job_flags.ts";
 
 const timezone = flag("--timezone", textType("zone"), {
@@ -117,7 +117,7 @@ export function readCronOperation(
     );
   }
   const refused = operation === "run" ? { ...nextSettings, json } : cronForms[operation].refuses;
-  const wrongFlag = givenFlag(refused, sources.flags);
+  const wrongFlag = findGivenFlag(refused, sources.flags);
   if (wrongFlag !== null) throw new BatonError("USAGE", `baton cron${word || " FILE"} does not use ${wrongFlag}`);
   return { operation, subject };
 }

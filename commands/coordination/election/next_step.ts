@@ -18,8 +18,8 @@ export type NextStep =
   | { readonly do: "campaign"; readonly pauseMs: number; readonly shortTerms: number };
 
 /** Limits of the pause between two terms. Milliseconds. */
-export const pauseMsMin = 1000;
-export const pauseMsMax = 30_000;
+export const termPauseMsMin = 1000;
+export const termPauseMsMax = 30_000;
 /** Minimum length of a term that is not short. Milliseconds. */
 export const longTermMs = 30_000;
 
@@ -32,15 +32,15 @@ export function decideNextStep({ restart, outcome, signals, isUnhealthy, shortTe
   const again = (pauseMs: number, short = 0): NextStep => ({ do: "campaign", pauseMs, shortTerms: short });
   const short = heldMs < longTermMs ? shortTerms + 1 : 0;
   // The pause doubles from one short term to the next; a long term resets it.
-  const backoffMs = Math.min(pauseMsMax, pauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
+  const backoffMs = Math.min(termPauseMsMax, termPauseMsMin * 2 ** Math.min(Math.max(0, short - 1), 10));
   // The machine stood still, so that the processes ended too late; they are dead, as after any other loss.
   switch (kind === "breach" && outcome.isDead ? "lost" : kind) {
     case "lost":
       // A term that was lost immediately may be lost again for the same reason.
-      return heldMs < pauseMsMin ? again(backoffMs, short) : again(0);
+      return heldMs < termPauseMsMin ? again(backoffMs, short) : again(0);
     case "revoked":
       // The pause lets another candidate lead: this one could be first in the queue again by its priority.
-      return isUnhealthy ? again(backoffMs, short) : again(pauseMsMin);
+      return isUnhealthy ? again(backoffMs, short) : again(termPauseMsMin);
     case "exited":
     case "signaled":
       return restart === "always" && !signals.has("SIGHUP") ? again(backoffMs, short) : { do: "end" };

@@ -5,7 +5,7 @@ import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { type Call, defineCommand } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { fenceForms, fenceSettings, fenceSyntax } from "./fence_options.ts";
-import { givenFlag } from "../../command.ts";
+import { findGivenFlag } from "../../command.ts";
 
 const usage = "run --store FILE [options] COMMAND [ARGUMENT…] | zk set|create|delete PATH [DATA] [options]";
 
@@ -71,7 +71,7 @@ async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
 }
 
 function refuseFlags({ sources, names }: Call<typeof fenceSettings>, settings: SettingTable, of: string): void {
-  const flag = givenFlag(settings, sources.flags);
+  const flag = findGivenFlag(settings, sources.flags);
   if (flag === null) return;
   throw new BatonError("USAGE", `${flag} is for baton fence ${of}, not for baton fence ${names[0]}`);
 }

@@ -34,7 +34,7 @@ import {
   type HoldOptions,
   holdSettings,
   type PackedLockOptions,
-  packOptions,
+  packLockOptions,
   readHoldOptions,
 } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
@@ -162,7 +162,7 @@ async function startHolder(
 
 function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLockOptions> {
   return {
-    options: packOptions(options),
+    options: packLockOptions(options),
     script: options.script,
     env: { BATON_LOCK_COOKIE: io.env["BATON_LOCK_COOKIE"] ?? "" },
     columns: WaitLine.canShow(io) ? io.columns : null,

@@ -161,7 +161,7 @@ interface PackedFile {
   readonly values: readonly (readonly [key: string, value: string, line: number | null])[];
 }
 
-export function packOptions({ sources, ...options }: LockCommandOptions): PackedLockOptions {
+export function packLockOptions({ sources, ...options }: LockCommandOptions): PackedLockOptions {
   return {
     ...options,
     flags: [...sources.flags],
@@ -172,7 +172,7 @@ export function packOptions({ sources, ...options }: LockCommandOptions): Packed
   };
 }
 
-export function unpackOptions(
+export function unpackLockOptions(
   { flags, files, ...options }: PackedLockOptions,
   env: Readonly<Record<string, string | undefined>>,
 ): LockCommandOptions {

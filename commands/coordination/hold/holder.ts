@@ -21,7 +21,7 @@ import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
-import { type PackedLockOptions, unpackOptions } from "./hold_options.ts";
+import { type PackedLockOptions, unpackLockOptions } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import { ReportFacts } from "../../../src/coordination/job/reported.ts";
 import { lockAndRun, lockDependencies } from "../locked_job.ts";
@@ -72,7 +72,7 @@ async function acquireAndSupervise(
   const { script } = request;
   const { ended, held } = splitHolds(io.env["BATON_HOLD"]);
   const env = { ...process.env, BATON_LOCK_COOKIE: removeEndedHolds(ended, request.env["BATON_LOCK_COOKIE"]) };
-  const options = unpackOptions(request.options, env);
+  const options = unpackLockOptions(request.options, env);
   const ownIo = holderIo(io, env, { pipe, columns: request.columns });
   if (wantsTraces(env, options.values)) {
     const { openJobTrace } = await import("../../../src/coordination/job/job_trace.ts");

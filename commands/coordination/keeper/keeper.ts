@@ -25,11 +25,11 @@ import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type ProgressCall, progressSettings } from "../../../src/base/terminal/progress.ts";
-import { defineCommand, givenFlag } from "../../command.ts";
+import { defineCommand, findGivenFlag } from "../../command.ts";
 import { ownKeeperLocation } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import { checkListenAddress, parseListenFlag } from "../../../src/base/config/listen_address.ts";
-import { parseLimits } from "./limits_flag.ts";
+import { parseKeeperLimits } from "./limits_flag.ts";
 import type { KeeperVerifyJson } from "../../json_shapes/machine_shapes.ts";
 import { type Io, printJson } from "../../../src/base/terminal/io.ts";
 import type { WorkProgress } from "../../../src/base/support/work_progress.ts";
@@ -122,7 +122,7 @@ function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log):
   const metricsListen = values.onDemand ? undefined : values.metricsListen;
   checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
   checkTimes(values, sources);
-  const limits = addOriginToErrors("limit", settings.limit, sources, () => parseLimits(values.limit));
+  const limits = addOriginToErrors("limit", settings.limit, sources, () => parseKeeperLimits(values.limit));
   return { listen, tls, limits, metricsListen };
 }
 
@@ -227,7 +227,7 @@ async function runDataCommand(
     const hint = isKnown ? "" : didYouMean(action ?? "", ["verify", "backup"]);
     throw new BatonError("USAGE", `unexpected arguments; use ${forms}, not "${names.join(" ")}"${hint}`);
   }
-  const flag = givenFlag(flagsOfServing, given);
+  const flag = findGivenFlag(flagsOfServing, given);
   if (flag !== null) throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
   const dataDir = dataDirOf(location);
   const { backUpData, verifyData } = await import("../../../src/coordination/keeper/storage/data_check.ts");

@@ -9,7 +9,7 @@ const names = Object.keys(keeperLimitsDefault) as (keyof KeeperLimits)[];
 const valueMax = 2 ** 40;
 
 /** Throws USAGE for an unknown name, and for a value that is not a number above 0. */
-export function parseLimits(written: readonly string[] = []): Partial<KeeperLimits> {
+export function parseKeeperLimits(written: readonly string[] = []): Partial<KeeperLimits> {
   return Object.fromEntries(written.map((one) => {
     const [, word = one, value = ""] = /^([^=]*)=(.*)$/.exec(one) ?? [];
     const name = names.find((known) => known === word);

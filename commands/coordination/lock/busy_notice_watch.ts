@@ -48,7 +48,7 @@ export function parseBusyNotice(text: string): BusyNoticeText {
 }
 
 /** Throws as parseBusyNotice does. */
-export function openNotice(zk: ZooKeeper, name: string, { line, root, context }: {
+export function openBusyNotice(zk: ZooKeeper, name: string, { line, root, context }: {
   readonly line: string;
   readonly root: string;
   readonly context: { readonly io: Io; readonly clock: Clock; readonly acl: Acl[] | undefined };

@@ -78,7 +78,7 @@ export const lockCommand = defineCommand({
 async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
   const options = readLockOptions(call);
   if (options.values.tick !== undefined) {
-    (await import("./tick_lock.ts")).checkTick(options, call.io.env);
+    (await import("./tick_lock.ts")).checkTickOptions(options, call.io.env);
   }
   if (options.values.onBusyFor !== undefined) {
     (await import("./busy_notice_watch.ts")).parseBusyNotice(options.values.onBusyFor); // throws for an invalid one

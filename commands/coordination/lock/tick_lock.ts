@@ -70,7 +70,7 @@ export async function takeTick(
 }
 
 /** Throws USAGE for options that --tick excludes or needs, and for an invalid schedule. */
-export function checkTick(
+export function checkTickOptions(
   { names, values }: Pick<LockCommandOptions, "names" | "values">,
   env: Readonly<Record<string, string | undefined>>,
 ): void {

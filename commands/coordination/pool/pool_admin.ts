@@ -25,7 +25,12 @@ import type { Call } from "../../command.ts";
 import { runConnected } from "../../connected.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
-import { queryFailure, queryTimeoutMessage, readItems, readText } from "../../../src/coordination/pool/pool_source.ts";
+import {
+  queryFailure,
+  queryTimeoutMessage,
+  readItems,
+  readItemText,
+} from "../../../src/coordination/pool/pool_source.ts";
 
 export async function showPoolStatus(
   options: PoolStatusOptions,
@@ -88,7 +93,7 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
     reason: () => queryFailure(line, queryTimeoutMessage(timeoutMs)),
   });
   try {
-    const text = await abortable(readText(output, "the output of --query"), deadline.signal);
+    const text = await abortable(readItemText(output, "the output of --query"), deadline.signal);
     const end = await abortable(child.ended, deadline.signal);
     if (end.kind === "exited" && end.code === 0) return text;
     const how = end.kind === "exited"

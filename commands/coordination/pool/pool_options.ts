@@ -15,7 +15,7 @@ import type { ItemSource } from "../../../src/coordination/pool/pool_source.ts";
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
 import { progressSettings } from "../../../src/base/terminal/progress.ts";
-import { type Call, givenFlag, writeDashesFirst } from "../../command.ts";
+import { type Call, findGivenFlag, writeDashesFirst } from "../../command.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
 import { jobSettings, statusFlags } from "../../../src/coordination/job/job_flags.ts";
 
@@ -154,7 +154,7 @@ export function readPoolOperation(
     );
   }
   if (operation !== "status" && values.json) throw new BatonError("USAGE", jsonIsForStatus);
-  const flag = givenFlag(flagsOfRuns, sources.flags);
+  const flag = findGivenFlag(flagsOfRuns, sources.flags);
   if (flag !== null) {
     throw new BatonError("USAGE", `${flag} is for a call that runs items, not for baton pool ${operation}`);
   }

@@ -18,7 +18,7 @@ import {
 } from "../../command.ts";
 import type { Product } from "../../product.ts";
 import { groupCommandFamilies } from "../help/command_families.ts";
-import { findCommandName, firstWords, listSubcommands, wordCount } from "../../command_names.ts";
+import { countNameWords, findCommandName, firstNameWords, listSubcommands } from "../../command_names.ts";
 import { countLeadingOptions } from "../leading_options.ts";
 import { toFlagSpecs } from "../../run_command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
@@ -37,14 +37,14 @@ export interface CompletedProgram {
 }
 
 /** Loads only the command that the command line selects. */
-export async function complete(program: CompletedProgram, words: readonly string[], io: Io): Promise<ExitCode> {
+export async function printCompletions(program: CompletedProgram, words: readonly string[], io: Io): Promise<ExitCode> {
   const { loaders } = program;
   const given = words.slice(0, -1);
   const before = given.slice(countLeadingOptions(given));
   const typed = words.at(-1) ?? "";
   const name = findCommandName(before, loaders) ?? "";
   const command = await loaders[name]?.();
-  const args = before.slice(wordCount(name));
+  const args = before.slice(countNameWords(name));
   let found = command === undefined ? await commandNames(program, before, typed) : findCandidates(command, args, typed);
   if (command !== undefined && found.kind === "served") {
     const names = await servedNames(found.of, { command, words: args, io }, program).catch(() => []);
@@ -122,7 +122,7 @@ async function commandNames(
   const names = (await groupCommandFamilies(products, Object.keys(loaders))).flatMap((family) => family.names);
   const [first] = before;
   if (before.length > 1) return nothing;
-  const words = first === undefined ? firstWords(names) : listSubcommands(first, names);
+  const words = first === undefined ? firstNameWords(names) : listSubcommands(first, names);
   const found = words.filter((word) => word.startsWith(typed)).map(async (word): Promise<Candidate> => {
     const command = await loaders[first === undefined ? word : `${first} ${word}`]?.();
     return { word, meaning: command?.summary ?? listSubcommands(word, names).join(", ") };

@@ -1,6 +1,6 @@
 /** The pages that list commands: `baton` alone in about ten lines, `baton help`, and the commands of a group. */
 import type { Command, CommandLoaders } from "../../command.ts";
-import { firstWords, listSubcommands } from "../../command_names.ts";
+import { firstNameWords, listSubcommands } from "../../command_names.ts";
 import { groupCommandFamilies } from "./command_families.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
 import type { Product } from "../../product.ts";
@@ -15,7 +15,7 @@ const wordsMax = 6;
 export async function briefOverview(products: readonly Product[], names: readonly string[]): Promise<HelpPage> {
   const entries = (await groupCommandFamilies(products, names)).map(({ heading, names: members }) => ({
     term: heading,
-    meaning: firstWords(members).map((word) => {
+    meaning: firstNameWords(members).map((word) => {
       const words = listSubcommands(word, members);
       const shown = words.length > wordsMax ? [...words.slice(0, wordsMax), "…"] : words;
       return words.length === 0 ? word : `${word} ${shown.join("|")}`;
@@ -36,7 +36,7 @@ export async function briefOverview(products: readonly Product[], names: readonl
 }
 
 /** `topics`: the names of the help's topics. */
-export async function overviewPage(
+export async function commandOverviewPage(
   products: readonly Product[],
   loaders: CommandLoaders,
   topics: readonly string[],
@@ -70,7 +70,7 @@ export async function overviewPage(
 }
 
 /** The commands of a group, such as `pubsub`. */
-export async function groupPage(group: string, loaders: CommandLoaders): Promise<HelpPage> {
+export async function commandGroupPage(group: string, loaders: CommandLoaders): Promise<HelpPage> {
   const names = listSubcommands(group, Object.keys(loaders)).map((word) => `${group} ${word}`);
   return {
     name: group,

@@ -8,7 +8,7 @@ import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
 import { optionEntries } from "../../option_text.ts";
 
 /** The headings of the groups, in the order of the page. */
-export const groupHeadings: Readonly<Record<OptionGroup, string>> = {
+export const optionGroupHeadings: Readonly<Record<OptionGroup, string>> = {
   main: "Options",
   waiting: "Waiting",
   ticks: "Ticks of a schedule",
@@ -41,7 +41,7 @@ export function commandPage(command: Command): HelpPage {
     usage: usageLines(command),
     blocks: [
       ...details.map((text): HelpBlock => ({ kind: "text", text })),
-      ...groupOptions(command).flatMap(([group, settings]) => groupBlocks(group, settings)),
+      ...optionsByGroup(command).flatMap(([group, settings]) => groupBlocks(group, settings)),
       { kind: "heading", text: "Examples" },
       { kind: "examples", examples },
     ],
@@ -49,10 +49,10 @@ export function commandPage(command: Command): HelpPage {
 }
 
 /** The page that `baton NAME -h` prints. */
-export function shortPage(command: Command): HelpPage {
+export function shortCommandPage(command: Command): HelpPage {
   const { name, summary, examples } = command;
   const all = Object.keys(flagSettings(command)).length;
-  const shown = shortOptions(command);
+  const shown = mainOptions(command);
   const count = Object.keys(shown).length;
   return {
     name,
@@ -75,7 +75,7 @@ export function shortPage(command: Command): HelpPage {
  * The options of the short help, in the order of the table: the basic ones, then the first ones of the group `main`,
  * then --json.
  */
-export function shortOptions(command: Command): SettingTable {
+export function mainOptions(command: Command): SettingTable {
   const all = Object.entries(flagSettings(command));
   const basic = all.filter(([, { basic }]) => basic === true);
   const others = all.filter(([name, one]) => one.basic !== true && groupOf(name, one) === "main");
@@ -85,9 +85,9 @@ export function shortOptions(command: Command): SettingTable {
 }
 
 /** The options of a command by group, in the order of the page. A group without options is left out. */
-export function groupOptions(command: Command): [OptionGroup, SettingTable][] {
+export function optionsByGroup(command: Command): [OptionGroup, SettingTable][] {
   const all = Object.entries(flagSettings(command));
-  return (Object.keys(groupHeadings) as OptionGroup[]).flatMap((group) => {
+  return (Object.keys(optionGroupHeadings) as OptionGroup[]).flatMap((group) => {
     const members = all.filter(([name, setting]) => groupOf(name, setting) === group);
     return members.length === 0 ? [] : [[group, Object.fromEntries(members)]];
   });
@@ -109,7 +109,7 @@ function groupOf(name: string, { group }: SettingTable[string]): OptionGroup {
 
 /** The connection settings are the same for all commands: the page has the basic ones, and names the others. */
 function groupBlocks(group: OptionGroup, settings: SettingTable): HelpBlock[] {
-  const heading = { kind: "heading", text: groupHeadings[group], part: groupHeadings.main } as const;
+  const heading = { kind: "heading", text: optionGroupHeadings[group], part: optionGroupHeadings.main } as const;
   if (group !== "connection") return [heading, { kind: "entries", entries: optionEntries(settings) }];
   const basic = Object.entries(settings).filter(([, one]) => one.basic === true);
   const others = Object.entries(settings).filter(([, one]) => one.basic !== true);

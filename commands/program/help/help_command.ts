@@ -4,13 +4,13 @@ import type { Io } from "../../../src/base/terminal/io.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
 import { type Command, type CommandLoaders, defineCommand } from "../../command.ts";
-import { findCommandName, firstWords, listSubcommands, wordCount } from "../../command_names.ts";
+import { countNameWords, findCommandName, firstNameWords, listSubcommands } from "../../command_names.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { AllSettings, Product } from "../../product.ts";
-import { commandPage, shortPage } from "./command_page.ts";
+import { commandPage, shortCommandPage } from "./command_page.ts";
 import type { HelpPage } from "../../help_page.ts";
-import { type HelpTopics, loadTopics } from "./help_topics.ts";
-import { briefOverview, groupPage, overviewPage } from "./command_lists.ts";
+import { type HelpTopics, loadHelpTopics } from "./help_topics.ts";
+import { briefOverview, commandGroupPage, commandOverviewPage } from "./command_lists.ts";
 import { helpColumns, pageText } from "./page_text.ts";
 
 export async function helpCommandFor(
@@ -19,9 +19,9 @@ export async function helpCommandFor(
   settings: AllSettings,
 ): Promise<Command> {
   const names = Object.keys(loaders);
-  const topics = await loadTopics(products, settings);
+  const topics = await loadHelpTopics(products, settings);
   const topicNames = Object.keys(topics);
-  const known = [...new Set([...firstWords(names), ...topicNames])];
+  const known = [...new Set([...firstNameWords(names), ...topicNames])];
   return defineCommand({
     name: "help",
     summary: "print help on a command, or on a topic that concerns all commands",
@@ -53,14 +53,14 @@ async function pageFor(words: readonly string[], { products, loaders, topics, kn
 }): Promise<HelpPage> {
   const [word] = words;
   const topicNames = Object.keys(topics);
-  if (word === undefined) return await overviewPage(products, loaders, topicNames);
+  if (word === undefined) return await commandOverviewPage(products, loaders, topicNames);
   const name = findCommandName(words, loaders);
   const members = listSubcommands(word, Object.keys(loaders));
   if (name === null && members.length > 0) {
     if (words.length > 1) throw unknownMember(word, words[1] ?? "", members);
-    return await groupPage(word, loaders);
+    return await commandGroupPage(word, loaders);
   }
-  if (words.length > (name === null ? 1 : wordCount(name))) {
+  if (words.length > (name === null ? 1 : countNameWords(name))) {
     throw new BatonError("USAGE", `baton help takes one command or topic, not "${words.join(" ")}"`);
   }
   // "config" is a command and a topic. The topic has more text, and it mentions the command.
@@ -83,7 +83,7 @@ export function printCommandHelp(
   command: Command,
   { isShort, io }: { readonly isShort: boolean; readonly io: Io },
 ): void {
-  printPage(isShort ? shortPage(command) : commandPage(command), io);
+  printPage(isShort ? shortCommandPage(command) : commandPage(command), io);
 }
 
 /** `baton` alone, which is a mistake, and `baton -h`. */
@@ -108,7 +108,7 @@ export async function printGroupHelp(
   if (word !== undefined && !asksForHelp) {
     throw unknownMember(group, word, listSubcommands(group, Object.keys(loaders)));
   }
-  printPage(await groupPage(group, loaders), io, asksForHelp ? "stdout" : "stderr");
+  printPage(await commandGroupPage(group, loaders), io, asksForHelp ? "stdout" : "stderr");
   return asksForHelp ? exitCodes.SUCCESS : exitCodes.USAGE;
 }
 

@@ -11,7 +11,7 @@ import { defaultForm, flagForm } from "../../option_text.ts";
 export type HelpTopics = Readonly<Record<string, () => HelpPage>>;
 
 /** The topics of the products, and those of the program. */
-export async function loadTopics(products: readonly Product[], settings: AllSettings): Promise<HelpTopics> {
+export async function loadHelpTopics(products: readonly Product[], settings: AllSettings): Promise<HelpTopics> {
   const help = await Promise.all(products.map((product) => product.help()));
   return {
     ...Object.assign({}, ...help.map(({ topics }) => topics)),

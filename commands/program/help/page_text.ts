@@ -26,7 +26,7 @@ function blockLines(block: HelpBlock, paint: Paint, columns: number): string[] {
     case "heading":
       return [paint("bold", `${block.text}:`)];
     case "text":
-      return wrap(block.text, columns);
+      return wrapText(block.text, columns);
     case "entries":
       return entryLines(block.entries, paint, columns);
     case "examples":
@@ -44,7 +44,7 @@ function entryLines(entries: readonly HelpEntry[], paint: Paint, columns: number
   const indent = " ".repeat(termColumns + 4);
   return entries.flatMap((entry, index) => {
     const term = terms[index] ?? "";
-    const [first = "", ...more] = wrap(fullMeaning(entry), columns - indent.length);
+    const [first = "", ...more] = wrapText(fullMeaning(entry), columns - indent.length);
     const rest = more.map((line) => indent + line);
     const painted = `  ${paint("cyan", term)}`;
     if (term.length > termColumns) return [painted, indent + first, ...rest];
@@ -53,7 +53,7 @@ function entryLines(entries: readonly HelpEntry[], paint: Paint, columns: number
 }
 
 /** Wraps text at `width`; only a longer word gives a longer line. */
-export function wrap(paragraph: string, width: number): string[] {
+export function wrapText(paragraph: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
   for (const word of paragraph.split(" ")) {

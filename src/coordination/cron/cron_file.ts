@@ -12,7 +12,7 @@ import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
 
 const fileBytesMax = 1024 * 1024;
 /** PATH of the commands of a file that sets none, as in cron. */
-export const cronPath = "/usr/local/bin:/usr/bin:/bin";
+export const cronSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
 /**
  * Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an
@@ -47,7 +47,7 @@ export function readCrontab(
     group: groupOf(file),
     zone,
     isUser: (word) => users.has(word),
-    isProgram: (word, path = cronPath) => resolveCommand(word, path).kind === "found",
+    isProgram: (word, path = cronSearchPath) => resolveCommand(word, path).kind === "found",
   });
 }
 
@@ -67,7 +67,7 @@ function usersOfMachine(): ReadonlySet<string> {
 }
 
 /** Prints the problems of a file, each with its line. */
-export function printProblems(io: Io, file: string, { mistakes, warnings }: Crontab, quiet: boolean): void {
+export function printCrontabProblems(io: Io, file: string, { mistakes, warnings }: Crontab, quiet: boolean): void {
   const print = ({ line, what }: CrontabProblem, kind: string) => io.err(`baton: ${file}:${line}: ${kind}${what}\n`);
   for (const mistake of mistakes) print(mistake, "");
   if (!quiet) { for (const warning of warnings) print(warning, "warning: "); }
@@ -76,6 +76,6 @@ export function printProblems(io: Io, file: string, { mistakes, warnings }: Cron
 /** Throws CONFIG if the file has mistakes, which are printed. */
 export function requireValidCrontab(io: Io, file: string, crontab: Crontab, quiet: boolean): void {
   if (crontab.mistakes.length === 0) return;
-  printProblems(io, file, crontab, quiet);
+  printCrontabProblems(io, file, crontab, quiet);
   throw new BatonError("CONFIG", `The crontab ${file} has ${countWithNoun(crontab.mistakes.length, "mistake")}`);
 }

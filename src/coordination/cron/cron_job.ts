@@ -26,10 +26,10 @@ import { leftoversMessage, unstoppableMessage } from "../../base/process/supervi
 import type { JobTrace } from "../job/job_trace.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { toTickEnd } from "../job/recorded_hold.ts";
-import { cronPath } from "./cron_file.ts";
+import { cronSearchPath } from "./cron_file.ts";
 import type { CronJob } from "./crontab.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
-import { OutputFolder, printOutput, readRest } from "./job_output.ts";
+import { OutputFolder, printJobOutput, readRestOfOutput } from "./job_output.ts";
 
 /** Options of the service that its jobs use. */
 export interface CronJobSettings extends Pick<JobOptions["values"], "killAfter" | "signal" | "onDoubt"> {
@@ -113,14 +113,14 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         if (output === null) return;
         const of = { name, pid, tickMs: run.tickMs, attempt: run.attempt };
         const printed = { ...of, format: settings.log, isTerminal: io.stderrIsTerminal };
-        const writing = folder?.write(of, output) ?? printOutput(stderr, printed, output, reader.signal);
+        const writing = folder?.write(of, output) ?? printJobOutput(stderr, printed, output, reader.signal);
         reading = writing.catch((thrown: unknown) => {
           const what = `the output of ${tickText} is incomplete: ${errorMessage(thrown)}`;
           log("error", "output_lost", `${name}: ${what}`, fields);
         });
       },
     });
-    await readRest(stderr, reading, { clock, waitMs: outputMsMax });
+    await readRestOfOutput(stderr, reading, { clock, waitMs: outputMsMax });
     reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
     const facts = { what: `"${name}"`, lost: lease.lost, outage: lease.describeOutage(), maxHoldMs };
     const ending = decideLockEnding(outcome, facts);
@@ -231,7 +231,7 @@ function cronEnvironment({ env }: Pick<Io, "env">, { variables }: CronJob): Cron
   return {
     SHELL: "/bin/sh",
     HOME: home,
-    PATH: cronPath,
+    PATH: cronSearchPath,
     LOGNAME: user,
     USER: user,
     ...Object.fromEntries(variables),

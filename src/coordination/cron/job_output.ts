@@ -16,11 +16,11 @@ import { escapeControls } from "../../base/terminal/process_log.ts";
  * A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16
  * units.
  */
-export const lineLengthMax = 16 * 1024 * 1024;
+export const outputLineLengthMax = 16 * 1024 * 1024;
 /** Shorter lines are written together; a short one fits into a piece with its name. UTF-16 units. */
 const shortLengthMax = 1000;
 /** A run whose output is longer has several files. */
-export const fileBytesMax = 10 * 1024 * 1024;
+export const outputFileBytesMax = 10 * 1024 * 1024;
 
 export interface OutputRun {
   readonly name: string;
@@ -39,7 +39,7 @@ export interface PrintedRun extends OutputRun {
  * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Other work of the process
  * goes first: the session of the locks must not wait for a command that prints without end, or for a reader of the log.
  */
-export async function printOutput(
+export async function printJobOutput(
   sink: Pick<LogSink, "write">,
   run: PrintedRun,
   output: AsyncIterable<Uint8Array>,
@@ -76,7 +76,7 @@ export async function printOutput(
       await endLine();
       add(part);
     }
-    if (open.length > lineLengthMax) await endLine();
+    if (open.length > outputLineLengthMax) await endLine();
     await flush();
   }
   add(decoder.decode());
@@ -118,7 +118,7 @@ function escaped(text: string): string {
  * Resolves when the output of a dead command has been read, or the reader of the log has taken nothing for `waitMs`:
  * other jobs print, too.
  */
-export async function readRest(
+export async function readRestOfOutput(
   sink: Pick<LogSink, "taken">,
   reading: Promise<unknown>,
   { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
@@ -220,12 +220,12 @@ class RunFiles implements Disposable {
       this.#number++;
       this.#fd = openOutput(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "append", 0o600);
       this.#bytes = fstatSync(this.#fd).size;
-    } while (this.#bytes >= fileBytesMax);
+    } while (this.#bytes >= outputFileBytesMax);
     this.#onOpened();
   }
 
   write(chunk: Uint8Array): void {
-    if (this.#bytes >= fileBytesMax) this.open();
+    if (this.#bytes >= outputFileBytesMax) this.open();
     if (this.#fd !== null) writeWhole(this.#fd, chunk);
     this.#bytes += chunk.length;
   }

@@ -19,7 +19,7 @@ import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { commandForItem, namesProgramByItem } from "./item_command.ts";
 import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
-import { queryFailure, queryTimeoutMessage, readText } from "./pool_source.ts";
+import { queryFailure, queryTimeoutMessage, readItemText } from "./pool_source.ts";
 
 /** Options of a run that its items use. Times in milliseconds. */
 export interface PoolJobOptions {
@@ -177,7 +177,7 @@ export class PoolJobs {
         signals: this.#context.signals.forClaiming(),
         isRead: true,
         onStarted({ output }) {
-          reading = output === null ? reading : readText(output, name);
+          reading = output === null ? reading : readItemText(output, name);
           reading.catch(() => {}); // looked at below
         },
       },

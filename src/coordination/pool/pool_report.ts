@@ -94,7 +94,7 @@ export class PoolReport implements Disposable {
     this.#isSummarized = true;
     if (!loop && !verbose && counts.failed === 0 && !this.io.stderrIsTerminal) return;
     const elapsedMs = this.#clock.now() - this.#startMs;
-    this.io.err(`baton: ${summaryText(component, counts, { failed: this.#failed, elapsedMs })}\n`);
+    this.io.err(`baton: ${poolSummaryText(component, counts, { failed: this.#failed, elapsedMs })}\n`);
     if (this.#isShared && items.kind !== "query" && values.doneTtl === undefined) this.io.err(sharedListHint);
   }
 
@@ -105,7 +105,7 @@ export class PoolReport implements Disposable {
 }
 
 /** Pure. `failed` are the names of the first failed items. */
-export function summaryText(
+export function poolSummaryText(
   component: string,
   { done, failed: failures, skipped, busy, remaining }: PoolCounts,
   { failed, elapsedMs }: { readonly failed: readonly string[]; readonly elapsedMs: number },

@@ -35,10 +35,11 @@ export async function readItems(
         const why = "it is closed; use </dev/null for an empty list";
         throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
       }
-      return items(await abortable(readText(process.stdin, "standard input"), signal), "standard input");
+      return items(await abortable(readItemText(process.stdin, "standard input"), signal), "standard input");
     case "file":
       return items(
-        readRegularFile(source.file) ?? await abortable(readText(createReadStream(source.file), source.file), signal),
+        readRegularFile(source.file) ??
+          await abortable(readItemText(createReadStream(source.file), source.file), signal),
         source.file,
       );
     case "list":
@@ -67,7 +68,7 @@ export function decodeItemText(bytes: Uint8Array, name: string): string {
 }
 
 /** Rejects BAD_DATA for input over the limit; the rest is not read. */
-export async function readText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
+export async function readItemText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
   const read: Uint8Array[] = [];
   let length = 0;
   try {

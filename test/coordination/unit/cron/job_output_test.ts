@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  fileBytesMax,
-  lineLengthMax,
+  outputFileBytesMax,
   OutputFolder,
-  printOutput,
-  readRest,
+  outputLineLengthMax,
+  printJobOutput,
+  readRestOfOutput,
 } from "../../../../src/coordination/cron/job_output.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { LineSink } from "../../../../src/base/terminal/log_sink.ts";
@@ -22,11 +22,11 @@ async function* chunks(...parts: (string | Uint8Array)[]): AsyncGenerator<Uint8A
     yield await Promise.resolve(typeof part === "string" ? new TextEncoder().encode(part) : part);
   }
 }
-type Printed = Partial<Parameters<typeof printOutput>[1]>;
+type Printed = Partial<Parameters<typeof printJobOutput>[1]>;
 async function printed(options: Printed, ...parts: (string | Uint8Array)[]): Promise<string> {
   let text = "";
   const sink = { write: (parts: Iterable<string>) => Promise.resolve(void (text += [...parts].join(""))) };
-  await printOutput(sink, { ...run, format: "text", ...options }, chunks(...parts), new AbortController().signal);
+  await printJobOutput(sink, { ...run, format: "text", ...options }, chunks(...parts), new AbortController().signal);
   return text;
 }
 
@@ -48,7 +48,7 @@ test("a line is whole, however long it is, also in a JSON log; one that may have
   const mebibyte = "x".repeat(1024 * 1024);
   const endless = (await printed({}, ...Array<string>(20).fill(mebibyte))).trimEnd().split("\n");
   const lengths = endless.map((line) => line.length - "backup[7]: ".length);
-  expect(lengths).toEqual([lineLengthMax + mebibyte.length, 3 * mebibyte.length]);
+  expect(lengths).toEqual([outputLineLengthMax + mebibyte.length, 3 * mebibyte.length]);
 });
 
 test("control characters are replaced on a terminal, but for tabs; elsewhere a line is what the command wrote", async () => {
@@ -64,7 +64,9 @@ test("the rest of the output of a dead command is given up when the reader takes
   const clock = new FakeClock();
   const sink = { taken: 0 };
   const isOver = { is: false };
-  const rest = readRest(sink, new Promise(() => {}), { clock, waitMs: 2000 }).then(() => void (isOver.is = true));
+  const rest = readRestOfOutput(sink, new Promise(() => {}), { clock, waitMs: 2000 }).then(() =>
+    void (isOver.is = true)
+  );
   for (let count = 0; count < 10; count++) {
     sink.taken++;
     await clock.advance(2000);
@@ -72,7 +74,7 @@ test("the rest of the output of a dead command is given up when the reader takes
   }
   await clock.advance(2000);
   await rest;
-  await readRest(sink, Promise.resolve(), { clock, waitMs: 2000 });
+  await readRestOfOutput(sink, Promise.resolve(), { clock, waitMs: 2000 });
 });
 
 test("output without end is written in pieces that a pipe takes whole, and other work goes on between them", async () => {
@@ -85,7 +87,7 @@ test("output without end is written in pieces that a pipe takes whole, and other
     if (pieces.push(text) === 1) setTimeout(() => reader.abort(new Error("enough")), 1);
   };
   const sink = new LineSink({ err, written: () => Promise.resolve() });
-  await expect(printOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
+  await expect(printJobOutput(sink, { ...run, format: "text" }, endless(), reader.signal)).rejects.toThrow("enough");
   expect(pieces.length).toBeGreaterThan(0);
   const sizes = pieces.map((piece) => new TextEncoder().encode(piece).length);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(4096);
@@ -103,7 +105,7 @@ test("a stderr that nobody reads delays the output of commands", async () => {
       return full.promise;
     },
   });
-  const printing = printOutput(sink, { ...run, format: "text" }, chunks("x\n"), new AbortController().signal);
+  const printing = printJobOutput(sink, { ...run, format: "text" }, chunks("x\n"), new AbortController().signal);
   await asked.promise;
   expect(written).toEqual([]);
   full.resolve();
@@ -138,7 +140,11 @@ test("a run with much output has several files, of which the newest are kept, in
   const names = [10, 11, 12].map((number) => `2026-01-02T0304Z-10.${number}.log`);
   expect(readdirSync(join(folder, "logs/backup")).sort()).toEqual(names);
   const [first, second, last] = names.map((name) => readFileSync(join(folder, "logs/backup", name)));
-  expect([first?.length, second?.length, last?.length]).toEqual([fileBytesMax, fileBytesMax, 5 * 1024 * 1024]);
+  expect([first?.length, second?.length, last?.length]).toEqual([
+    outputFileBytesMax,
+    outputFileBytesMax,
+    5 * 1024 * 1024,
+  ]);
   expect([first?.[0], last?.at(-1)]).toEqual([mebibyte(90)[0], mebibyte(114)[0]]);
   // A tick that was given back goes on in the last file.
   await output.write({ ...run, attempt: 10 }, chunks("more"));
@@ -165,7 +171,7 @@ test("output goes on when an old file cannot be removed, which is reported, and 
   await expect(output.write(run, chunks("a", "b"))).rejects.toThrow("2026-01-01T0000Z-1.log");
   expect(readFileSync(join(folder, "logs/backup/2026-01-02T0304Z-2.log"), "utf8")).toBe("ab");
   async function* removing() {
-    yield new Uint8Array(fileBytesMax);
+    yield new Uint8Array(outputFileBytesMax);
     rmSync(join(folder, "logs"), { recursive: true });
     yield* chunks("after");
   }

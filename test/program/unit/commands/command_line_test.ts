@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { internalError, runCommandLine } from "../../../../commands/command_line.ts";
+import { printInternalError, runCommandLine } from "../../../../commands/command_line.ts";
 import { exitCodes } from "../../../../src/base/exit_codes.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 
@@ -17,7 +17,7 @@ test("what nobody threw on purpose is 70, and asks to be reported", async () => 
   const io = fakeIo({ out });
   expect(await runCommandLine(["help"], { ...io, out })).toBe(exitCodes.INTERNAL);
   expect(io.stderr()).toStartWith("baton: internal error, please report it: a bug\nTypeError: a bug\n");
-  expect(internalError("thrown text", fakeIo())).toBe(exitCodes.INTERNAL);
+  expect(printInternalError("thrown text", fakeIo())).toBe(exitCodes.INTERNAL);
 });
 
 test("a page of help names no variable for a setting that each component has of its own, for none is read", async () => {

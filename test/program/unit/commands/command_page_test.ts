@@ -3,10 +3,10 @@ import { type Command, commonSettings, defineCommand } from "../../../../command
 import { commandLoaders } from "../../../../commands/products.ts";
 import {
   commandPage,
-  groupHeadings,
-  groupOptions,
-  shortOptions,
-  shortPage,
+  mainOptions,
+  optionGroupHeadings,
+  optionsByGroup,
+  shortCommandPage,
 } from "../../../../commands/program/help/command_page.ts";
 import type { HelpPage } from "../../../../commands/help_page.ts";
 import { inGroup, setting } from "../../../../src/base/config/setting.ts";
@@ -24,7 +24,7 @@ test("every option of every command belongs to one group, and the full help name
     const flags = Object.entries({ ...settings, ...commonSettings }).flatMap(([key, { flag }]) =>
       flag === undefined || Object.hasOwn(explainedElsewhere, key) ? [] : [flag]
     );
-    const grouped = groupOptions(command).flatMap(([, members]) => Object.values(members).map(({ flag }) => flag));
+    const grouped = optionsByGroup(command).flatMap(([, members]) => Object.values(members).map(({ flag }) => flag));
     expect([name, ...grouped.sort()]).toEqual([name, ...flags.sort()]);
     const page = commandPage(command);
     const text = JSON.stringify(page.blocks);
@@ -36,7 +36,7 @@ test("every option of every command belongs to one group, and the full help name
 
 test("a group is short enough to be read: a table with more options than that names other groups for some", () => {
   for (const command of commands) {
-    for (const [group, members] of groupOptions(command)) {
+    for (const [group, members] of optionsByGroup(command)) {
       const [count, most] = [Object.keys(members).length, group === "connection" ? 30 : 20];
       expect([command.name, group, count <= most]).toEqual([command.name, group, true]);
     }
@@ -45,7 +45,7 @@ test("a group is short enough to be read: a table with more options than that na
 
 test("the short help has at most ten options, all basic ones among them, and two examples", () => {
   for (const command of commands) {
-    const shown = shortOptions(command);
+    const shown = mainOptions(command);
     const basic = Object.entries({ ...command.settings, ...commonSettings }).filter(([key, one]) =>
       one.basic === true && !Object.hasOwn(command.explainedElsewhere ?? {}, key)
     );
@@ -53,7 +53,7 @@ test("the short help has at most ten options, all basic ones among them, and two
     for (const [name] of basic) {
       expect([command.name, name, Object.hasOwn(shown, name)]).toEqual([command.name, name, true]);
     }
-    const page = shortPage(command);
+    const page = shortCommandPage(command);
     expect(page.blocks.filter(({ kind }) => kind === "examples").length).toBe(1);
     expect(page.usage).toEqual(commandPage(command).usage);
   }
@@ -63,7 +63,7 @@ test("a page has the groups in their order, and the connection settings once, by
   const lock = commands.find(({ name }) => name === "lock");
   if (lock === undefined) throw new Error("there is no command lock");
   const page = commandPage(lock);
-  const order = Object.values(groupHeadings);
+  const order = Object.values(optionGroupHeadings);
   const headings = headingsOf(page).filter((heading) => order.includes(heading));
   expect(headings).toEqual(order.filter((heading) => headings.includes(heading)));
   expect(headings).toEqual(expect.arrayContaining(["Options", "Waiting", "Output", "General"]));
@@ -94,7 +94,7 @@ test("an option without a group is one of the command's own; --json and --log ar
     settings,
     run: () => Promise.resolve(0),
   });
-  const groups = groupOptions(command).map(([group, members]) => [group, ...Object.keys(members)]);
+  const groups = optionsByGroup(command).map(([group, members]) => [group, ...Object.keys(members)]);
   expect(groups).toEqual([
     ["main", "own"],
     ["limits", "max"],

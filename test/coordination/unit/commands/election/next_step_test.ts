@@ -3,7 +3,7 @@ import {
   decideNextStep,
   type EndedTerm,
   longTermMs,
-  pauseMsMax,
+  termPauseMsMax,
 } from "../../../../../commands/coordination/election/next_step.ts";
 import type { ChildOutcome } from "../../../../../src/base/process/spawn/child_outcome.ts";
 
@@ -44,7 +44,7 @@ describe("after a term", () => {
       pauses.push(next.pauseMs);
       shortTerms = next.shortTerms;
     }
-    expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, pauseMsMax, pauseMsMax, 1000, 1000, 2000]);
+    expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, termPauseMsMax, termPauseMsMax, 1000, 1000, 2000]);
     expect(decideNextStep(facts("revoked", { isUnhealthy: true, shortTerms: 3 }))).toMatchObject({ pauseMs: 8000 });
   });
 

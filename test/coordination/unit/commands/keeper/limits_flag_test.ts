@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { parseLimits } from "../../../../../commands/coordination/keeper/limits_flag.ts";
+import { parseKeeperLimits } from "../../../../../commands/coordination/keeper/limits_flag.ts";
 
 test("limits are named as in the keeper's table, sizes with a unit", () => {
-  expect(parseLimits()).toEqual({});
-  expect(parseLimits(["nodesMax=2000000", "dataBytesMax=1GiB", "frameBytesMax=4000000"])).toEqual({
+  expect(parseKeeperLimits()).toEqual({});
+  expect(parseKeeperLimits(["nodesMax=2000000", "dataBytesMax=1GiB", "frameBytesMax=4000000"])).toEqual({
     nodesMax: 2_000_000,
     dataBytesMax: 2 ** 30,
     frameBytesMax: 4_000_000,
@@ -20,5 +20,5 @@ test.each([
   ["dataBytesMax=1GB", "example: --limit dataBytesMax=64MiB"],
   ["dataBytesMax=9999999999999", "is not a number above 0"],
 ])("%s is a mistake", (written, says) => {
-  expect(() => parseLimits([written])).toThrow(says);
+  expect(() => parseKeeperLimits([written])).toThrow(says);
 });
