@@ -17,7 +17,7 @@ function mistakeOf(text: string): string {
   return mistakes.map(({ line, what }) => `${line}: ${what}`).join("\n");
 }
 
-test("jobs have the variables and the time zone of the lines before them, and the options of the comment before them", () => {
+test("a job has the variables and the zone of the lines before it, and the options of the comment before it", () => {
   const { jobs, mistakes, warnings } = read(`# a comment
 SHELL=/bin/bash
 NAME = "two words "
@@ -92,19 +92,19 @@ test("text after the first % is the standard input, with a line feed for each %;
   expect([job?.command, job?.input]).toEqual(["date +%F; cat", "first\nsecond % line \n"]);
 });
 
-test("the standard input ends with a line feed, as in cron: one is added only where none is, and not to an empty input", () => {
+test("standard input ends with a line feed, as in cron: it is added where none is, not to an empty input", () => {
   const inputOf = (text: string) => read(`* * * * * cat${text}`).jobs[0]?.input;
   expect(["", "%", "%%", "%a", "%a%", "%a%%"].map(inputOf)).toEqual([null, "", "\n", "a\n", "a\n", "a\n\n"]);
 });
 
-test("a command with the name of a user, or that is written as a field of a schedule, is found on the PATH of its line", () => {
+test("a command named as a user, or written as a field of a schedule, is found on the PATH of its line", () => {
   for (const command of ["root --now", "sun", "7 up"]) {
     expect(read(`PATH=/srv/bin\n0 3 * * * ${command}`).mistakes).toEqual([]);
   }
   expect(read("0 3 * * * ./7 x\n0 4 * * * 7z a\n0 5 * * * [ -e x ]\n0 6 * * * monday").mistakes).toEqual([]);
 });
 
-test("lines with the same schedule and no name are jobs of their own, named by their command, which other lines do not change", () => {
+test("lines with one schedule and no name are jobs named by their commands, whatever other lines say", () => {
   const namesOf = (text: string) => read(text).jobs.map(({ name }) => name);
   const id = scheduleId("0 0 * * *");
   const [a = "", b = "", ...none] = namesOf("@daily /usr/bin/a\n0 0 * * * /usr/bin/b --all\n");

@@ -96,7 +96,7 @@ function jobOf(name: string, periodMs: number, options: Partial<CronJob["options
   };
 }
 
-test("hosts share the ticks however their clocks differ, and each tick begins within --splay by the servers' clock", async () => {
+test("hosts share ticks however their clocks differ; each begins within --splay by the servers' clock", async () => {
   for (const aheadMs of [[0, 3000], [0, -3000], [0, 3000, -3000], [20_000, -20_000]]) {
     await using bench = new CronBench();
     for (const [index, ahead] of aheadMs.entries()) bench.host(`db${index}`, ahead);
@@ -161,7 +161,7 @@ test("a host whose clock is ahead has no slot of -j while it waits for a tick: a
   expect(await busy(bench.host("db2", 20_000, { slots: 1, splay: 0 }).context, 9)).toBe(0);
 });
 
-test("a further try waits for retry-delay, also on a host that has only looked on, and is one of each host in its turn", async () => {
+test("a further try waits for retry-delay, also on a host that only looked on; hosts have it in turn", async () => {
   await using bench = new CronBench();
   bench.fails = true;
   const line = jobOf("job", hourMs, { catchUpMs: hourMs, retriesMax: 3 });

@@ -38,7 +38,7 @@ test("each line has the name and the process, however it was divided; a last lin
   expect(await printed({})).toBe("");
 });
 
-test("a line is whole, however long it is, also in a JSON log; one that may have no end is divided at 16 MiB", async () => {
+test("a line of any length is whole, also in a JSON log; one without end is divided at 16 MiB", async () => {
   const long = `${"x€\u{1f600}".repeat(100_000)}"\\`;
   const bytes = new TextEncoder().encode(`${long}\n`);
   const parts = Array.from({ length: 9 }, (_, index) => bytes.subarray(index * 100_001, (index + 1) * 100_001));
@@ -51,7 +51,7 @@ test("a line is whole, however long it is, also in a JSON log; one that may have
   expect(lengths).toEqual([outputLineLengthMax + mebibyte.length, 3 * mebibyte.length]);
 });
 
-test("control characters are replaced on a terminal, but for tabs; elsewhere a line is what the command wrote", async () => {
+test("a terminal gets no control characters but tabs; elsewhere a line is what the command wrote", async () => {
   const line = "\ufeffa\tb\x1b[31mc\x9b2J\u202ed\r";
   expect(await printed({}, `${line}\n`)).toBe(`backup[7]: ${line}\n`);
   expect(await printed({ isTerminal: true }, `${line}\n`)).toBe("backup[7]: �a\tb�[31mc�2J�d\n");
@@ -60,7 +60,7 @@ test("control characters are replaced on a terminal, but for tabs; elsewhere a l
   expect(JSON.parse(json).message).toBe(`${line}\x7f\u2028\u{e0001}`);
 });
 
-test("the rest of the output of a dead command is given up when the reader takes nothing, and not while it takes other lines", async () => {
+test("output of a dead command is given up when its reader takes nothing, not while it takes other lines", async () => {
   const clock = new FakeClock();
   const sink = { taken: 0 };
   const isOver = { is: false };
@@ -77,7 +77,7 @@ test("the rest of the output of a dead command is given up when the reader takes
   await readRestOfOutput(sink, Promise.resolve(), { clock, waitMs: 2000 });
 });
 
-test("output without end is written in pieces that a pipe takes whole, and other work goes on between them", async () => {
+test("output without end is written in pieces that a pipe takes whole; other work goes on between", async () => {
   async function* endless(): AsyncGenerator<Uint8Array> {
     for (;;) yield await Promise.resolve(new TextEncoder().encode("€\n".repeat(20_000)));
   }
@@ -132,7 +132,7 @@ test("each run has a file, and the oldest ones of the name are removed", async (
   expect(readFileSync(join(folder, "logs/a%2Fb", files[1] ?? ""), "utf8")).toBe("run 3");
 });
 
-test("a run with much output has several files, of which the newest are kept, in the order in which they were written", async () => {
+test("a run with much output has several files, in the order of writing; the newest are kept", async () => {
   const output = new OutputFolder(join(folder, "logs"), 3);
   const mebibyte = (index: number) => new Uint8Array(1024 * 1024).fill(97 + index % 26);
   await output.write({ ...run, attempt: 9 }, chunks("before"));
@@ -164,7 +164,7 @@ test("output that cannot be written is read to its end, and the failure is repor
   expect(() => new OutputFolder("/proc/none", 1)).toThrow("Cannot write into --output-dir /proc/none");
 });
 
-test("output goes on when an old file cannot be removed, which is reported, and when its folder was removed meanwhile", async () => {
+test("output goes on when an old file cannot be removed, which is reported, or its folder was removed", async () => {
   const output = new OutputFolder(join(folder, "logs"), 1);
   const old = join(folder, "logs/backup/2026-01-01T0000Z-1.log");
   mkdirSync(old, { recursive: true });

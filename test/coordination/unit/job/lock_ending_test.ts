@@ -57,7 +57,8 @@ describe("how a command ended, as an exit code", () => {
     const outcome = { kind: "lost", child: killed, pid: 1, heldMs: 1 } as const;
     const outage = " (zk1:2281: its certificate has expired)";
     expect(decideLockEnding(outcome, { ...facts, outage })?.message).toBe(
-      'Lock "a" is lost: no server responded in time (zk1:2281: its certificate has expired); the command was stopped by SIGKILL',
+      'Lock "a" is lost: no server responded in time (zk1:2281: its certificate has expired); ' +
+        "the command was stopped by SIGKILL",
     );
   });
 

@@ -29,7 +29,7 @@ async function printed(words: string[], { terminal = false, failed = 0, isShared
   return io.stderr();
 }
 
-test("a call that runs all items always prints the summary; one of cron only if something failed, or to a person", async () => {
+test("a call that runs all items prints the summary; one of cron only after a failure, or to a person", async () => {
   expect(await printed(["--items", "a,b"])).toStartWith('baton: pool "c": 1 done');
   expect(await printed(["--items", "a,b", "-q"])).toBe("");
   for (const round of [["--query", "ls"], ["--items", "a,b", "--one-round"]]) {

@@ -20,7 +20,7 @@ test("what nobody threw on purpose is 70, and asks to be reported", async () => 
   expect(printInternalError("thrown text", fakeIo())).toBe(exitCodes.INTERNAL);
 });
 
-test("a page of help names no variable for a setting that each component has of its own, for none is read", async () => {
+test("help names no variable for a setting that each component has of its own: none is read", async () => {
   const io = fakeIo();
   expect(await runCommandLine(["pool", "--help"], io)).toBe(exitCodes.SUCCESS);
   expect(io.stdout()).toContain("[BATON_SCOPE]");

@@ -12,7 +12,7 @@ const printed = async (line: string, io = fakeIo()) => {
   return { code, stdout: io.stdout(), stderr: io.stderr() };
 };
 
-test("baton alone prints about ten lines that name every command or its group, and is a mistake; -h asks for them", async () => {
+test("baton alone is a mistake, and prints ten lines with every command or its group; -h asks for them", async () => {
   const alone = await printed("");
   expect([alone.code, alone.stdout]).toEqual([exitCodes.USAGE, ""]);
   expect(alone.stderr.split("\n").length).toBeLessThanOrEqual(13);

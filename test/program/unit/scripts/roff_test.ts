@@ -60,7 +60,7 @@ test("dashes and quotation marks can be copied from a man page, and nothing is t
   ]);
 });
 
-test("each command, each group of commands and each topic has a man page, and pages name pages that exist", async () => {
+test("each command, group of commands and topic has a man page; pages name pages that exist", async () => {
   const pages = await manPages(commandLoaders);
   const names = pages.map(({ name, section }) => `${name}(${section})`);
   expect(new Set(names).size).toBe(names.length);

@@ -26,7 +26,7 @@ describe("after a term", () => {
     }
   });
 
-  test("lost leadership is campaigned for at once, one that was asked back a moment later, so that another leads", () => {
+  test("it stands again immediately after a loss, and a moment later when asked back, so that another leads", () => {
     expect(decideNextStep(facts("lost", {}, 1000))).toMatchObject({ do: "campaign", pauseMs: 0 });
     expect(decideNextStep(facts("lost", { shortTerms: 2 }))).toMatchObject({ do: "campaign", pauseMs: 4000 });
     expect(decideNextStep(facts("revoked"))).toMatchObject({ do: "campaign", pauseMs: 1000 });
