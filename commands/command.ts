@@ -36,10 +36,7 @@ export interface Command<S extends SettingTable = SettingTable> {
   around?(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode>;
   /** Shell completions for a name: words, or names from the server. */
   readonly completes?: ServedNames | "files" | readonly string[];
-  /**
-   * Shell completions for the first argument, each with the completions of the second one; if it has none, `completes`
-   * is used.
-   */
+  /** Shell completions for the first argument, each with those of the second one; without any, `completes` is used. */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   /** Restrictions for calls whose first argument is one of these words. */
   readonly forms?: Readonly<Record<string, CommandForm>>;

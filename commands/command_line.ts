@@ -54,10 +54,7 @@ const flagCommands: ReadonlyMap<string, string> = new Map([
   ["-V", "version"],
 ]);
 
-/**
- * The number of options before the name of the command. `--help` and `--version` in the place of a command are none of
- * them.
- */
+/** The number of options before the name of the command. `--help` and `--version` in its place are none of them. */
 async function countLeadingOptions([first = "", ...rest]: readonly string[]): Promise<number> {
   if (!first.startsWith("-") || first === "--help" || first === "-h") return 0;
   return (await import("./program/leading_options.ts")).countValidLeadingOptions([first, ...rest]);

@@ -1,7 +1,4 @@
-/**
- * Chooses the servers of a command, prints the scope, and opens a session for commands that only read or send a
- * request.
- */
+/** Chooses the servers of a command, prints the scope, and opens a session to read or to send a request. */
 import type { Io } from "../src/base/terminal/io.ts";
 import type { ConfigSources } from "../src/base/config/resolve_settings.ts";
 import type { SettingValues } from "../src/base/config/setting.ts";

@@ -5,10 +5,7 @@ import { encodeLockName } from "../src/coordination/nodes/node_paths.ts";
 import type { ZooKeeper } from "../src/protocols/zookeeper/zookeeper.ts";
 import { findOtherUses, type StatusKind } from "../src/coordination/admin/use_status.ts";
 
-/**
- * Returns the only name. Throws USAGE for none, for several, and for an invalid name. `kind` is the kind of object
- * named.
- */
+/** Returns the only name. Throws USAGE for none, several, and an invalid one. `kind` is the kind of object named. */
 export function onlyName(command: string, names: readonly string[], kind = "lock"): string {
   const [name, ...more] = names;
   if (name !== undefined && more.length === 0) {
@@ -22,10 +19,7 @@ export function onlyName(command: string, names: readonly string[], kind = "lock
   );
 }
 
-/**
- * Returns the only path of a command that reads many locks of Curator or kazoo. Throws USAGE for none, several, or no
- * path.
- */
+/** Returns the only path of a command that reads locks of Curator or kazoo. Throws USAGE for none, several, no path. */
 export function onlyInteropPath(command: string, [path, ...more]: readonly string[], recipe: InteropRecipe): string {
   if (path === undefined || more.length > 0) {
     const example = `as in: baton ${command} --recipe ${recipe} /app/locks`;

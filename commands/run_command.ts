@@ -79,12 +79,10 @@ function hasOtherVariables(env: Io["env"], settings: SettingTable): boolean {
   return given.some((name) => !own.has(name));
 }
 
-/**
- * The setting `shellLine` of commands that run a program: a line for /bin/sh in place of the program. Throws USAGE for
- * both.
- */
+/** The setting of commands that run a program, for a line for /bin/sh in place of the program. */
 const shellLineName = "shellLine" satisfies keyof typeof shellLineSettings;
 
+/** Throws USAGE for both. */
 function commandOrLine(command: ParsedArgs["command"], line: string | undefined): ParsedArgs["command"] {
   if (line === undefined) return command;
   if (command === null) return ["/bin/sh", "-c", line];
@@ -117,9 +115,7 @@ export function toFlagSpecs(settings: SettingTable): Record<string, FlagSpec> {
 // the same lock, client or store. Only the arguments of a command to run may have other bytes; they are passed on
 // unchanged.
 
-/**
- * `args` are the last arguments of this process; the last `passedOn` of them go to a command unchanged. Throws USAGE.
- */
+/** `args` are the last arguments of this process; the last `passedOn` go to a command unchanged. Throws USAGE. */
 export function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
   const found = unreadableArgument(args);
   if (found === null || found.index >= args.length - passedOn) return;

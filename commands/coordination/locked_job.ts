@@ -159,10 +159,7 @@ async function takeInSession(options: LockCommandOptions, io: Io, { deps, place,
   }
 }
 
-/**
- * The words of a command that has a -- of its own are taken for names if there is no -- before it:
- * `refuseProgramNames`.
- */
+/** The words of a command with a -- of its own are taken for names if no -- is before it: `refuseProgramNames`. */
 function startHintOf(names: readonly string[]): string {
   return names.length === 1 ? "" : `; the words before -- are names of locks: ${quotedNames(names)}`;
 }

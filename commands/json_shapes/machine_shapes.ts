@@ -1,6 +1,4 @@
-/**
- * JSON output about servers, files, settings and the program: doctor, config, keeper verify, pubsub keygen, version.
- */
+/** JSON output about servers, files, settings, the program: doctor, config, keeper verify, pubsub keygen, version. */
 import * as z from "zod";
 import { count, token, version } from "./common_shapes.ts";
 

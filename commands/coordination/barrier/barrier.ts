@@ -233,9 +233,7 @@ async function meet(
   return { exitCode: exitCodes.SUCCESS, reason: "all_arrived", message: null };
 }
 
-/**
- * Waits for the others, and returns the end of the command. If the state of the others is unknown, that is the result.
- */
+/** Waits for the others, and returns the end of the command, or that the state of the others is unknown. */
 async function leaveTogether(
   member: BarrierMembership,
   ending: LockEnding,
@@ -310,10 +308,7 @@ async function enterInSession(options: BarrierCommandOptions, { io, deps }: Barr
   }
 }
 
-/**
- * Refuses a call inside a member of the same barrier, which would wait for itself. The environment has the IDs of the
- * member.
- */
+/** Refuses a call inside a member of the same barrier, whose IDs the environment has: it would wait for itself. */
 async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return;
@@ -325,10 +320,7 @@ async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptio
   );
 }
 
-/**
- * Shows the number of participants: with --verbose a line for each change, otherwise one line that is updated, on a
- * terminal.
- */
+/** Shows the number of participants: with --verbose a line for each change, else one updated line, on a terminal. */
 function showGathered(
   { name, parties, verbose, quiet }: BarrierCommandOptions,
   io: Io,

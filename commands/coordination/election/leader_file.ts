@@ -1,7 +1,4 @@
-/**
- * File with the value of the current leader. Each update is written to a new file and renamed, so that readers see all
- * of it.
- */
+/** File with the value of the current leader. Each update is a new file that is renamed, so that readers see all. */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage, errorReason } from "../../../src/base/errors.ts";

@@ -1,7 +1,4 @@
-/**
- * `baton hold`: a lock over several steps of a script. Starts the holder process (holder.ts) and prints the variables
- * it sends.
- */
+/** `baton hold`: a lock over several steps of a script. Starts holder.ts and prints the variables that it sends. */
 import { constants, fstatSync, openSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import process from "node:process";
@@ -98,10 +95,7 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
-/**
- * The message for `baton hold NAME` at a prompt: the shell would not get the variables, and hold the lock until it
- * ends.
- */
+/** The message for `baton hold NAME` at a prompt: the shell would hold the lock without getting the variables. */
 function promptMessage(names: readonly string[]): string {
   const line = ["baton", ...process.argv.slice(2)].map(shellQuoteIfNeeded).join(" ");
   const all = names.map(shellQuoteIfNeeded).join(" ");
@@ -169,9 +163,7 @@ function holderRequestOf(options: HoldOptions, io: Io): HolderRequest<PackedLock
   };
 }
 
-/**
- * The script may read the variables before the holder process receives the confirmation: that supervises since before.
- */
+/** The script may read the variables before the holder process, which supervises already, gets the confirmation. */
 async function printVariables(
   variables: Readonly<Record<string, string | null>>,
   io: Io,

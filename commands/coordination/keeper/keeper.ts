@@ -1,6 +1,4 @@
-/**
- * `baton keeper`: runs the single-node coordination server in the foreground. Other commands start one automatically.
- */
+/** `baton keeper`: runs the single-node coordination server in the foreground. Other commands start one on demand. */
 import { join, resolve } from "node:path";
 import { processSignals } from "../../../src/base/process/supervise/signal_source.ts";
 import { processLog } from "../../../src/base/terminal/process_log.ts";
@@ -105,10 +103,7 @@ export const keeperCommand = defineCommand({
 
 type KeeperValues = SettingValues<typeof settings>;
 
-/**
- * The options that are checked before the keeper starts. Throws USAGE or CONFIG, depending on the source of the wrong
- * value.
- */
+/** The options that are checked before the keeper starts. Throws USAGE or CONFIG, by the source of the wrong value. */
 function serveOptionsOf(values: KeeperValues, sources: ConfigSources, log: Log): CheckedServeOptions {
   const listen = addOriginToErrors("listen", settings.listen, sources, () => values.listen?.map(parseListenFlag));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;

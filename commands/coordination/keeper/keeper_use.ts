@@ -14,10 +14,7 @@ import { readUse } from "../../operator/read_use.ts";
 import { metricsOfUse, type UseReading } from "../../operator/use_metrics.ts";
 
 const namesMax = 200;
-/**
- * A reading is used again for this time: a page that is asked often must not keep the keeper from its clients.
- * Milliseconds.
- */
+/** A reading is used again for this time, in milliseconds: a page that is asked often must not slow the keeper. */
 const readingMs = 5000;
 /** Number of reads after which the requests of clients have a turn. */
 const readsAtOnce = 100;

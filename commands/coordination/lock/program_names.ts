@@ -8,10 +8,7 @@ import { shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import { resolveCommand } from "../../../src/base/process/spawn/resolve_command.ts";
 import type { ParsedArgs } from "../../../src/base/terminal/parse_args.ts";
 
-/**
- * PATH and the usual folders: the PATH of cron is shorter than that of a terminal, and the same line must not run
- * something else.
- */
+/** PATH and the usual folders: cron's PATH is shorter than a terminal's, and a line must mean the same under both. */
 function standardPath(path: string | undefined): string {
   const usual = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
   return [...path === undefined ? [] : [path], ...usual].join(":");

@@ -1,7 +1,4 @@
-/**
- * Explains the state of a lock: what happened, in one sentence why it waits, and what cannot be known from the servers.
- * Pure.
- */
+/** Explains the state of a lock: what happened, why it waits, and what cannot be known from the servers. Pure. */
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
 import type { Revocation } from "../../../src/coordination/nodes/holder_info.ts";

@@ -61,10 +61,7 @@ export async function clearPool(
   return exitCodes.SUCCESS;
 }
 
-/**
- * The items of the call; null for all items. With `path: null` the lock paths are not checked. Rejects like
- * `readItems`.
- */
+/** The items of the call; null for all. With `path: null` the lock paths are not checked. Rejects like `readItems`. */
 async function namedItems(
   { component, items }: PoolStatusOptions,
   { path, queryTimeoutMs }: { readonly path: PoolPath | null; readonly queryTimeoutMs: number },

@@ -21,10 +21,7 @@ import { jobSettings, statusFlags } from "../../../src/coordination/job/job_flag
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
-/**
- * Flags of the command line, including those that the section of a component can set; the short help has the first
- * ones.
- */
+/** Flags of the command line, also those that a component's section can set; the short help has the first ones. */
 const flags = {
   items: flag("--items", textType("-|@FILE|a,b,c"), {
     once: true,

@@ -1,6 +1,4 @@
-/**
- * `baton __complete ARG…`: the completions that a shell requests. A failure prints nothing, and no keeper is started.
- */
+/** `baton __complete ARG…`: the completions that a shell requests. A failure prints nothing; no keeper is started. */
 import { parseArgs } from "../../../src/base/terminal/parse_args.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";

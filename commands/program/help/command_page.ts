@@ -1,7 +1,4 @@
-/**
- * The help of a command, made from its tables: all options in groups, or the short help with the options that people
- * need.
- */
+/** The help of a command, made from its tables: all options in groups, or those that people need. */
 import type { OptionGroup, SettingTable } from "../../../src/base/config/setting.ts";
 import { type Command, commonSettings } from "../../command.ts";
 import type { HelpBlock, HelpEntry, HelpPage } from "../../help_page.ts";
@@ -71,10 +68,7 @@ export function shortCommandPage(command: Command): HelpPage {
   };
 }
 
-/**
- * The options of the short help, in the order of the table: the basic ones, then the first ones of the group `main`,
- * then --json.
- */
+/** The options of the short help, in the table's order: the basic ones, the first of the group `main`, then --json. */
 export function mainOptions(command: Command): SettingTable {
   const all = Object.entries(flagSettings(command));
   const basic = all.filter(([, { basic }]) => basic === true);

@@ -63,10 +63,7 @@ export interface CronJobContext {
  */
 const outputMsMax = 2000;
 
-/**
- * Returns true if a process of the job could not be killed: then the session must not be closed. Rejects only for a
- * bug.
- */
+/** Returns true if a process of the job could not be killed: the session must stay open. Rejects only for a bug. */
 export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
   const { io, stderr, clock, log, guard, beside, settings, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;

@@ -256,10 +256,7 @@ class CronService {
   }
 }
 
-/**
- * Listens also if baton was started by nohup: for a service the signal means something else. Returns the function that
- * undoes it.
- */
+/** Listens also under nohup: for a service the signal means something else. Returns the function that undoes it. */
 function onHangUp(listener: () => void): () => void {
   process.on("SIGHUP", listener);
   return () => process.off("SIGHUP", listener);

@@ -72,9 +72,7 @@ export interface CrontabContext {
 const jobsMax = 1000;
 /** Maximum number of variables of a job. */
 const variablesMax = 1000;
-/**
- * Maximum length of a line in bytes: the command is one argument of a shell, and Linux passes at most 128 KiB in one.
- */
+/** Maximum length of a line in bytes: the command is one argument of a shell, which may have 128 KiB on Linux. */
 const lineBytesMax = 64 * 1024;
 
 export function parseCrontab(text: string, context: CrontabContext): Crontab {
@@ -337,10 +335,7 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   };
 }
 
-/**
- * Identifies the command of a job among those with its schedule. A time zone of the file is a part of it, but not that
- * of a host.
- */
+/** Identifies the command of a job among those with its schedule, by the zone of the file, not of the host. */
 function commandId({ command, input, variables }: Pick<CronJob, "command" | "input" | "variables">): string {
   const written = JSON.stringify([command, input, variables.get("CRON_TZ") ?? ""]);
   return createHash("sha256").update(written).digest("hex").slice(0, 12);

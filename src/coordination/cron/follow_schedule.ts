@@ -1,7 +1,4 @@
-/**
- * Follows the schedule of one job on this host, in one session: wakes up for each tick, takes it or leaves it to
- * others, runs it.
- */
+/** Follows the schedule of one job in one session: wakes up for each tick, takes it or leaves it to others, runs it. */
 import { createHash } from "node:crypto";
 import { acquireTick, type TickLease } from "../tick/acquire_tick.ts";
 import type { ServersClock } from "../tick/servers_clock.ts";
@@ -73,10 +70,7 @@ export async function followSchedule(job: CronJob, context: FollowContext, signa
   }
 }
 
-/**
- * Returns how long after a tick it is the turn of a session to look at it, in milliseconds. Containers may have one
- * host name.
- */
+/** Returns how long after a tick a session looks at it, in milliseconds. Containers may have one host name. */
 export function scheduleTurnMs(
   sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
@@ -178,10 +172,7 @@ class ScheduleFollower {
     return await readTickState(zk, this.#job.name, { id: this.#job.schedule.id, root });
   }
 
-  /**
-   * Hosts look at a tick one after the other, in another order for each tick: the first one takes it, and the others
-   * only read.
-   */
+  /** Hosts look at a tick in turn, in another order for each tick: the first one takes it, the others only read. */
   #startOf(tickMs: number): number {
     return tickMs + this.#turnOf(tickMs);
   }
@@ -283,10 +274,7 @@ class ScheduleFollower {
     await lease.release().catch(onFailure);
   }
 
-  /**
-   * A job that waits for its lock leaves its slot to others: all hosts wait for the same lock, and would run nothing
-   * else.
-   */
+  /** A job that waits for its lock leaves its slot: all hosts wait for the same lock, and would run nothing else. */
   async #acquire(isDue: boolean, slot: JobSlot) {
     const { zk, clock, settings, place, serversClock } = this.#context;
     const { name, schedule, command, options } = this.#job;

@@ -12,10 +12,7 @@ import { pieceBytesMax } from "../../base/terminal/output_writer.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { escapeControls } from "../../base/terminal/process_log.ts";
 
-/**
- * A longer line is divided, because it is kept in memory until its end: a command may print one without end. UTF-16
- * units.
- */
+/** A longer line is divided: it is kept in memory until its end, and may have none. UTF-16 units. */
 export const outputLineLengthMax = 16 * 1024 * 1024;
 /** Shorter lines are written together; a short one fits into a piece with its name. UTF-16 units. */
 const shortLengthMax = 1000;
@@ -130,10 +127,7 @@ export async function readRestOfOutput(
   }
 }
 
-/**
- * A folder with a folder for each name, which has the files of each run: `2026-11-24T0300Z-1.log`,
- * `2026-11-24T0300Z-1.2.log`.
- */
+/** A folder with a folder for each name, with the files of each run: `2026-11-24T0300Z-1.log`, `….2.log`. */
 export class OutputFolder {
   readonly #folder: string;
   readonly #filesMax: number;

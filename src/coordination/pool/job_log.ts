@@ -45,10 +45,7 @@ export class JobLog implements Disposable {
     }
   }
 
-  /**
-   * Resolves when no line waits for the reader of a pipe, with the reason why a line could not be written; null if all
-   * were.
-   */
+  /** Resolves when no line waits for the reader of a pipe, with the reason why one was not written; null: all were. */
   async end(): Promise<string | null> {
     await this.#output.written();
     if (this.#output.failure === null) return null;

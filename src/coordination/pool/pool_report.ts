@@ -9,9 +9,7 @@ import { ProgressLine } from "../../base/terminal/progress.ts";
 import type { JobLog } from "./job_log.ts";
 import type { ItemSource } from "./pool_source.ts";
 
-/**
- * A shorter run shows no progress. The commands write to the same terminal, so the line changes rarely. Milliseconds.
- */
+/** A shorter run shows no progress. Commands write to the same terminal: the line changes rarely. Milliseconds. */
 const progressMs = { after: 2000, every: 1000 };
 /** Two calls with the same list would both run the items that are free when they get to them. */
 const sharedListHint = "baton: other calls run items of this list, too; with --done-ttl 1d each item runs once a day\n";
