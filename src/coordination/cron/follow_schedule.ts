@@ -109,7 +109,9 @@ class ScheduleFollower {
   async run(): Promise<void> {
     const { retriesMax, overlap } = this.#job.options;
     // The first look registers a new schedule, and finds ticks of the time in which this host was away.
-    for (let [isOpen, runsElsewhere] = [true, false];;) {
+    let isOpen = true;
+    let runsElsewhere = false;
+    for (;;) {
       this.#signal.throwIfAborted();
       const isDue = this.#isDue();
       const isBusy = this.#running !== null;

@@ -94,7 +94,7 @@ test("output without end is written in pieces that a pipe takes whole; other wor
   expect(pieces.every((piece) => piece.endsWith("\n"))).toBe(true);
 });
 
-test("a stderr that nobody reads delays the output of commands", async () => {
+test("a stderr that is not read delays the output of commands", async () => {
   const written: string[] = [];
   const full = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();

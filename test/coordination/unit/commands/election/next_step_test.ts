@@ -35,7 +35,7 @@ describe("after a term", () => {
     }
   });
 
-  test("the pause grows from short term to short term, up to a limit, and a long term begins anew", () => {
+  test("the pause grows from short term to short term, up to a limit, and a long term resets it", () => {
     const pauses: number[] = [];
     let shortTerms = 0;
     for (const heldMs of [0, 0, 0, 0, 0, 0, 0, longTermMs, 0, 0]) {

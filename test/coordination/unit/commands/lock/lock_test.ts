@@ -142,7 +142,7 @@ describe("a session that expires while it waits", () => {
     );
   });
 
-  test("ends the call when nobody wanted to wait, and when it ended for another reason", async () => {
+  test("ends the call when no wait was asked for, and when it ended for another reason", async () => {
     for (const [words, reason] of [[["-n"], "SESSIONEXPIRED"], [[], "AUTHFAILED"]] as const) {
       const bench = new Bench();
       await expect(bench.run([...words], { takeLocks: expiry(bench, reason) })).rejects.toThrow("it is UNREACHABLE");
