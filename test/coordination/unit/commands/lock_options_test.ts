@@ -3,9 +3,9 @@ import {
   type LockCommandOptions,
   lockCommandSettings,
   readLockOptions,
-} from "../../../../../commands/coordination/lock_options.ts";
-import { fakeIo } from "../../../../support/fake_io.ts";
-import { callOf } from "../../../../program/unit/commands/call_of.ts";
+} from "../../../../commands/coordination/lock_options.ts";
+import { fakeIo } from "../../../support/fake_io.ts";
+import { callOf } from "../../../program/unit/commands/call_of.ts";
 
 async function optionsOf(...words: string[]): Promise<LockCommandOptions> {
   const io = fakeIo({ env: { HOME: "/nonexistent", BATON_LOCK_BACKGROUND_WAIT: "2s" } });

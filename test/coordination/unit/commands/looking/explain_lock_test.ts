@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { type ExplainFacts, explainLock } from "../../../../commands/coordination/looking/explain_lock.ts";
-import { emptyRecord, type HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
+import { type ExplainFacts, explainLock } from "../../../../../commands/coordination/looking/explain_lock.ts";
+import { emptyRecord, type HistoryRecord } from "../../../../../src/coordination/history/history_record.ts";
 
 const minuteMs = 60_000;
 const nowMs = Date.UTC(2026, 10, 23, 5, 10);
