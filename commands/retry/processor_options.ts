@@ -64,7 +64,7 @@ export async function openTopicClients(
   const security = clientSecurity(values);
   const states = location.database === null
     ? new FolderClientStates(location.folder)
-    : await openSharedStates(location.database, location.name);
+    : await openDatabaseStates(location.database, location.name);
   return new TopicClients({
     ...proxyLookup(call),
     timeoutMs: values.retryAttemptTimeout,
@@ -76,13 +76,13 @@ export async function openTopicClients(
 }
 
 /** The tables are made before, as by the store that is opened later. */
-async function openSharedStates(database: StoreDatabase, name: string): Promise<ClientStates> {
-  const [{ SharedClientStates }, { PostgresRetryStore }] = await Promise.all([
-    import("../../src/retry/targets/shared_client_states.ts"),
+async function openDatabaseStates(database: StoreDatabase, name: string): Promise<ClientStates> {
+  const [{ DatabaseClientStates }, { PostgresRetryStore }] = await Promise.all([
+    import("../../src/retry/targets/database_client_states.ts"),
     import("../../src/retry/queue/postgres/postgres_retry_store.ts"),
   ]);
   await PostgresRetryStore.prepare(database);
-  return await SharedClientStates.open(database, { name, clock: systemClock() });
+  return await DatabaseClientStates.open(database, { name, clock: systemClock() });
 }
 
 export interface ProcessorTraces extends AsyncDisposable {

@@ -6,7 +6,7 @@ import type { SettingValues } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { describeDatabase, isDatabaseUrl, parseDatabaseUrl } from "../../src/base/postgres/database_address.ts";
 import type { StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import { sharedBodyBytesMax } from "../../src/retry/queue/retry_store_limits.ts";
+import { postgresBodyBytesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { checkStoreName } from "../../src/retry/queue/store_name.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 
@@ -46,10 +46,10 @@ export function readStoreLocation(
 
 /** Throws USAGE or CONFIG for bodies that a store in a database never has. */
 function checkBodyLimit(bytes: number, sources: ConfigSources): void {
-  if (bytes <= sharedBodyBytesMax) return;
+  if (bytes <= postgresBodyBytesMax) return;
   const { retryMaxBody } = retryLimitSettings;
   addOriginToErrors("retryMaxBody", retryMaxBody, sources, () => {
-    const [written, most] = [bytes, sharedBodyBytesMax].map(retryMaxBody.type.format);
+    const [written, most] = [bytes, postgresBodyBytesMax].map(retryMaxBody.type.format);
     throw new BatonError("USAGE", `"${written}" is more than ${most}, the most in a database`);
   });
 }

@@ -6,7 +6,7 @@ export const bodyBytesMax = 256 << 20;
  * The same for a store in a database: a body is sent and read as one value; the database can hold larger ones, but
  * needs several times their size in memory.
  */
-export const sharedBodyBytesMax = 64 << 20;
+export const postgresBodyBytesMax = 64 << 20;
 /** Maximum size of command line, path and headers of a message. Bytes. */
 export const headBytesMax = 256 << 10;
 /** Maximum length of --key. Bytes. */

@@ -1,7 +1,7 @@
 /**
  * The publish/subscribe clients of a processor: one client for each role, over one connection to the proxies. Loaded
  * only where a topic is used. The state of each client is in the folder of the message store, as it is as valuable as
- * the messages; `shared_client_states.ts` has those of a store in a database.
+ * the messages; `database_client_states.ts` has those of a store in a database.
  */
 import { join } from "node:path";
 import { BatonError } from "../../base/errors.ts";

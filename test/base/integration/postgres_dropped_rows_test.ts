@@ -7,7 +7,7 @@ import type { BatonError } from "../../../src/base/errors.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { PostgresRetryStore } from "../../../src/retry/queue/postgres/postgres_retry_store.ts";
-import { sharedQueueTables } from "../../../src/retry/queue/postgres/postgres_queue_tables.ts";
+import { postgresQueueTables } from "../../../src/retry/queue/postgres/postgres_queue_tables.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
 import { rigMessage, rigRules, rigSuccess } from "../../support/retry_rig.ts";
@@ -200,7 +200,7 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     );
     expect(refused?.reason).not.toContain("respond");
     const queueOnly = databaseAddress(server.url, "queue_only");
-    await migrateDatabase(queueOnly, { ...connecting, tables: sharedQueueTables });
+    await migrateDatabase(queueOnly, { ...connecting, tables: postgresQueueTables });
     await migrateDatabase(queueOnly, { ...connecting, tables: topicTables });
     await server.sql("DROP TABLE queue_only.retry_body, queue_only.topic_mark");
     const opening = { address: queueOnly, name: "q", rules: rigRules, mustExist: false };

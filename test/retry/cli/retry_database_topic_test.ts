@@ -13,7 +13,7 @@ import { written } from "../../support/retry_shell.ts";
 
 setDefaultTimeout(90_000);
 
-describeWithPeer("postgres", "processors of a shared queue", () => {
+describeWithPeer("postgres", "processors of a queue in PostgreSQL", () => {
   let server: PostgresServer;
   let cluster: PubsubCluster;
   let session: BatonSession;

@@ -1,8 +1,8 @@
 /**
- * The claims of one process on messages of a shared queue: its lease in the database, what it has claimed, and the
- * results of its tries. A lost reply to a claim leaves messages in flight that this process does not know: it first
+ * The claims of one process on messages of a queue in PostgreSQL: its lease in the database, what it has claimed, and
+ * the results of its tries. A lost reply to a claim leaves messages in flight that this process does not know: it first
  * raises the epoch of its row, which ends all its earlier claims, and then gives back what it does not know
- * (test/retry/model/shared_claims_model.ts).
+ * (test/retry/model/postgres_claims_model.ts). /
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
@@ -16,8 +16,8 @@ import { messageLifeInRow } from "../message_row.ts";
 import {
   damageSentence,
   type LifeChange,
+  type PostgresQueue,
   readMessageContent,
-  type SharedQueue,
   toStoredMessage,
 } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
@@ -27,7 +27,7 @@ import type { ClaimedMessage } from "../stored_message.ts";
  * How long after the end of a lease its messages are taken back: clocks may differ, and a guard needs time to kill.
  * Milliseconds.
  */
-export const sharedGraceMs = 10_000;
+export const postgresGraceMs = 10_000;
 
 const lease = { lane: "leases" } as const;
 
@@ -40,7 +40,7 @@ interface OwnClaim {
   mayBeWritten: boolean;
 }
 
-export interface SharedClaimsOptions {
+export interface PostgresClaimsOptions {
   readonly rules: LifeRules;
   /** Duration of a lease from a renewal, in milliseconds. */
   readonly leaseMs: number;
@@ -49,9 +49,9 @@ export interface SharedClaimsOptions {
   readonly random: () => number;
 }
 
-export class SharedClaims {
-  readonly #queue: SharedQueue;
-  readonly #options: SharedClaimsOptions;
+export class PostgresClaims {
+  readonly #queue: PostgresQueue;
+  readonly #options: PostgresClaimsOptions;
   readonly #known = new Map<number, OwnClaim>();
   readonly #results: Gather<LifeChange & { readonly mayBeWritten: boolean }, boolean>;
   #owner = 0;
@@ -63,7 +63,7 @@ export class SharedClaims {
   /** The last claim had as many messages as it asked for. */
   #hasMore = false;
 
-  constructor(queue: SharedQueue, options: SharedClaimsOptions) {
+  constructor(queue: PostgresQueue, options: PostgresClaimsOptions) {
     this.#queue = queue;
     this.#options = options;
     this.#results = new Gather({
@@ -113,14 +113,14 @@ export class SharedClaims {
     const looked = await this.#queue.runOnce(
       "queue_over",
       `SELECT id FROM SCHEMA.processor WHERE queue = $1 AND ${over}`,
-      [this.#queue.id, sharedGraceMs],
+      [this.#queue.id, postgresGraceMs],
       lease,
     );
     if (looked.length === 0) return 0;
     const marked = await this.#queue.run(
       "queue_end",
       changeAll("processor", "ended = true", `queue = $1 AND ${over}`),
-      [this.#queue.id, sharedGraceMs],
+      [this.#queue.id, postgresGraceMs],
       lease,
     );
     const ended = marked.map((row) => Number(row["id"]));

@@ -1,5 +1,5 @@
 /**
- * One message queue in a shared PostgreSQL schema: its connections, its row, the clock of the database, and the
+ * One message queue in a PostgreSQL schema: its connections, its row, the clock of the database, and the
  * judgement of a lost reply. Every statement here may be repeated: changes carry the revision that they were decided
  * by, so that a copy of one changes nothing.
  */
@@ -20,10 +20,10 @@ import type { MessageLife } from "../message_life.ts";
 import { isPendingLetter, messageOfRow, textInRow } from "../message_row.ts";
 import { stateNumbers } from "../sqlite/retry_totals.ts";
 import { errorCharsMax } from "../retry_store_limits.ts";
-import { databaseNow, sharedQueueTables } from "./postgres_queue_tables.ts";
+import { databaseNow, postgresQueueTables } from "./postgres_queue_tables.ts";
 import type { ClaimedMessage, MessageHead, StoredMessage } from "../stored_message.ts";
 
-export interface SharedQueueOptions {
+export interface PostgresQueueOptions {
   readonly address: DatabaseAddress;
   readonly name: string;
   readonly clock: Clock;
@@ -61,10 +61,10 @@ const openMs = 5000;
 /** How long a call waits for the database, with repetitions after lost connections. Milliseconds. */
 const callMs = 15_000;
 
-export class SharedQueue implements AsyncDisposable {
+export class PostgresQueue implements AsyncDisposable {
   readonly name: string;
   damages = 0;
-  readonly #options: SharedQueueOptions;
+  readonly #options: PostgresQueueOptions;
   readonly #lanes = new Map<LaneName, DatabaseLane>();
   readonly #closing = new AbortController();
   readonly #warned = new Set<string>();
@@ -75,7 +75,7 @@ export class SharedQueue implements AsyncDisposable {
   /** The time of the database minus the time of the clock. */
   #offsetMs = 0;
 
-  constructor(options: SharedQueueOptions) {
+  constructor(options: PostgresQueueOptions) {
     this.#options = options;
     this.name = options.name;
   }
@@ -271,7 +271,7 @@ export class SharedQueue implements AsyncDisposable {
   /** Checks on each new connection that this is the database that was opened, and what it promises. */
   async #check(connection: PrimaryConnection, lane: LaneName): Promise<void> {
     const { address, requiresSync, onWarning } = this.#options;
-    const { storeId } = await requireSharedStore(connection, address, sharedQueueTables);
+    const { storeId } = await requireSharedStore(connection, address, postgresQueueTables);
     if (this.#storeId !== null && storeId !== this.#storeId) {
       throw new BatonError("CONFIG", `${this.where} is another store now: its tables were created again`);
     }
@@ -308,13 +308,16 @@ export function contentCrc(head: Uint8Array, body: Uint8Array): number {
 }
 
 /** `sink_error` of the row: the error that concerns all dead letters. */
-export function toStoredMessage(queue: SharedQueue, row: PostgresRow): StoredMessage {
+export function toStoredMessage(queue: PostgresQueue, row: PostgresRow): StoredMessage {
   const forwardError = isPendingLetter(row) ? textInRow(row["forward_error"]) ?? textInRow(row["sink_error"]) : null;
   return messageOfRow(row, { id: queue.idOf(Number(row["seq"])), forwardError });
 }
 
 /** The message with its content, from the columns `crc`, `head` and `body`; null: it is damaged, which is reported. */
-export function readMessageContent(queue: SharedQueue, row: PostgresRow): Pick<ClaimedMessage, "head" | "body"> | null {
+export function readMessageContent(
+  queue: PostgresQueue,
+  row: PostgresRow,
+): Pick<ClaimedMessage, "head" | "body"> | null {
   const { head, body } = row;
   if (head instanceof Buffer && body instanceof Buffer && contentCrc(head, body) === Number(row["crc"])) {
     return { head: JSON.parse(head.toString()) as MessageHead, body };
@@ -323,7 +326,7 @@ export function readMessageContent(queue: SharedQueue, row: PostgresRow): Pick<C
   return null;
 }
 
-export function damageSentence(queue: SharedQueue, row: PostgresRow): string {
+export function damageSentence(queue: PostgresQueue, row: PostgresRow): string {
   const what = row["head"] instanceof Buffer ? "damaged" : "missing";
   return `the content of message ${queue.idOf(Number(row["seq"]))} in ${queue.where} is ${what}`;
 }

@@ -1,7 +1,7 @@
 /**
- * The tables and functions of message queues in a shared PostgreSQL schema. A function runs as one statement in
+ * The tables and functions of message queues in a PostgreSQL schema. A function runs as one statement in
  * autocommit; inside, each of its statements sees what was committed before it, so that a decision under a lock is
- * never made by an older snapshot (test/retry/model/shared_claims_model.ts). message_life.ts decides the next state;
+ * never made by an older snapshot (test/retry/model/postgres_claims_model.ts). message_life.ts decides the next state;
  * `queue_write` applies it if the message has not changed since.
  *
  * Lock order: the keys by their numbers, the queue, messages by their numbers. Times are milliseconds of the database's
@@ -203,4 +203,4 @@ DECLARE m SCHEMA.retry; i int; holder SCHEMA.retry; is_open bool; gets bool; at_
 END $$`;
 
 /** Statements for `migrateDatabase`. */
-export const sharedQueueTables: readonly string[] = [...tables, lockKeys, accept, ingest, claim, write];
+export const postgresQueueTables: readonly string[] = [...tables, lockKeys, accept, ingest, claim, write];

@@ -16,16 +16,16 @@ import { Gather } from "../../../base/support/gather.ts";
 import type { WorkProgress } from "../../../base/support/work_progress.ts";
 import { type MessageLife, type MessageState, newLife } from "../message_life.ts";
 import { checkSizes, type StoreRules } from "../sqlite/retry_engine.ts";
-import { sharedBodyBytesMax } from "../retry_store_limits.ts";
+import { postgresBodyBytesMax } from "../retry_store_limits.ts";
 import type { StoreHooks } from "../sqlite/retry_store.ts";
 import { stateNumbers, statesWithBody } from "../sqlite/retry_totals.ts";
-import { SharedAdmin } from "./postgres_admin.ts";
-import { SharedClaims } from "./postgres_claims.ts";
-import { SharedLetters } from "./postgres_letters.ts";
-import { contentCrc, errorBytes, SharedQueue } from "./postgres_queue.ts";
+import { PostgresQueueAdmin } from "./postgres_queue_admin.ts";
+import { PostgresClaims } from "./postgres_claims.ts";
+import { PostgresDeadLetters } from "./postgres_dead_letters.ts";
+import { contentCrc, errorBytes, PostgresQueue } from "./postgres_queue.ts";
 import { forgetIngested, ingestMessages, lastIngestedId } from "./postgres_topics.ts";
-import { sharedQueueTables } from "./postgres_queue_tables.ts";
-import { verifySharedQueue } from "./verify_postgres_queue.ts";
+import { postgresQueueTables } from "./postgres_queue_tables.ts";
+import { verifyPostgresQueue } from "./verify_postgres_queue.ts";
 import type { RetryVerifyReport } from "../sqlite/verify_retry_store.ts";
 import type { IngestMessage, StoreClient, StoreMethod, StoreMethods } from "../sqlite/store_methods.ts";
 import type { NewMessage, StateTotals } from "../stored_message.ts";
@@ -48,7 +48,7 @@ export interface PostgresStoreOptions {
 }
 
 /** The calls as promises. */
-type SharedMethods = {
+type AsyncStoreMethods = {
   readonly [Name in StoreMethod]: (
     ...values: Parameters<StoreMethods[Name]>
   ) => Promise<ReturnType<StoreMethods[Name]>>;
@@ -66,12 +66,12 @@ const acceptMessagesMax = 1024;
 const acceptBytesMax = 16 << 20;
 
 export class PostgresRetryStore implements StoreClient, AsyncDisposable {
-  readonly #queue: SharedQueue;
+  readonly #queue: PostgresQueue;
   readonly #options: PostgresStoreOptions;
-  readonly #letters: SharedLetters;
-  readonly #admin: SharedAdmin;
+  readonly #letters: PostgresDeadLetters;
+  readonly #admin: PostgresQueueAdmin;
   readonly #accepts: Gather<readonly NewMessage[], Accepted[]>;
-  readonly #methods: SharedMethods;
+  readonly #methods: AsyncStoreMethods;
   readonly #random: () => number;
   readonly #trial: StoreTrial;
   #counted: { readonly totals: Record<MessageState, StateTotals>; readonly untilMs: number } | null = null;
@@ -85,22 +85,22 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     const clock = systemClock();
     this.#options = options;
     this.#random = random;
-    this.#queue = new SharedQueue({
+    this.#queue = new PostgresQueue({
       ...{ address, name, clock, forwards: rules.forwards, requiresSync: options.requiresSync ?? false },
       ...(hooks?.onDamage === undefined ? {} : { onDamage: hooks.onDamage }),
       ...(hooks?.onWarning === undefined ? {} : { onWarning: hooks.onWarning }),
     });
     this.#trial = new StoreTrial({
       table: "retry_body",
-      tables: sharedQueueTables,
+      tables: postgresQueueTables,
       row: `(queue, seq, crc, head, body) VALUES (0, pg_backend_pid(), 0, '', BYTES)`,
       now: () => clock.now(),
       run: ({ name, text }) => this.#queue.runOnce(name, text, [], { lane: "trial", deadlineMs: trialMs }),
     });
-    this.#letters = new SharedLetters(this.#queue, clock);
-    this.#admin = new SharedAdmin(this.#queue);
+    this.#letters = new PostgresDeadLetters(this.#queue, clock);
+    this.#admin = new PostgresQueueAdmin(this.#queue);
     const processName = `${hostname()} ${process.pid}`;
-    const claims = new SharedClaims(this.#queue, { rules, leaseMs, processName, random });
+    const claims = new PostgresClaims(this.#queue, { rules, leaseMs, processName, random });
     this.#accepts = new Gather({
       itemsMax: acceptMessagesMax,
       sizeMax: acceptBytesMax,
@@ -115,7 +115,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     { address, migrates = false, wasMoved = false }: Pick<PostgresStoreOptions, "address" | "migrates" | "wasMoved">,
   ): Promise<void> {
     if (migrates) {
-      await migrateDatabase(address, { tables: sharedQueueTables, clock: systemClock(), name: "migration" });
+      await migrateDatabase(address, { tables: postgresQueueTables, clock: systemClock(), name: "migration" });
     }
     if (wasMoved) await acceptMovedDatabase(address, { clock: systemClock(), name: "operator" });
   }
@@ -151,7 +151,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
 
   /** Checks everything in the queue, even one in use. Changes nothing. */
   verify(progress?: WorkProgress): Promise<RetryVerifyReport> {
-    return verifySharedQueue(this.#queue, progress);
+    return verifyPostgresQueue(this.#queue, progress);
   }
 
   /** Calls `onChanged` if messages were accepted since the last call, by any process. */
@@ -179,7 +179,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     return this.close();
   }
 
-  #methodsOf(claims: SharedClaims): SharedMethods {
+  #methodsOf(claims: PostgresClaims): AsyncStoreMethods {
     const [admin, letters, queue] = [this.#admin, this.#letters, this.#queue];
     return {
       accept: (messages) => this.#accept(messages),
@@ -225,7 +225,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   async #accept(messages: readonly NewMessage[]): Promise<Accepted[]> {
     let bytes = 0;
     for (const message of messages) {
-      checkSizes(message, sharedBodyBytesMax);
+      checkSizes(message, postgresBodyBytesMax);
       bytes += message.body.byteLength;
     }
     await this.#requireRoom(messages.length, bytes);
@@ -259,7 +259,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     const accepted = (bodies: readonly Uint8Array[]) => bodies.map((body) => ({ head, body, key: null, tried: null }));
     let bytes = 0;
     for (const message of accepted(messages.map(({ body }) => body))) {
-      checkSizes(message, sharedBodyBytesMax);
+      checkSizes(message, postgresBodyBytesMax);
       bytes += message.body.byteLength;
     }
     await this.#requireRoom(messages.length, bytes);

@@ -1,11 +1,11 @@
 /**
- * State that the processors of a shared queue have in common at topics: the last message that was moved from a topic
- * into the queue, and which process uses a client. One process has the role of a client for `roleMs`, by the clock of
- * the database, and renews it.
+ * State that the processors of a queue in PostgreSQL have in common at topics: the last message that was moved from a
+ * topic into the queue, and which process uses a client. One process has the role of a client for `roleMs`, by the
+ * clock of the database, and renews it. /
  */
 import { randomUUID } from "node:crypto";
 import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
-import type { SharedQueue } from "./postgres_queue.ts";
+import type { PostgresQueue } from "./postgres_queue.ts";
 import type { IngestMessage } from "../sqlite/store_methods.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
@@ -14,7 +14,7 @@ export const roleMs = 15_000;
 
 /** `acceptValues`: the values of `queue_accept` for these messages, after the queue. */
 export async function ingestMessages(
-  queue: SharedQueue,
+  queue: PostgresQueue,
   { topic, messages, acceptValues }: {
     readonly topic: string;
     readonly messages: readonly IngestMessage[];
@@ -35,14 +35,14 @@ export async function ingestMessages(
 }
 
 /** The last message of the topic that was stored; -1: none. */
-export async function lastIngestedId(queue: SharedQueue, topic: string): Promise<number> {
+export async function lastIngestedId(queue: PostgresQueue, topic: string): Promise<number> {
   const text = "SELECT last_id FROM SCHEMA.retry_ingest WHERE queue = $1 AND topic = $2";
   const [row] = await queue.run("queue_ingested", text, [queue.id, Buffer.from(topic)]);
   return Number(row?.["last_id"] ?? -1);
 }
 
 /** Forgets the last message, if it is this one: it belongs to an earlier topic of this name. */
-export async function forgetIngested(queue: SharedQueue, topic: string, id: number): Promise<void> {
+export async function forgetIngested(queue: PostgresQueue, topic: string, id: number): Promise<void> {
   const text = "DELETE FROM SCHEMA.retry_ingest WHERE queue = $1 AND topic = $2 AND last_id = $3";
   await queue.run("queue_forget_ingested", text, [queue.id, Buffer.from(topic), id]);
 }
@@ -52,11 +52,11 @@ const ingestText =
 
 /** The role of one client of the queue, for one process. */
 export class TopicClientRole {
-  readonly #queue: SharedQueue;
+  readonly #queue: PostgresQueue;
   readonly #client: string;
   readonly #holder = randomUUID();
 
-  constructor(queue: SharedQueue, client: string) {
+  constructor(queue: PostgresQueue, client: string) {
     this.#queue = queue;
     this.#client = client;
   }

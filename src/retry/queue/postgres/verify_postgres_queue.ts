@@ -1,18 +1,18 @@
 /**
- * Checks everything in a shared queue, even one in use: the contents, the owners, and the turns of keys. Changes
+ * Checks everything in a queue in PostgreSQL, even one in use: the contents, the owners, and the turns of keys. Changes
  * nothing.
  */
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { keepsContent, messageStateInRow, textInRow } from "../message_row.ts";
-import { readMessageContent, type SharedQueue } from "./postgres_queue.ts";
+import { type PostgresQueue, readMessageContent } from "./postgres_queue.ts";
 import type { RetryVerifyReport } from "../sqlite/verify_retry_store.ts";
 
 const pageRows = 200;
 const problemsMax = 100;
 
 /** Reads every message once. A message and its content are of one moment; messages of different pages are not. */
-export async function verifySharedQueue(
-  queue: SharedQueue,
+export async function verifyPostgresQueue(
+  queue: PostgresQueue,
   progress: WorkProgress = noProgress,
 ): Promise<RetryVerifyReport> {
   const problems: string[] = [];

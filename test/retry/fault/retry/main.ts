@@ -1,4 +1,7 @@
-/** The full dose: `scripts/fault retry [--rounds N | --minutes M] [--messages N] [--seed S] [--parallel P] [--only ROUND] [--store postgres]`. */
+/**
+ * The full dose: `scripts/fault retry [--rounds N | --minutes M] [--messages N] [--seed S] [--parallel P] [--only
+ * ROUND] [--store postgres]`.
+ */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { doseLength, doseOptions } from "../../../support/run_rounds.ts";

@@ -18,7 +18,7 @@ import { judgeRound, type StoredEnd } from "./judge.ts";
 import { type BegunTry, judgeLeaders } from "./judge_leaders.ts";
 import { HeartBeat } from "./heart_beat.ts";
 import { Phases } from "./phases.ts";
-import { type DatabasePlan, SharedDatabase } from "./shared_database.ts";
+import { type DatabasePlan, DisturbedDatabase } from "./disturbed_database.ts";
 import { type Seen, settled } from "./settled.ts";
 import { SmallDisk } from "../../../support/small_disk.ts";
 
@@ -100,7 +100,7 @@ class Round {
   readonly #beat = new HeartBeat();
   #server: Server | null = null;
   #disk: SmallDisk | null = null;
-  readonly #database: SharedDatabase | null;
+  readonly #database: DisturbedDatabase | null;
   /** Beyond what is submitted at the start. */
   #told = 0;
   readonly #problems: string[] = [];
@@ -110,7 +110,7 @@ class Round {
     this.#folder = folder;
     this.#keeper = join(folder, "keeper");
     this.#random = random;
-    this.#database = plan.database === null ? null : new SharedDatabase(plan.database, random);
+    this.#database = plan.database === null ? null : new DisturbedDatabase(plan.database, random);
   }
 
   get effects(): [string, number][] {

@@ -27,7 +27,7 @@ import {
   type Worker,
   type World,
   write,
-} from "./shared_claims_world.ts";
+} from "./postgres_claims_world.ts";
 
 export const claimMistakes = [
   "claims without a lock on its own row",
@@ -45,7 +45,7 @@ export const claimMistakes = [
 ] as const;
 export type ClaimMistake = (typeof claimMistakes)[number];
 
-export interface SharedClaimsOptions {
+export interface ClaimsModelOptions {
   readonly workers: number;
   readonly faultsMax: number;
   /** The first message is dead at the end of its first try, and an operator redrives it at any time. */
@@ -59,11 +59,11 @@ export interface SharedClaimsOptions {
   readonly mistake?: ClaimMistake;
 }
 
-export class SharedClaimsModel implements Model<World> {
+export class PostgresClaimsModel implements Model<World> {
   readonly initial: readonly World[];
-  readonly #options: SharedClaimsOptions;
+  readonly #options: ClaimsModelOptions;
 
-  constructor(options: SharedClaimsOptions) {
+  constructor(options: ClaimsModelOptions) {
     this.#options = options;
     const failovers = options.failovers ?? 0;
     const messages = [noMessage, noMessage];

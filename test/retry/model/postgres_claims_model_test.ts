@@ -4,19 +4,19 @@ import { exploreAndPrint } from "../../support/explore.ts";
 import {
   type ClaimMistake,
   claimMistakes,
-  SharedClaimsModel,
-  type SharedClaimsOptions,
-} from "./shared_claims_model.ts";
+  type ClaimsModelOptions,
+  PostgresClaimsModel,
+} from "./postgres_claims_model.ts";
 
-const two: SharedClaimsOptions = { workers: 2, faultsMax: dose({ gate: 1, full: 2 }), redrives: false };
-const redriven: SharedClaimsOptions = { ...two, redrives: true };
-const failOver: SharedClaimsOptions = {
+const two: ClaimsModelOptions = { workers: 2, faultsMax: dose({ gate: 1, full: 2 }), redrives: false };
+const redriven: ClaimsModelOptions = { ...two, redrives: true };
+const failOver: ClaimsModelOptions = {
   ...{ workers: dose({ gate: 1, full: 2 }), faultsMax: 1, redrives: false, failovers: 1, isSynchronous: true },
 };
-const asynchronous: SharedClaimsOptions = { ...failOver, faultsMax: 0, isSynchronous: false };
+const asynchronous: ClaimsModelOptions = { ...failOver, faultsMax: 0, isSynchronous: false };
 
-const check = (name: string, options: SharedClaimsOptions) =>
-  exploreAndPrint(name, new SharedClaimsModel(options)).violation;
+const check = (name: string, options: ClaimsModelOptions) =>
+  exploreAndPrint(name, new PostgresClaimsModel(options)).violation;
 
 describe("messages in a database that several processors share", () => {
   const right = {
@@ -38,7 +38,7 @@ test("an asynchronous fail-over may undo what was answered, and no message stays
 }, 300_000);
 
 describe("the checker finds a processor that", () => {
-  const found: Record<ClaimMistake, readonly [RegExp, SharedClaimsOptions]> = {
+  const found: Record<ClaimMistake, readonly [RegExp, ClaimsModelOptions]> = {
     "claims without a lock on its own row": [/Nothing moves|come to an end/, two],
     "gives back before it has fenced its claims": [/Nothing moves|come to an end/, two],
     "records without the number of the claim": [/old claim/, two],

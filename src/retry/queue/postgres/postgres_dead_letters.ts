@@ -1,6 +1,6 @@
 /**
- * Dead letters of a shared queue that are to be forwarded. One process at a time sends them: it has the role of the
- * forwarder for `roleMs`, by the clock of the database, and renews it while dead letters are pending.
+ * Dead letters of a queue in PostgreSQL that are to be forwarded. One process at a time sends them: it has the role of
+ * the forwarder for `roleMs`, by the clock of the database, and renews it while dead letters are pending. /
  */
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
@@ -9,8 +9,14 @@ import type { Clock } from "../../../base/support/clock.ts";
 import type { PendingDeadLetter } from "../sqlite/dead_letter_index.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 import { forwardDelayMs } from "../retry_store_limits.ts";
-import { messageColumns } from "./postgres_admin.ts";
-import { damageSentence, errorBytes, readMessageContent, type SharedQueue, toStoredMessage } from "./postgres_queue.ts";
+import { messageColumns } from "./postgres_queue_admin.ts";
+import {
+  damageSentence,
+  errorBytes,
+  type PostgresQueue,
+  readMessageContent,
+  toStoredMessage,
+} from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
 /** A process that was killed keeps others waiting for as long. Milliseconds. */
@@ -22,15 +28,15 @@ const delayAfter = (failures: string) =>
 
 const pending = "r.queue = $1 AND r.state = 3 AND r.forwarding IN (1, 2)";
 
-export class SharedLetters {
-  readonly #queue: SharedQueue;
+export class PostgresDeadLetters {
+  readonly #queue: PostgresQueue;
   readonly #clock: Clock;
   readonly #token = randomUUID();
   /** When the role was last taken or renewed, on the clock; null: another process may have it. */
   #renewedMs: number | null = null;
   #cancelRenewal = () => {};
 
-  constructor(queue: SharedQueue, clock: Clock) {
+  constructor(queue: PostgresQueue, clock: Clock) {
     this.#queue = queue;
     this.#clock = clock;
   }

@@ -1,4 +1,4 @@
-/** Operators' calls of a shared queue: messages are listed, changed, and removed when they are old. */
+/** Operators' calls of a queue in PostgreSQL: messages are listed, changed, and removed when they are old. */
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import { BatonError } from "../../../base/errors.ts";
@@ -10,8 +10,8 @@ import { stateNumbers } from "../sqlite/retry_totals.ts";
 import {
   damageSentence,
   type LifeChange,
+  type PostgresQueue,
   readMessageContent,
-  type SharedQueue,
   toStoredMessage,
 } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
@@ -23,10 +23,10 @@ const ofQueue = "FROM SCHEMA.retry r WHERE r.queue = $1";
 /** Columns of a message, with the error of the sink of dead letters. */
 export const messageColumns = "r.*, (SELECT w.forward_error FROM SCHEMA.queue w WHERE w.id = r.queue) AS sink_error";
 
-export class SharedAdmin {
-  readonly #queue: SharedQueue;
+export class PostgresQueueAdmin {
+  readonly #queue: PostgresQueue;
 
-  constructor(queue: SharedQueue) {
+  constructor(queue: PostgresQueue) {
     this.#queue = queue;
   }
 

@@ -1,8 +1,8 @@
 /**
- * The states of a shared queue's topic clients. The processors of all machines have the same clients, and one process
- * at a time uses each: the database says which, and gives it a session that is higher than all before. So a process
- * that was replaced can put nothing more. What else a state has, topics know: a process begins with an empty one. Its
- * files have no name, so that nothing is left when the process ends.
+ * The states of the topic clients of a store in a database. The processors of all machines have the same clients, and
+ * one process at a time uses each: the database says which, and gives it a session that is higher than all before. So a
+ * process that was replaced can put nothing more. What else a state has, topics know: a process begins with an empty
+ * one. Its files have no name, so that nothing is left when the process ends. /
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,20 +12,20 @@ import { ClientState } from "../../pubsub/client/client_state.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import type { StoreDatabase } from "../queue/open_retry_store.ts";
-import { SharedQueue } from "../queue/postgres/postgres_queue.ts";
+import { PostgresQueue } from "../queue/postgres/postgres_queue.ts";
 import { roleMs, TopicClientRole } from "../queue/postgres/postgres_topics.ts";
 import type { ClientStates, ClientWait } from "./topic_clients.ts";
 
 /** Interval of the looks at the role of another process. Milliseconds. */
 const lookMs = 500;
 
-export class SharedClientStates implements ClientStates {
-  readonly #queue: SharedQueue;
+export class DatabaseClientStates implements ClientStates {
+  readonly #queue: PostgresQueue;
   readonly #clock: Clock;
   /** Releases of roles that have not ended. */
   readonly #leaving = new Set<Promise<void>>();
 
-  private constructor(queue: SharedQueue, clock: Clock) {
+  private constructor(queue: PostgresQueue, clock: Clock) {
     this.#queue = queue;
     this.#clock = clock;
   }
@@ -34,11 +34,11 @@ export class SharedClientStates implements ClientStates {
   static async open(
     { address, requiresSync }: Pick<StoreDatabase, "address" | "requiresSync">,
     { name, clock }: { readonly name: string; readonly clock: Clock },
-  ): Promise<SharedClientStates> {
-    const queue = new SharedQueue({ address, name, clock, forwards: false, requiresSync });
+  ): Promise<DatabaseClientStates> {
+    const queue = new PostgresQueue({ address, name, clock, forwards: false, requiresSync });
     try {
       await queue.open({ mustExist: false });
-      return new SharedClientStates(queue, clock);
+      return new DatabaseClientStates(queue, clock);
     } catch (error) {
       await queue.close();
       throw error;

@@ -4,7 +4,7 @@ import { parseDatabaseUrl } from "../../../src/base/postgres/database_address.ts
 import { DatabaseLane } from "../../../src/base/postgres/database_lane.ts";
 import { inSchema, migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import type { SqlParameter } from "../../../src/base/postgres/primary_connection.ts";
-import { sharedQueueTables } from "../../../src/retry/queue/postgres/postgres_queue_tables.ts";
+import { postgresQueueTables } from "../../../src/retry/queue/postgres/postgres_queue_tables.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
@@ -19,7 +19,7 @@ describeWithPeer("postgres", "the functions of queues in PostgreSQL", () => {
     server = await PostgresServer.start();
     const address = parseDatabaseUrl(server.url, { mayHavePassword: false, env: {} });
     const options = { clock: systemClock(), name: "test" };
-    await migrateDatabase(address, { ...options, tables: sharedQueueTables });
+    await migrateDatabase(address, { ...options, tables: postgresQueueTables });
     all = Array.from({ length: lanes }, () => new DatabaseLane({ address, ...options }));
   }, 60_000);
   afterAll(async () => {

@@ -37,7 +37,7 @@ const diskMebibytes = 384;
 /** Statements wait for a lock for 10 s. */
 const lockMs = 11_000;
 
-export class SharedDatabase implements AsyncDisposable {
+export class DisturbedDatabase implements AsyncDisposable {
   /** How often each disturbance had an effect. */
   readonly effects = new Map<string, number>();
   readonly #plan: DatabasePlan;
