@@ -8,7 +8,8 @@ import { detailsKey, readDetails, type UseHolder, type UseStatus } from "../../s
 import { nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
 import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { type CommandStore, openCommandStore, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
+import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
+import { openCommandStore, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import { databaseName } from "../../src/retry/queue/sqlite/retry_database.ts";
 import type { Address } from "../../src/base/sockets/connection.ts";
 import { parseListenAddress } from "../../src/base/sockets/parse_address.ts";

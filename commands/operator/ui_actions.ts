@@ -12,7 +12,7 @@ import { HttpError } from "../../src/base/http/http_error.ts";
 import { drainServer, moveTopics, type RequestedMove } from "../../src/pubsub/admin/move_topics.ts";
 import { announcementAt, setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { CommandStore } from "../../src/retry/queue/open_retry_store.ts";
+import type { CommandStore } from "../../src/retry/queue/store_methods.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { resultWithin } from "../../src/base/support/deadline.ts";
 import { isJsonObject, type JsonFields } from "../../src/base/support/json_fields.ts";

@@ -10,11 +10,10 @@ import { ProgressLine, progressSettings } from "../../src/base/terminal/progress
 import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/message_life.ts";
-import { refusalReason } from "../../src/retry/queue/sqlite/retry_admin.ts";
+import { type CommandStore, refusalReason } from "../../src/retry/queue/store_methods.ts";
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
-import type { CommandStore } from "../../src/retry/queue/open_retry_store.ts";
 
 export const changeSettings = {
   ...inspectSettings,

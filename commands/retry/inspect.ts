@@ -24,7 +24,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import { messageStates } from "../../src/retry/queue/message_life.ts";
 import { base64, headJson, instantOrNull, messageJson } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { configuredRedaction, redactHead, redactText } from "../../src/retry/dead_letters/redaction.ts";
-import type { RetryVerifyReport } from "../../src/retry/queue/sqlite/verify_retry_store.ts";
+import type { RetryVerifyReport } from "../../src/retry/queue/store_methods.ts";
 import { type StoreLocation, verifyStoreAt } from "../../src/retry/queue/open_retry_store.ts";
 import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";

@@ -4,9 +4,9 @@ import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { integerType, listType, toggleType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { deathReasons, type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
-import type { MessageFilter } from "../../src/retry/queue/sqlite/retry_admin.ts";
+import type { CommandStore, MessageFilter } from "../../src/retry/queue/store_methods.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
-import { type CommandStore, openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
+import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { readStoreLocation } from "./retry_store_location.ts";
 import type { Call } from "../command.ts";
 
@@ -54,7 +54,7 @@ export type ShowCall = Call<typeof showSettings>;
 const fields = ["key", "reason", "error"] as const;
 
 /** `key=K`, `reason=R`, `error=TEXT` (a part of the last error). Throws USAGE. */
-export function parseWhere(written: readonly string[] | undefined): Omit<MessageFilter, "states"> {
+export function parseWhere(written: readonly string[] | undefined): MessageConditions {
   const filter: { key?: string; reason?: string; error?: string } = {};
   for (const condition of written ?? []) {
     const at = condition.indexOf("=");

@@ -24,7 +24,7 @@ import { readStoreLocation } from "./retry_store_location.ts";
 import { readRetryRules } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { requireStoreAt, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { processLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";

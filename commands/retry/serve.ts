@@ -17,7 +17,7 @@ import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
 import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";

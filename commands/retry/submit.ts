@@ -11,7 +11,7 @@ import { ProgressLine, progressSettings } from "../../src/base/terminal/progress
 import { BatonError } from "../../src/base/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
-import type { StoreClient } from "../../src/retry/queue/sqlite/store_methods.ts";
+import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readSpanVariables } from "../../src/base/trace/trace_context.ts";
@@ -19,7 +19,7 @@ import { throwIfAborted } from "../../src/base/support/abort.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
 import { requireInputFile } from "../input_files.ts";
 import { readBody, readChunks } from "./read_body.ts";
-import { readOnlyRules } from "../../src/retry/queue/sqlite/direct_store.ts";
+import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
 import { readStoreLocation } from "./retry_store_location.ts";
 

@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RetryDatabase } from "../../src/retry/queue/sqlite/retry_database.ts";
-import { storeMethods } from "../../src/retry/queue/sqlite/store_methods.ts";
+import { storeMethods } from "../../src/retry/queue/sqlite/sqlite_store_methods.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { batonCommand } from "../../test/support/keeper_server.ts";
 import { rigRules } from "../../test/support/retry_rig.ts";

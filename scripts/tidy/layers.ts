@@ -245,8 +245,8 @@ const breaksLeft: Readonly<Record<string, number>> = {
   "commands/operator -> src/pubsub/settings": 2,
   "commands/operator -> src/pubsub/store": 1,
   "commands/operator -> src/retry/dead_letters": 2,
-  "commands/operator -> src/retry/queue": 3,
-  "commands/operator -> src/retry/queue/sqlite": 2,
+  "commands/operator -> src/retry/queue": 4,
+  "commands/operator -> src/retry/queue/sqlite": 1,
   "commands/operator -> src/retry/settings": 2,
   "commands/pubsub -> src/coordination/job": 2,
   "commands/pubsub -> src/coordination/keeper/lifecycle": 1,
@@ -255,7 +255,6 @@ const breaksLeft: Readonly<Record<string, number>> = {
   "commands/retry -> src/pubsub/settings": 1,
   "src/coordination/admin -> src/base/rows": 2,
   "src/retry/processor -> src/coordination/lock": 1,
-  "src/retry/queue/postgres -> src/retry/queue/sqlite": 12,
   "src/retry/targets -> src/pubsub/wire": 1,
 };
 

@@ -2,13 +2,11 @@
 import { join, resolve } from "node:path";
 import { BatonError } from "../base/errors.ts";
 import { checkStoreName } from "../retry/queue/store_name.ts";
-import type { DeathReason, MessageState } from "../retry/queue/message_life.ts";
-import type { MessageChange } from "../retry/queue/message_life.ts";
-import { type MessageFilter, refusalReason } from "../retry/queue/sqlite/retry_admin.ts";
+import { type DeathReason, type MessageChange, type MessageState, messageStates } from "../retry/queue/message_life.ts";
+import { type MessageFilter, refusalReason } from "../retry/queue/store_methods.ts";
 import { changesMax } from "../retry/queue/retry_store_limits.ts";
 import { RetryStore } from "../retry/queue/sqlite/retry_store.ts";
 import type { FirstTry, StateTotals, StoredMessage } from "../retry/queue/stored_message.ts";
-import { messageStates } from "../retry/queue/message_life.ts";
 import { readStoreRules } from "../retry/processor/retry_rules.ts";
 import { failedTry, FunctionTarget } from "../retry/targets/function_target.ts";
 import { onAbort, RunningCalls, TaskScope } from "../base/support/abort.ts";

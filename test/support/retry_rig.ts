@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RetryDatabase } from "../../src/retry/queue/sqlite/retry_database.ts";
-import type { StoreRules } from "../../src/retry/queue/sqlite/retry_engine.ts";
-import { type StoreMethod, type StoreMethods, storeMethods } from "../../src/retry/queue/sqlite/store_methods.ts";
+import type { StoreRules } from "../../src/retry/queue/store_rules.ts";
+import type { StoreMethod, StoreMethods } from "../../src/retry/queue/store_methods.ts";
+import { storeMethods } from "../../src/retry/queue/sqlite/sqlite_store_methods.ts";
 import type { NewMessage } from "../../src/retry/queue/stored_message.ts";
 
 export const rigRules: StoreRules = {

@@ -2,7 +2,8 @@
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { assignedNode } from "../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
-import { DirectStore, readOnlyRules } from "../../src/retry/queue/sqlite/direct_store.ts";
+import { DirectStore } from "../../src/retry/queue/sqlite/direct_store.ts";
+import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { formatLockState } from "../../src/coordination/lock/lock_state.ts";
 import { formatNewNode } from "../../src/coordination/nodes/holder_info.ts";
 import { lockPath } from "../../src/coordination/nodes/node_paths.ts";

@@ -8,8 +8,7 @@ import { onAbort, TaskScope } from "../../base/support/abort.ts";
 import { backoffMs, serverBackoff } from "../../base/support/backoff.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter, sleep } from "../../base/support/deadline.ts";
-import type { StoreClient } from "../queue/sqlite/store_methods.ts";
-import type { PendingDeadLetter } from "../queue/sqlite/dead_letter_index.ts";
+import type { PendingDeadLetter, StoreClient } from "../queue/store_methods.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 export interface DeadLetterSink {

@@ -10,7 +10,7 @@ import { readRetryAfter } from "../targets/http_target.ts";
 import { type RequestBody, RequestReader } from "./request_body.ts";
 import { RequestBudget } from "./request_budget.ts";
 import type { TrySpan } from "../targets/try_span.ts";
-import type { StoreClient } from "../queue/sqlite/store_methods.ts";
+import type { StoreClient } from "../queue/store_methods.ts";
 import { type FirstTry, mayBeStored, type MessageHead } from "../queue/stored_message.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "../targets/outcome.ts";
 import type { BackendResponse, HttpClient, SendResult } from "../../base/http/http_client.ts";

@@ -19,12 +19,11 @@ import {
   closedBreaker,
 } from "./circuit_breaker.ts";
 import type { MessageLife } from "../queue/message_life.ts";
-import { ProcessorLease, type TryLease } from "../queue/sqlite/processor_lease.ts";
+import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
 import { fullBucket, type Rate, type RateBucket, refilledBucket, tokenAtMs } from "./rate_limit.ts";
 import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
-import type { RetryOrder } from "../queue/sqlite/due_messages.ts";
+import type { RetryOrder, StoreClient } from "../queue/store_methods.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";
-import type { StoreClient } from "../queue/sqlite/store_methods.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import type { Target, TryResult } from "../targets/target.ts";
 import { Event } from "../../base/support/event.ts";

@@ -5,7 +5,7 @@ import { type retryLimitSettings, retryPolicySettings, retryServeSettings } from
 import type { SettingValues } from "../../base/config/setting.ts";
 import { readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
 import type { RetryPolicy } from "../queue/retry_policy.ts";
-import type { StoreRules } from "../queue/sqlite/retry_engine.ts";
+import type { StoreRules } from "../queue/store_rules.ts";
 import { anyCodes, type CodeKinds, parseCodes, type RetryRules } from "../targets/outcome.ts";
 import { parseDuration } from "../../base/support/duration.ts";
 

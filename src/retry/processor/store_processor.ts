@@ -24,7 +24,7 @@ import { checkTimeoutMs } from "../check_destination.ts";
 import { ForwardWarnings } from "../dead_letters/forward_warnings.ts";
 import { DeadLetterForwarder, type DeadLetterSink } from "../dead_letters/dead_letter_forwarder.ts";
 import { type DeadLetterDestination, readDeadLetterDestination } from "../dead_letters/dead_letter_destination.ts";
-import type { ServiceStore, ServiceStoreOptions } from "../queue/sqlite/retry_store.ts";
+import type { ServiceStore, ServiceStoreOptions } from "../queue/store_methods.ts";
 import { changesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { Target } from "../targets/target.ts";

@@ -12,7 +12,7 @@ import type { PubsubClientSession } from "../../pubsub/client/pubsub_client_sess
 import { lossSentence } from "../../pubsub/client/loss_sentence.ts";
 import { type ReceivedMessage, Subscriber } from "../../pubsub/client/subscriber.ts";
 import { checkTimeoutMs } from "../check_destination.ts";
-import type { StoreClient } from "../queue/sqlite/store_methods.ts";
+import type { StoreClient } from "../queue/store_methods.ts";
 import type { Log } from "../../base/support/log.ts";
 import { isClientBusy, type OpenTopicClient, type TopicClients } from "../targets/topic_clients.ts";
 

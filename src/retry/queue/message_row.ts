@@ -12,8 +12,14 @@ import {
   messageStates,
 } from "./message_life.ts";
 import { claimBytesMax } from "./retry_store_limits.ts";
-import { statesWithBody } from "./sqlite/retry_totals.ts";
 import { forwardStates, type StoredMessage } from "./stored_message.ts";
+
+/** States in which the body is stored; these messages count towards the limits. */
+export const statesWithBody: readonly MessageState[] = ["waiting", "in_flight", "dead"];
+export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
+  MessageState,
+  number
+>;
 
 export function messageStateInRow(row: DatabaseRow): MessageState {
   return messageStates[Number(row["state"])] ?? "waiting";

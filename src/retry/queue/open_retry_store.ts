@@ -4,12 +4,19 @@
  */
 import { statSync } from "node:fs";
 import type { DatabaseAddress } from "../../base/postgres/database_address.ts";
-import { DirectStore, readOnlyRules } from "./sqlite/direct_store.ts";
+import { DirectStore } from "./sqlite/direct_store.ts";
+import { readOnlyRules, type StoreRules } from "./store_rules.ts";
 import { requireStoreIn } from "./sqlite/retry_database.ts";
-import type { StoreRules } from "./sqlite/retry_engine.ts";
-import { RetryStore, type ServiceStore, type ServiceStoreOptions } from "./sqlite/retry_store.ts";
-import type { StoreClient, StoreMethod, StoreMethods } from "./sqlite/store_methods.ts";
-import { type RetryVerifyReport, verifyRetryStore } from "./sqlite/verify_retry_store.ts";
+import { RetryStore } from "./sqlite/retry_store.ts";
+import type {
+  CommandStore,
+  RetryVerifyReport,
+  ServiceStore,
+  ServiceStoreOptions,
+  StoreMethod,
+  StoreMethods,
+} from "./store_methods.ts";
+import { verifyRetryStore } from "./sqlite/verify_retry_store.ts";
 import type { WorkProgress } from "../../base/support/work_progress.ts";
 
 export interface StoreDatabase {
@@ -32,11 +39,6 @@ export type StoreLocation =
     readonly folder: null;
     readonly database: StoreDatabase;
   });
-
-/** A store of a command. `read` changes nothing and does not wait for other processes. */
-export interface CommandStore extends StoreClient, AsyncDisposable {
-  read: StoreClient["call"];
-}
 
 /** Rejects as DirectStore throws, and as PostgresRetryStore.open rejects. */
 export async function openCommandStore(

@@ -1,4 +1,6 @@
 /** Limits of everything in a store that can grow. Settings may be lower. */
+import { BatonError } from "../../base/errors.ts";
+import type { NewMessage } from "./stored_message.ts";
 
 /** Maximum of --max-body. Bytes. */
 export const bodyBytesMax = 256 << 20;
@@ -41,3 +43,19 @@ export const vacuumPages = 256;
 export const busyMs = 30_000;
 /** Delay before a dead letter that failed is sent again: the first one and the longest. Milliseconds. */
 export const forwardDelayMs = { first: 2000, max: 300_000 };
+
+/** Throws BAD_DATA for a message that is too large for the store. Returns its size. */
+export function checkMessageSizes({ head, body, key }: NewMessage, bodyMax: number = bodyBytesMax): number {
+  const refuse = (what: string, bytes: number, max: number) => {
+    throw new BatonError(
+      "BAD_DATA",
+      `Cannot store a message whose ${what} has ${bytes} bytes: at most ${max} are allowed`,
+    );
+  };
+  if (body.byteLength > bodyMax) refuse("body", body.byteLength, bodyMax);
+  const headBytes = Buffer.byteLength(JSON.stringify(head));
+  if (headBytes > headBytesMax) refuse("command line or headers", headBytes, headBytesMax);
+  const keyBytes = Buffer.byteLength(key ?? "");
+  if (keyBytes > keyBytesMax) refuse("key", keyBytes, keyBytesMax);
+  return headBytes + body.byteLength + keyBytes;
+}

@@ -8,7 +8,7 @@ import type { JobTable } from "../../base/process/proc/job_table.ts";
 import { resolveCommand } from "../../base/process/spawn/resolve_command.ts";
 import type { Guard } from "../../base/process/guard/guard.ts";
 import { BatonError, type ErrorCode } from "../../base/errors.ts";
-import type { TryLease } from "../queue/sqlite/processor_lease.ts";
+import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage, MessageHead } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
 import { outcomeOfExit, type RetryRules } from "./outcome.ts";

@@ -3,7 +3,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import { formatDuration } from "../../base/support/duration.ts";
-import type { TryLease } from "../queue/sqlite/processor_lease.ts";
+import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult } from "./target.ts";
 

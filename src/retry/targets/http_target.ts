@@ -2,7 +2,7 @@
 import type { BackendResponse, HttpClient } from "../../base/http/http_client.ts";
 import { headerValue, type HttpHeaders, replaceHeaders } from "../../base/http/http_headers.ts";
 import type { HttpPlace } from "../../base/http/request_target.ts";
-import type { TryLease } from "../queue/sqlite/processor_lease.ts";
+import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { type Target, type TryResult, tryResult, type TryTrace } from "./target.ts";
 import { isFollowed, outcomeOfStatus, type RetryRules } from "./outcome.ts";

@@ -1,7 +1,7 @@
 /** The interface between the processor and the destinations of messages. */
 import type { BatonError } from "../../base/errors.ts";
 import type { TryEnd } from "../queue/message_life.ts";
-import type { TryLease } from "../queue/sqlite/processor_lease.ts";
+import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 
 /** The span of a try, which it passes on. */

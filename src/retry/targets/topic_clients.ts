@@ -10,7 +10,8 @@ import { PubsubClientSession } from "../../pubsub/client/pubsub_client_session.t
 import { ClientState } from "../../pubsub/client/client_state.ts";
 import { Requester, type RequesterOptions } from "../../pubsub/client/requester.ts";
 import { systemClock } from "../../base/support/clock.ts";
-import { DirectStore, readOnlyRules } from "../queue/sqlite/direct_store.ts";
+import { DirectStore } from "../queue/sqlite/direct_store.ts";
+import { readOnlyRules } from "../queue/store_rules.ts";
 
 /** The end of the client ID: putting messages, getting them, putting dead letters. */
 export type TopicRole = "" | ".source" | ".dead-letters";

@@ -5,7 +5,7 @@
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../../pubsub/wire/message_limits.ts";
 import { outcomeError, type RequestOutcome } from "../../pubsub/client/requester.ts";
-import type { TryLease } from "../queue/sqlite/processor_lease.ts";
+import type { TryLease } from "../queue/processor_lease.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { checkDestination } from "../check_destination.ts";
 import type { Log } from "../../base/support/log.ts";

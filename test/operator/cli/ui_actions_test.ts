@@ -3,7 +3,8 @@
  */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { request } from "node:http";
-import { DirectStore, readOnlyRules } from "../../../src/retry/queue/sqlite/direct_store.ts";
+import { DirectStore } from "../../../src/retry/queue/sqlite/direct_store.ts";
+import { readOnlyRules } from "../../../src/retry/queue/store_rules.ts";
 import type { DeadLetterPage } from "../../../src/operator/ui/ui_rows.ts";
 import { BatonSession, untilMade } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";

@@ -10,7 +10,7 @@ import { changeAll } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { Gather } from "../../../base/support/gather.ts";
 import { lifeAfterCrash, lifeAfterReturn, lifeAfterTry, type LifeRules, type MessageLife } from "../message_life.ts";
-import type { Claim, ClaimOrder, TryReport } from "../sqlite/retry_engine.ts";
+import type { Claim, ClaimOrder, TryReport } from "../store_methods.ts";
 import { changesMax, claimBytesMax } from "../retry_store_limits.ts";
 import { messageLifeInRow } from "../message_row.ts";
 import {

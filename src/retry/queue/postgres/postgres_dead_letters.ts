@@ -6,7 +6,7 @@ import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import type { Clock } from "../../../base/support/clock.ts";
-import type { PendingDeadLetter } from "../sqlite/dead_letter_index.ts";
+import type { PendingDeadLetter } from "../store_methods.ts";
 import { limitRowsByBytes } from "../message_row.ts";
 import { forwardDelayMs } from "../retry_store_limits.ts";
 import { messageColumns } from "./postgres_queue_admin.ts";

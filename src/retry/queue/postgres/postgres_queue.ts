@@ -5,8 +5,7 @@
  */
 import { crc32 } from "node:zlib";
 import { BatonError } from "../../../base/errors.ts";
-import type { DatabaseAddress } from "../../../base/postgres/database_address.ts";
-import { describeDatabase } from "../../../base/postgres/database_address.ts";
+import { type DatabaseAddress, describeDatabase } from "../../../base/postgres/database_address.ts";
 import { readDatabaseFacts, requireSafeDatabase } from "../../../base/postgres/database_checks.ts";
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
@@ -17,8 +16,7 @@ import { backoffMs, serverBackoff } from "../../../base/support/backoff.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { sleep } from "../../../base/support/deadline.ts";
 import type { MessageLife } from "../message_life.ts";
-import { isPendingLetter, messageOfRow, textInRow } from "../message_row.ts";
-import { stateNumbers } from "../sqlite/retry_totals.ts";
+import { isPendingLetter, messageOfRow, stateNumbers, textInRow } from "../message_row.ts";
 import { errorCharsMax } from "../retry_store_limits.ts";
 import { databaseNow, postgresQueueTables } from "./postgres_queue_tables.ts";
 import type { ClaimedMessage, MessageHead, StoredMessage } from "../stored_message.ts";

@@ -3,10 +3,16 @@ import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_c
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import { BatonError } from "../../../base/errors.ts";
 import { type MessageChange, type MessageState, messageStates } from "../message_life.ts";
-import { changedLife, keepsContent, messageStateInRow, numberOfId, unchangedState } from "../message_row.ts";
-import type { ChangeRefusal, MessageFilter } from "../sqlite/retry_admin.ts";
+import {
+  changedLife,
+  keepsContent,
+  messageStateInRow,
+  numberOfId,
+  stateNumbers,
+  unchangedState,
+} from "../message_row.ts";
+import type { ChangeRefusal, MessageConditions, MessageFilter } from "../store_methods.ts";
 import { changesMax } from "../retry_store_limits.ts";
-import { stateNumbers } from "../sqlite/retry_totals.ts";
 import {
   damageSentence,
   type LifeChange,
@@ -16,8 +22,6 @@ import {
 } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 import type { ClaimedMessage, StateTotals, StoredMessage } from "../stored_message.ts";
-
-type DeadFilter = Omit<MessageFilter, "states">;
 
 const ofQueue = "FROM SCHEMA.retry r WHERE r.queue = $1";
 /** Columns of a message, with the error of the sink of dead letters. */
@@ -78,7 +82,7 @@ export class PostgresQueueAdmin {
   /**
    * Redrives up to `max` dead letters that this redrive has not redriven before; fewer than `max`: there are no others.
    */
-  async redrive(number: number, filter: DeadFilter, max: number): Promise<number> {
+  async redrive(number: number, filter: MessageConditions, max: number): Promise<number> {
     const { where, name, values } = conditionOf({ ...filter, states: ["dead"] });
     const text = `SELECT r.* ${ofQueue} AND ${where} AND r.redriven < $6 AND r.forwarding < 3 ORDER BY r.seq LIMIT $7`;
     const limit = Math.min(max, changesMax);
@@ -98,7 +102,7 @@ export class PostgresQueueAdmin {
     }
   }
 
-  async countRedrivable(filter: DeadFilter): Promise<number> {
+  async countRedrivable(filter: MessageConditions): Promise<number> {
     const { where, name, values } = conditionOf({ ...filter, states: ["dead"] });
     const text = `SELECT count(*) AS count ${ofQueue} AND ${where} AND r.forwarding < 3`;
     const [row] = await this.#queue.run(`queue_count_${name}`, text, [this.#queue.id, ...values]);
@@ -106,7 +110,7 @@ export class PostgresQueueAdmin {
   }
 
   /** Purges up to `changesMax` dead letters. Returns their number; 0: none is left. */
-  async purge(filter: DeadFilter): Promise<number> {
+  async purge(filter: MessageConditions): Promise<number> {
     const { where, name, values } = conditionOf({ ...filter, states: ["dead"] });
     const text = `SELECT r.* ${ofQueue} AND ${where} ORDER BY r.seq LIMIT ${changesMax}`;
     for (;;) {

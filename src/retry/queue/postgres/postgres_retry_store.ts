@@ -15,10 +15,18 @@ import { systemClock } from "../../../base/support/clock.ts";
 import { Gather } from "../../../base/support/gather.ts";
 import type { WorkProgress } from "../../../base/support/work_progress.ts";
 import { type MessageLife, type MessageState, newLife } from "../message_life.ts";
-import { checkSizes, type StoreRules } from "../sqlite/retry_engine.ts";
-import { postgresBodyBytesMax } from "../retry_store_limits.ts";
-import type { StoreHooks } from "../sqlite/retry_store.ts";
-import { stateNumbers, statesWithBody } from "../sqlite/retry_totals.ts";
+import { checkMessageSizes, postgresBodyBytesMax } from "../retry_store_limits.ts";
+import type { StoreRules } from "../store_rules.ts";
+import type {
+  AcceptedMessage,
+  IngestMessage,
+  RetryVerifyReport,
+  StoreClient,
+  StoreHooks,
+  StoreMethod,
+  StoreMethods,
+} from "../store_methods.ts";
+import { stateNumbers, statesWithBody } from "../message_row.ts";
 import { PostgresQueueAdmin } from "./postgres_queue_admin.ts";
 import { PostgresClaims } from "./postgres_claims.ts";
 import { PostgresDeadLetters } from "./postgres_dead_letters.ts";
@@ -26,8 +34,6 @@ import { contentCrc, errorBytes, PostgresQueue } from "./postgres_queue.ts";
 import { forgetIngested, ingestMessages, lastIngestedId } from "./postgres_topics.ts";
 import { postgresQueueTables } from "./postgres_queue_tables.ts";
 import { verifyPostgresQueue } from "./verify_postgres_queue.ts";
-import type { RetryVerifyReport } from "../sqlite/verify_retry_store.ts";
-import type { IngestMessage, StoreClient, StoreMethod, StoreMethods } from "../sqlite/store_methods.ts";
 import type { NewMessage, StateTotals } from "../stored_message.ts";
 
 export interface PostgresStoreOptions {
@@ -54,11 +60,6 @@ type AsyncStoreMethods = {
   ) => Promise<ReturnType<StoreMethods[Name]>>;
 };
 
-interface Accepted {
-  readonly id: string;
-  readonly life: MessageLife;
-}
-
 /** How long a trial waits for the database: less than a status page waits for its result. */
 const trialMs = 1500;
 /** Limits of one statement. */
@@ -70,12 +71,12 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   readonly #options: PostgresStoreOptions;
   readonly #letters: PostgresDeadLetters;
   readonly #admin: PostgresQueueAdmin;
-  readonly #accepts: Gather<readonly NewMessage[], Accepted[]>;
+  readonly #accepts: Gather<readonly NewMessage[], AcceptedMessage[]>;
   readonly #methods: AsyncStoreMethods;
   readonly #random: () => number;
   readonly #trial: StoreTrial;
   #counted: { readonly totals: Record<MessageState, StateTotals>; readonly untilMs: number } | null = null;
-  /** Accepted by this process since the messages were counted. */
+  /** AcceptedMessage by this process since the messages were counted. */
   #added = { count: 0, bytes: 0 };
   #nextSeq = -1;
   #isChecking = false;
@@ -222,10 +223,10 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     };
   }
 
-  async #accept(messages: readonly NewMessage[]): Promise<Accepted[]> {
+  async #accept(messages: readonly NewMessage[]): Promise<AcceptedMessage[]> {
     let bytes = 0;
     for (const message of messages) {
-      checkSizes(message, postgresBodyBytesMax);
+      checkMessageSizes(message, postgresBodyBytesMax);
       bytes += message.body.byteLength;
     }
     await this.#requireRoom(messages.length, bytes);
@@ -235,7 +236,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   }
 
   /** Stores the messages of several calls in one statement: all of them or none. */
-  async #acceptGroups(groups: readonly (readonly NewMessage[])[]): Promise<Accepted[][]> {
+  async #acceptGroups(groups: readonly (readonly NewMessage[])[]): Promise<AcceptedMessage[][]> {
     const queue = this.#queue;
     const { values, lives: newLives } = this.#acceptValues(groups.flat());
     const [row] = await queue.run("queue_accept", acceptText, [queue.id, ...values], { lane: "accepts" }).catch(
@@ -259,7 +260,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     const accepted = (bodies: readonly Uint8Array[]) => bodies.map((body) => ({ head, body, key: null, tried: null }));
     let bytes = 0;
     for (const message of accepted(messages.map(({ body }) => body))) {
-      checkSizes(message, postgresBodyBytesMax);
+      checkMessageSizes(message, postgresBodyBytesMax);
       bytes += message.body.byteLength;
     }
     await this.#requireRoom(messages.length, bytes);

@@ -6,7 +6,7 @@
 import { randomUUID } from "node:crypto";
 import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import type { PostgresQueue } from "./postgres_queue.ts";
-import type { IngestMessage } from "../sqlite/store_methods.ts";
+import type { IngestMessage } from "../store_methods.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 
 /** A process that was killed keeps others waiting for as long. Milliseconds. */

@@ -5,7 +5,7 @@
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { keepsContent, messageStateInRow, textInRow } from "../message_row.ts";
 import { type PostgresQueue, readMessageContent } from "./postgres_queue.ts";
-import type { RetryVerifyReport } from "../sqlite/verify_retry_store.ts";
+import type { RetryVerifyReport } from "../store_methods.ts";
 
 const pageRows = 200;
 const problemsMax = 100;

@@ -7,12 +7,7 @@ import { limitRowsByBytes } from "../message_row.ts";
 import type { RetryEngine } from "./retry_engine.ts";
 import { tables } from "./retry_tables.ts";
 import { errorCharsMax, forwardDelayMs } from "../retry_store_limits.ts";
-import type { ClaimedMessage } from "../stored_message.ts";
-
-export interface PendingDeadLetter extends ClaimedMessage {
-  /** The offset in the sink of a dead letter that is being sent. */
-  readonly forwardOffset: number | null;
-}
+import type { PendingDeadLetter } from "../store_methods.ts";
 
 /** Replaces the number of a message: the error concerns the sink, and so every dead letter. */
 const allDeadLetters = 0;

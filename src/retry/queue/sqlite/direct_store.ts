@@ -1,25 +1,8 @@
 /** A message store for a short-lived command, without a thread. */
 import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
-import type { StoreRules } from "./retry_engine.ts";
-import { type StoreMethod, type StoreMethods, storeMethods } from "./store_methods.ts";
-
-/** Rules for commands that neither accept nor try messages. They are not used. */
-export const readOnlyRules: StoreRules = {
-  policy: {
-    maxRetries: 0,
-    backoff: "fixed",
-    intervalMs: 0,
-    delaysMs: [],
-    maxDelayMs: 0,
-    jitter: "none",
-    maxElapsedMs: null,
-  },
-  maxCrashes: 1,
-  drops: false,
-  forwards: false,
-  maxBytes: 0,
-  maxMessages: 0,
-};
+import type { StoreRules } from "../store_rules.ts";
+import type { StoreMethod, StoreMethods } from "../store_methods.ts";
+import { storeMethods } from "./sqlite_store_methods.ts";
 
 export class DirectStore implements Disposable {
   readonly #database: RetryDatabase;

@@ -1,18 +1,8 @@
 /** Finds the messages that are due, in the order in which they are claimed, and the time when the next one is due. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
+import type { DueOptions, RetryOrder } from "../store_methods.ts";
 import { limitRowsByBytes } from "../message_row.ts";
-
-/**
- * `none`: by due time. `key`: messages with the same key one after the other. `fifo`: all messages one after the other.
- */
-export type RetryOrder = "none" | "key" | "fifo";
-
-export interface DueOptions {
-  readonly max: number;
-  readonly order: RetryOrder;
-  readonly nowMs: number;
-}
 
 /**
  * Returns up to `max` messages, limited by the size of their bodies; at least one. The conditions are checked at the

@@ -1,31 +1,21 @@
 /** Operator commands on stored messages. Each call runs inside a transaction of its caller. */
-import type { MessageChange, MessageState } from "../message_life.ts";
-import { changedLife, keepsContent, messageStateInRow, numberOfId, unchangedState } from "../message_row.ts";
+import type { MessageChange } from "../message_life.ts";
+import {
+  changedLife,
+  keepsContent,
+  messageStateInRow,
+  numberOfId,
+  stateNumbers,
+  unchangedState,
+} from "../message_row.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { BatonError } from "../../../base/errors.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
+import type { ChangeRefusal, MessageConditions, MessageFilter } from "../store_methods.ts";
 import { tables } from "./retry_tables.ts";
 import type { RetryEngine } from "./retry_engine.ts";
-import { stateNumbers } from "./retry_totals.ts";
 import { changesMax } from "../retry_store_limits.ts";
 import type { ClaimedMessage, StoredMessage } from "../stored_message.ts";
-
-export interface MessageFilter {
-  readonly states: readonly MessageState[];
-  readonly key?: string;
-  readonly reason?: string;
-  /** A part of the last error. */
-  readonly error?: string;
-}
-
-/** The reason why a message was not changed. */
-export type ChangeRefusal = "unknown" | MessageState | "forwarded";
-
-/** The end of a sentence. `store`: the name of the store. */
-export function refusalReason(refusal: ChangeRefusal, store: string): string {
-  if (refusal === "unknown") return `there is no such message in "${store}"`;
-  return refusal === "forwarded" ? "it was delivered to --dead-letter" : `it is ${refusal.replace("_", " ")}`;
-}
 
 export class RetryAdmin {
   readonly #database: RetryDatabase;
@@ -82,7 +72,7 @@ export class RetryAdmin {
    * Redrives up to `max` dead letters that this redrive has not redriven before. Returns their number; fewer than
    * `max`: there are no others.
    */
-  redrive(number: number, filter: Omit<MessageFilter, "states">, max: number, nowMs: number): number {
+  redrive(number: number, filter: MessageConditions, max: number, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql =
       `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND forwarding < 3 AND ${where} ORDER BY seq LIMIT ?`;
@@ -99,14 +89,14 @@ export class RetryAdmin {
   }
 
   /** Counts the dead letters that a redrive would redrive now. */
-  countRedrivable(filter: Omit<MessageFilter, "states">): number {
+  countRedrivable(filter: MessageConditions): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const sql = `SELECT count(*) AS count FROM messages WHERE state = 3 AND forwarding < 3 AND ${where}`;
     return Number(this.#database.get(sql, ...values)?.["count"]);
   }
 
   /** Purges up to `changesMax` dead letters. Returns their number; 0: none is left. */
-  purge(filter: Omit<MessageFilter, "states">, nowMs: number): number {
+  purge(filter: MessageConditions, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
     const rows = this.#database.all(
       `SELECT * FROM messages WHERE ${where} ORDER BY seq LIMIT ?`,

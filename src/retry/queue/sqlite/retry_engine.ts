@@ -10,20 +10,27 @@ import {
   lifeAfterDamage,
   lifeAfterReturn,
   lifeAfterTry,
-  type LifeRules,
   type MessageLife,
   type MessageState,
   newLife,
-  type TryEnd,
 } from "../message_life.ts";
-import { isPendingLetter, messageLifeInRow, messageOfRow, messageStateInRow } from "../message_row.ts";
-import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
+import {
+  isPendingLetter,
+  messageLifeInRow,
+  messageOfRow,
+  messageStateInRow,
+  stateNumbers,
+  statesWithBody,
+} from "../message_row.ts";
+import { dueMessages, nextDueMs } from "./due_messages.ts";
+import type { AcceptedMessage, Claim, ClaimOrder, TryReport } from "../store_methods.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import { KeyOrdering } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
-import { type CapacityRules, RetryCapacity, RetryTotals, stateNumbers, statesWithBody } from "./retry_totals.ts";
-import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax, messageBytes } from "../retry_store_limits.ts";
+import type { StoreRules } from "../store_rules.ts";
+import { RetryCapacity, RetryTotals } from "./retry_totals.ts";
+import { checkMessageSizes, errorCharsMax, messageBytes } from "../retry_store_limits.ts";
 import {
   type ClaimedMessage,
   forwardStates,
@@ -33,32 +40,7 @@ import {
   type StoredMessage,
 } from "../stored_message.ts";
 
-export interface StoreRules extends LifeRules, CapacityRules {
-  /** True: dead letters are forwarded to a sink. */
-  readonly forwards: boolean;
-}
-
-export interface ClaimOrder extends DueOptions {
-  readonly owner: number;
-}
-
-export interface Claim {
-  readonly messages: readonly ClaimedMessage[];
-  /** The next due time after now; null: none is known. */
-  readonly nextMs: number | null;
-}
-
 type MessageContent = Pick<ClaimedMessage, "head" | "body">;
-
-export interface TryReport {
-  readonly seq: number;
-  readonly fence: number;
-  readonly owner: number;
-  /** Null: the try was not started. */
-  readonly end: TryEnd | null;
-  readonly error: string | null;
-  readonly nowMs: number;
-}
 
 export class RetryEngine {
   readonly #database: RetryDatabase;
@@ -85,11 +67,11 @@ export class RetryEngine {
   }
 
   /** Stores all or none of the messages and returns their ids. Throws STORE_FULL, BAD_DATA. */
-  accept(messages: readonly NewMessage[], nowMs: number): { readonly id: string; readonly life: MessageLife }[] {
+  accept(messages: readonly NewMessage[], nowMs: number): AcceptedMessage[] {
     let bytes = 0;
     let storedBytes = 0;
     for (const message of messages) {
-      storedBytes += checkSizes(message) + messageBytes;
+      storedBytes += checkMessageSizes(message) + messageBytes;
       bytes += message.body.byteLength;
     }
     this.capacity.requireRoom(messages.length, bytes, storedBytes);
@@ -334,20 +316,4 @@ export class RetryEngine {
 
 function isOpen(state: MessageState): boolean {
   return state === "waiting" || state === "in_flight";
-}
-
-/** Throws BAD_DATA for a message that is too large for the store. Returns its size. */
-export function checkSizes({ head, body, key }: NewMessage, bodyMax: number = bodyBytesMax): number {
-  const refuse = (what: string, bytes: number, max: number) => {
-    throw new BatonError(
-      "BAD_DATA",
-      `Cannot store a message whose ${what} has ${bytes} bytes: at most ${max} are allowed`,
-    );
-  };
-  if (body.byteLength > bodyMax) refuse("body", body.byteLength, bodyMax);
-  const headBytes = Buffer.byteLength(JSON.stringify(head));
-  if (headBytes > headBytesMax) refuse("command line or headers", headBytes, headBytesMax);
-  const keyBytes = Buffer.byteLength(key ?? "");
-  if (keyBytes > keyBytesMax) refuse("key", keyBytes, keyBytesMax);
-  return headBytes + body.byteLength + keyBytes;
 }

@@ -3,40 +3,10 @@
  * resolves when its transaction is durable. Owns the thread; `close` ends it.
  */
 import { Worker } from "node:worker_threads";
-import type { BatonError } from "../../../base/errors.ts";
 import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
-import type { StoreRules } from "./retry_engine.ts";
+import type { StoreRules } from "../store_rules.ts";
 import type { RetryStoreCalls } from "./retry_store_thread.ts";
-import type { StoreClient, StoreMethod, StoreMethods } from "./store_methods.ts";
-
-export interface StoreHooks {
-  /** Another process may have written to the store. */
-  readonly onChanged?: () => void;
-  /** The disk failed. Called once. Every later call is rejected, and the result of calls in progress is unknown. */
-  readonly onBroken?: (error: BatonError) => void;
-  /** Called once for each damaged row, with a sentence. */
-  readonly onDamage?: (sentence: string) => void;
-  /** Called once for each sentence about what the store does not promise. */
-  readonly onWarning?: (sentence: string) => void;
-}
-
-export interface ServiceStoreOptions {
-  readonly rules: StoreRules;
-  readonly hooks?: StoreHooks;
-  /**
-   * Duration of the lease on messages that are claimed, in milliseconds; a store in a folder is told the end of each
-   * lease instead.
-   */
-  readonly leaseMs?: number;
-}
-
-/** A store of a service. */
-export interface ServiceStore extends StoreClient, AsyncDisposable {
-  /** Calls the hook `onChanged` if another process has written since the last call. */
-  checkForChanges(): void;
-  /** Waits for calls in progress, or ends them. */
-  close(): Promise<void>;
-}
+import type { ServiceStore, StoreHooks, StoreMethod, StoreMethods } from "../store_methods.ts";
 
 export class RetryStore implements ServiceStore {
   readonly folder: string;

@@ -5,8 +5,9 @@
 import type { BatonError } from "../../../base/errors.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
 import { type OpenRetryDatabase, RetryDatabase, storeError } from "./retry_database.ts";
-import type { Claim, StoreRules } from "./retry_engine.ts";
-import { type StoreMethods, storeMethods } from "./store_methods.ts";
+import type { Claim, StoreMethods } from "../store_methods.ts";
+import type { StoreRules } from "../store_rules.ts";
+import { storeMethods } from "./sqlite_store_methods.ts";
 
 interface OpenOptions {
   readonly rules: StoreRules;

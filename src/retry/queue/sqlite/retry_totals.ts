@@ -4,17 +4,12 @@
  */
 import { type MessageState, messageStates } from "../message_life.ts";
 import { databaseName, type RetryDatabase, type SqlRow } from "./retry_database.ts";
+import { stateNumbers, statesWithBody } from "../message_row.ts";
+import type { CapacityRules } from "../store_rules.ts";
 import { tables } from "./retry_tables.ts";
 import type { StateTotals } from "../stored_message.ts";
 import { whyNotWritable } from "../../../base/storage/write_access.ts";
 import { BatonError } from "../../../base/errors.ts";
-
-/** States in which the body is stored; these messages count towards the limits. */
-export const statesWithBody: readonly MessageState[] = ["waiting", "in_flight", "dead"];
-export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
-  MessageState,
-  number
->;
 
 export class RetryTotals {
   readonly #database: RetryDatabase;
@@ -66,12 +61,6 @@ export class RetryTotals {
       this.#database.replace(tables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
     }
   }
-}
-
-export interface CapacityRules {
-  /** Maximum size of the bodies of waiting, in-flight and dead messages. */
-  readonly maxBytes: number;
-  readonly maxMessages: number;
 }
 
 export class RetryCapacity {

@@ -1,17 +1,11 @@
 /** Checks everything in a message store, even one in use, and reports what is inconsistent. Changes nothing. */
 import { type MessageState, messageStates } from "../message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
+import type { RetryVerifyReport } from "../store_methods.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../../base/storage/verify_tables.ts";
-import { stateNumbers } from "./retry_totals.ts";
+import { stateNumbers } from "../message_row.ts";
 import { schema, tables } from "./retry_tables.ts";
-
-export interface RetryVerifyReport {
-  readonly messages: number;
-  readonly bytes: number;
-  /** Sentences; an empty list means that the store is intact. */
-  readonly problems: readonly string[];
-}
 
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read. */
 export function verifyRetryStore(folder: string, progress: WorkProgress = noProgress): RetryVerifyReport {

@@ -3,7 +3,7 @@
  * standby; its statements are cancelled, time out behind locks and by themselves, and its disk is full.
  */
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
-import { readOnlyRules } from "../../../../src/retry/queue/sqlite/direct_store.ts";
+import { readOnlyRules } from "../../../../src/retry/queue/store_rules.ts";
 import { PostgresRetryStore } from "../../../../src/retry/queue/postgres/postgres_retry_store.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";

@@ -3,7 +3,7 @@
  * died, and when the lease ends, also while the processor is stopped.
  */
 import type { Lease } from "../../../../src/base/process/lease.ts";
-import type { TryLease } from "../../../../src/retry/queue/sqlite/processor_lease.ts";
+import type { TryLease } from "../../../../src/retry/queue/processor_lease.ts";
 import { outcomeOfExit } from "../../../../src/retry/targets/outcome.ts";
 import { type TryResult, tryResult } from "../../../../src/retry/targets/target.ts";
 import { onAbort, TaskScope } from "../../../../src/base/support/abort.ts";

@@ -4,9 +4,7 @@
  * read.
  */
 import type { BatonError } from "../../../../src/base/errors.ts";
-import type { RetryOrder } from "../../../../src/retry/queue/sqlite/due_messages.ts";
-import type { ServiceStore } from "../../../../src/retry/queue/sqlite/retry_store.ts";
-import type { StoreMethod, StoreMethods } from "../../../../src/retry/queue/sqlite/store_methods.ts";
+import type { RetryOrder, ServiceStore, StoreMethod, StoreMethods } from "../../../../src/retry/queue/store_methods.ts";
 import type { SqlRow } from "../../../../src/base/storage/sql_row.ts";
 import type { SimProcess } from "../../../world/sim_process.ts";
 import type { RetryDisk } from "./retry_disk.ts";

@@ -4,13 +4,11 @@
  */
 import { judgeRound, type SeenTry } from "../../fault/retry/judge.ts";
 import type { RetryPolicy } from "../../../../src/retry/queue/retry_policy.ts";
-import type { ServiceStore } from "../../../../src/retry/queue/sqlite/retry_store.ts";
-import type { StoreMethod, StoreMethods } from "../../../../src/retry/queue/sqlite/store_methods.ts";
+import type { ServiceStore, StoreMethod, StoreMethods, TryReport } from "../../../../src/retry/queue/store_methods.ts";
 import type { ClaimedMessage } from "../../../../src/retry/queue/stored_message.ts";
-import type { TryLease } from "../../../../src/retry/queue/sqlite/processor_lease.ts";
+import type { TryLease } from "../../../../src/retry/queue/processor_lease.ts";
 import type { TryResult } from "../../../../src/retry/targets/target.ts";
 import type { SqlRow } from "../../../../src/base/storage/sql_row.ts";
-import type { TryReport } from "../../../../src/retry/queue/sqlite/retry_engine.ts";
 import { type MessageLife, messageStates } from "../../../../src/retry/queue/message_life.ts";
 import type { SimProcess } from "../../../world/sim_process.ts";
 import type { SimWorld } from "../../../world/sim_world.ts";

@@ -12,8 +12,8 @@ import { RetryHttpProxy } from "../../../../src/retry/http_proxy/retry_http_prox
 import type { MachineBoot } from "../../../../src/retry/processor/machine_boot.ts";
 import { readRequestMemory, readRetryRules } from "../../../../src/retry/processor/retry_rules.ts";
 import { StoreProcessor } from "../../../../src/retry/processor/store_processor.ts";
-import { DirectStore, readOnlyRules } from "../../../../src/retry/queue/sqlite/direct_store.ts";
-import type { StoreRules } from "../../../../src/retry/queue/sqlite/retry_engine.ts";
+import { DirectStore } from "../../../../src/retry/queue/sqlite/direct_store.ts";
+import { readOnlyRules, type StoreRules } from "../../../../src/retry/queue/store_rules.ts";
 import { RetryStore } from "../../../../src/retry/queue/sqlite/retry_store.ts";
 import { serveRetryStore } from "../../../../src/retry/queue/sqlite/retry_store_thread.ts";
 import type { FirstTry, NewMessage } from "../../../../src/retry/queue/stored_message.ts";

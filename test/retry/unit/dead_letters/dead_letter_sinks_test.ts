@@ -3,16 +3,15 @@ import { appendFileSync, readFileSync, truncateSync, writeFileSync } from "node:
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { BatonError, type ErrorCode } from "../../../../src/base/errors.ts";
-import { FileSink } from "../../../../src/retry/dead_letters/file_sink.ts";
+import { FileSink, planAppend } from "../../../../src/retry/dead_letters/file_sink.ts";
 import {
   DeadLetterForwarder,
   type DeadLetterSink,
   type OpenSink,
 } from "../../../../src/retry/dead_letters/dead_letter_forwarder.ts";
 import { deadLetterLine, deadLetterLinePrefix } from "../../../../src/retry/dead_letters/dead_letter_record.ts";
-import { planAppend } from "../../../../src/retry/dead_letters/file_sink.ts";
 import { makeRedaction, type Redaction } from "../../../../src/retry/dead_letters/redaction.ts";
-import type { StoreClient } from "../../../../src/retry/queue/sqlite/store_methods.ts";
+import type { StoreClient } from "../../../../src/retry/queue/store_methods.ts";
 import { claimBytesMax } from "../../../../src/retry/queue/retry_store_limits.ts";
 import type { ClaimedMessage } from "../../../../src/retry/queue/stored_message.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";

@@ -5,8 +5,8 @@ import {
   RetryProcessor,
   type RetryProcessorOptions,
 } from "../../../../src/retry/processor/retry_processor.ts";
-import { type StoreClient } from "../../../../src/retry/queue/sqlite/store_methods.ts";
-import type { TryLease } from "../../../../src/retry/queue/sqlite/processor_lease.ts";
+import type { StoreClient } from "../../../../src/retry/queue/store_methods.ts";
+import type { TryLease } from "../../../../src/retry/queue/processor_lease.ts";
 import type { ClaimedMessage } from "../../../../src/retry/queue/stored_message.ts";
 import type { TryResult } from "../../../../src/retry/targets/target.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";

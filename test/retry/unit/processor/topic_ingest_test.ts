@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ReceivedMessage } from "../../../../src/pubsub/client/subscriber.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
-import type { StoreClient } from "../../../../src/retry/queue/sqlite/store_methods.ts";
+import type { StoreClient } from "../../../../src/retry/queue/store_methods.ts";
 import { TopicIngest, type TopicIngestOptions } from "../../../../src/retry/processor/topic_ingest.ts";
 import { failureCode } from "../../../support/failure_code.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ProcessorLease } from "../../../../src/retry/queue/sqlite/processor_lease.ts";
+import { ProcessorLease } from "../../../../src/retry/queue/processor_lease.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 test("after a suspend, the first look at a lease that is over ends its tries; its timer would fire later", () => {

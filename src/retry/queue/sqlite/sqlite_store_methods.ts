@@ -1,14 +1,16 @@
 /** All calls to an open store, each inside a transaction; the same with and without a thread. */
-import { canBeTried, countDamaged, type RetryOrder } from "./due_messages.ts";
+import { canBeTried, countDamaged } from "./due_messages.ts";
+import type { IngestMessage, StoreMethods } from "../store_methods.ts";
 import { DeadLetterIndex } from "./dead_letter_index.ts";
 import type { RetryDatabase } from "./retry_database.ts";
-import { RetryEngine, type StoreRules } from "./retry_engine.ts";
+import { RetryEngine } from "./retry_engine.ts";
+import type { StoreRules } from "../store_rules.ts";
 import { RetryAdmin } from "./retry_admin.ts";
 import { BatonError } from "../../../base/errors.ts";
 import { tables } from "./retry_tables.ts";
 
 /** Methods of the engine, the operator commands and the indexes, by name. */
-export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number) {
+export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number): StoreMethods {
   const engine = new RetryEngine(database, rules, random);
   const operator = new RetryAdmin(database, engine);
   const letters = new DeadLetterIndex(database, engine);
@@ -46,34 +48,11 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     clearForwardDelays: letters.clearForwardDelays.bind(letters),
     recordForwardFailure: letters.recordForwardFailure.bind(letters),
     reserveLog: () => database.reserveLog(),
-    disk: (): StoreDisk => database.diskSpace(),
+    disk: () => database.diskSpace(),
     damageCount: () => database.damage.count,
-    canBeTried: (order: RetryOrder) => canBeTried(database, order),
+    canBeTried: (order) => canBeTried(database, order),
     countDamaged: () => countDamaged(database),
   };
-}
-
-/** Bytes; `freeBytes` null: the store is on another machine. */
-export interface StoreDisk {
-  readonly usedBytes: number;
-  readonly freeBytes: number | null;
-}
-
-export type StoreMethods = ReturnType<typeof storeMethods>;
-export type StoreMethod = keyof StoreMethods;
-
-/** A store, with or without a thread. */
-export interface StoreClient {
-  call<Name extends StoreMethod>(
-    method: Name,
-    ...values: Parameters<StoreMethods[Name]>
-  ): Promise<ReturnType<StoreMethods[Name]>>;
-}
-
-export interface IngestMessage {
-  /** Increases from message to message of a topic. */
-  readonly id: number;
-  readonly body: Uint8Array;
 }
 
 class IngestOffsets {

@@ -3,12 +3,12 @@
  * lease on the boot clock; this object has the same time on the clock of this process. It is counted from before the
  * renewal was requested.
  */
-import { BatonError } from "../../../base/errors.ts";
-import { onAbort, TaskScope } from "../../../base/support/abort.ts";
-import type { Clock } from "../../../base/support/clock.ts";
-import { newGuid } from "../../../base/support/guid.ts";
-import type { Lease } from "../../../base/process/lease.ts";
-import { ListenerSet } from "../../../base/support/event.ts";
+import { BatonError } from "../../base/errors.ts";
+import { onAbort, TaskScope } from "../../base/support/abort.ts";
+import type { Clock } from "../../base/support/clock.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import type { Lease } from "../../base/process/lease.ts";
+import { ListenerSet } from "../../base/support/event.ts";
 
 /** The share of one try: ends with the lease of the processor, or earlier when the processor is asked to stop. */
 export interface TryLease extends Lease {
