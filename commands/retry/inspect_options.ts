@@ -4,7 +4,7 @@ import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { integerType, listType, toggleType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { deathReasons, type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
-import type { CommandStore, MessageFilter } from "../../src/retry/queue/store_methods.ts";
+import type { CommandStore, MessageConditions } from "../../src/retry/queue/store_methods.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
 import { readStoreLocation } from "./retry_store_location.ts";

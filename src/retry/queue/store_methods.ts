@@ -1,7 +1,7 @@
 /**
  * Calls of a message store, the same in a folder and in a database: their arguments and results, and how commands and
  * services make them. Times are milliseconds of the caller's wall clock; a store in a database has a clock of its
- * own. /
+ * own.
  */
 import type { BatonError } from "../../base/errors.ts";
 import type { MessageChange, MessageLife, MessageState, TryEnd } from "./message_life.ts";
@@ -96,7 +96,7 @@ export type StoreMethods = {
   accept(messages: readonly NewMessage[], nowMs: number): AcceptedMessage[];
   /**
    * Stores the messages of a topic that are new, all or none of them. Returns their number. Throws STORE_FULL,
-   * BAD_DATA. /
+   * BAD_DATA.
    */
   ingest(topic: string, messages: readonly IngestMessage[], nowMs: number): number;
   /** The last message of the topic that was stored; -1: none. */

@@ -2,7 +2,7 @@
  * The states of the topic clients of a store in a database. The processors of all machines have the same clients, and
  * one process at a time uses each: the database says which, and gives it a session that is higher than all before. So a
  * process that was replaced can put nothing more. What else a state has, topics know: a process begins with an empty
- * one. Its files have no name, so that nothing is left when the process ends. /
+ * one. Its files have no name, so that nothing is left when the process ends.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

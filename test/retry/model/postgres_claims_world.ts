@@ -1,6 +1,6 @@
 /**
  * What postgres_claims_model.ts is about: the rows of a database and of its standby, statements, processors; and how
- * they change. /
+ * they change.
  */
 import type { Transition } from "../../support/explore.ts";
 

@@ -2,7 +2,7 @@
  * The claims of one process on messages of a queue in PostgreSQL: its lease in the database, what it has claimed, and
  * the results of its tries. A lost reply to a claim leaves messages in flight that this process does not know: it first
  * raises the epoch of its row, which ends all its earlier claims, and then gives back what it does not know
- * (test/retry/model/postgres_claims_model.ts). /
+ * (test/retry/model/postgres_claims_model.ts).
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";

@@ -1,6 +1,6 @@
 /**
  * Dead letters of a queue in PostgreSQL that are to be forwarded. One process at a time sends them: it has the role of
- * the forwarder for `roleMs`, by the clock of the database, and renews it while dead letters are pending. /
+ * the forwarder for `roleMs`, by the clock of the database, and renews it while dead letters are pending.
  */
 import { randomUUID } from "node:crypto";
 import type { PostgresRow } from "../../../base/postgres/primary_connection.ts";

@@ -1,7 +1,7 @@
 /**
  * State that the processors of a queue in PostgreSQL have in common at topics: the last message that was moved from a
  * topic into the queue, and which process uses a client. One process has the role of a client for `roleMs`, by the
- * clock of the database, and renews it. /
+ * clock of the database, and renews it.
  */
 import { randomUUID } from "node:crypto";
 import type { SqlParameter } from "../../../base/postgres/primary_connection.ts";
