@@ -1,7 +1,7 @@
 /**
  * A processor with everything that belongs to it: the store in its thread, a watch for messages that other processes
- * stored, the forwarder of dead letters, ingest from a topic, the election, and the removal of old messages. `run` and
- * `serve` have one.
+ * stored, the forwarder of dead letters, ingest from a topic, the election, the removal of old messages, and the log of
+ * its events. `run` and `serve` have one.
  */
 import process from "node:process";
 import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
@@ -29,13 +29,13 @@ import { changesMax } from "../queue/retry_store_limits.ts";
 import type { Log } from "../../base/support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
-import { type MachineBoot, machineBoot } from "./machine_boot.ts";
 import type { ProcessorElection } from "./processor_election.ts";
-import { logDamage, logProcessorEvent } from "./processor_log.ts";
 import { parseRate } from "./rate_limit.ts";
 import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_processor.ts";
 import { readStoreRules } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";
+import { readFileSync } from "node:fs";
+import { loadLibc } from "../../base/process/libc.ts";
 
 /** Makes the election of a store, when its name is known. */
 type ElectionOpener = (storeName: string, onChange: () => void) => ProcessorElection;
@@ -432,5 +432,106 @@ export class ClockSteps {
     if (Math.abs(byMs) < stepMsMin) return 0;
     this.#gapMs += byMs;
     return byMs;
+  }
+}
+
+const breakerSentences = {
+  closed: "closed: tries continue",
+  open: "open: no tries for now",
+  half_open: "half open: one try decides",
+} as const;
+
+function logProcessorEvent(log: Log, event: ProcessorEvent): void {
+  switch (event.kind) {
+    case "began": {
+      const { id, tries } = event.message;
+      return log("detail", "try_started", `${id}: try ${tries + 1} starts`, { id });
+    }
+    case "ended":
+      return logTryEnd(log, event);
+    case "given_back": {
+      const { id } = event.message;
+      return log("warning", "not_tried", `${id} was not tried: ${event.why}`, { id });
+    }
+    case "stale": {
+      const { id } = event.message;
+      return log("warning", "stale", `${id}: the result of its try came too late and is ignored`, { id });
+    }
+    case "reclaimed": {
+      const { count } = event;
+      return log("warning", "reclaimed", `took back ${countWithNoun(count, "message")} of a processor that died`, {
+        count,
+      });
+    }
+    case "breaker": {
+      const { state } = event;
+      const level = state === "open" ? "warning" : "info";
+      return log(level, "breaker", `the circuit breaker is ${breakerSentences[state]}`, { state });
+    }
+    case "lost": {
+      const sentence = `${event.why}; tries in flight count as crashed, and the processor registers again`;
+      return log("warning", "lease_lost", sentence);
+    }
+    case "store_busy":
+      return log("warning", "store_busy", event.why);
+  }
+}
+
+/** Reports stored data that differs from what was written. */
+function logDamage(log: Log, sentence: string): void {
+  log("warning", "damaged", `damaged on the disk and not used: ${sentence}`);
+}
+
+function logTryEnd(log: Log, { message, life, error }: Extract<ProcessorEvent, { kind: "ended" }>): void {
+  const { id } = message;
+  const fields = { id, state: life.state, tries: life.tries };
+  if (life.state === "done") return log("detail", "done", `${id} is done after try ${life.tries}`, fields);
+  const why = error ?? "";
+  if (life.state === "waiting") {
+    const next = formatDuration(Math.max(0, life.nextAtMs - Date.now()));
+    return log("detail", "failed", `${id}: try ${life.tries} ${why}; next try in ${next}`, { ...fields, error: why });
+  }
+  const tries = countWithNoun(life.tries, "try", "tries");
+  const sentence = `${id} is ${life.state} (${life.reason}) after ${tries}; the last one ${why}`;
+  log("warning", life.state, sentence, { ...fields, reason: life.reason ?? "", error: why });
+}
+
+/**
+ * The current boot of the machine: its ID, and the milliseconds since it, which are the same for every process of the
+ * machine. On this clock the processors of a store agree about the end of a lease.
+ */
+export interface MachineBoot {
+  readonly id: string;
+  nowMs(): number;
+}
+
+/** Rejects CONFIG where the clock of the machine cannot be read: processes could not agree on the end of a lease. */
+async function machineBoot(): Promise<MachineBoot> {
+  const libc = await loadLibc();
+  const nowMs = libc === null ? uptimeMs : () => libc.bootTimeMs();
+  let id = "";
+  try {
+    id = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
+  } catch {
+    // Not Linux: the clock starts at 0 with each boot, and an older lease ends when the clock reaches its end.
+  }
+  if (!(nowMs() > 0)) {
+    throw new BatonError(
+      "CONFIG",
+      "The retry processor needs the machine's boot clock, which cannot be read here: use Bun or Deno",
+    );
+  }
+  return { id, nowMs };
+}
+
+/**
+ * The same clock where the C library cannot be called, as under Node.js, in steps of 10 ms. NaN where it cannot be
+ * read.
+ */
+function uptimeMs(): number {
+  try {
+    return Number(readFileSync("/proc/uptime", "latin1").split(" ")[0]) * 1000;
+  } catch {
+    return NaN;
   }
 }

@@ -1,7 +1,11 @@
-/** Operators' calls of a queue in PostgreSQL: messages are listed, changed, and removed when they are old. */
+/**
+ * Operators' calls of a queue in PostgreSQL: messages are listed, changed, and removed when they are old, and everything
+ * is checked.
+ */
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
 import { BatonError } from "../../../base/errors.ts";
+import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { type MessageChange, type MessageState, messageStates } from "../message_life.ts";
 import {
   changedLife,
@@ -9,9 +13,10 @@ import {
   messageStateInRow,
   numberOfId,
   stateNumbers,
+  textInRow,
   unchangedState,
 } from "../message_row.ts";
-import type { ChangeRefusal, MessageConditions, MessageFilter } from "../store_methods.ts";
+import type { ChangeRefusal, MessageConditions, MessageFilter, RetryVerifyReport } from "../store_methods.ts";
 import { changesMax } from "../retry_store_limits.ts";
 import {
   damageSentence,
@@ -22,6 +27,10 @@ import {
 } from "./postgres_queue.ts";
 import { databaseNow } from "./postgres_queue_tables.ts";
 import type { ClaimedMessage, StateTotals, StoredMessage } from "../stored_message.ts";
+
+/** Messages that `verify` reads at a time, and the most problems that it reports. */
+const verifyPageRows = 200;
+const problemsMax = 100;
 
 const ofQueue = "FROM SCHEMA.retry r WHERE r.queue = $1";
 /** Columns of a message, with the error of the sink of dead letters. */
@@ -191,6 +200,62 @@ export class PostgresQueueAdmin {
     const text = "SELECT coalesce(sum(octet_length(b.body) + octet_length(b.head)), 0)::bigint AS bytes " +
       "FROM SCHEMA.retry_body b WHERE b.queue = $1";
     return Number((await this.#queue.run("queue_size", text, [id]))[0]?.["bytes"]);
+  }
+
+  /**
+   * Checks everything in the queue, even one in use: the contents, the owners, and the turns of keys. Reads every
+   * message once; a message and its content are of one moment, messages of different pages are not.
+   */
+  async verify(progress: WorkProgress = noProgress): Promise<RetryVerifyReport> {
+    const problems: string[] = [];
+    const addProblem = (sentence: string) => void (problems.length < problemsMax && problems.push(sentence));
+    const { messages, bytes } = await this.#verifyMessages(addProblem, progress);
+    const turns = `SELECT key, count(*) FILTER (WHERE turn) AS heads FROM SCHEMA.retry
+    WHERE queue = $1 AND state < 2 AND key IS NOT NULL
+    GROUP BY key HAVING count(*) FILTER (WHERE turn) <> 1 LIMIT ${problemsMax}`;
+    for (const row of await this.#queue.run("queue_verify_turns", turns, [this.#queue.id])) {
+      addProblem(`${row["heads"]} messages with the key ${textInRow(row["key"])} are next, instead of 1`);
+    }
+    const orphans = `SELECT count(*) AS count FROM SCHEMA.retry_body b WHERE b.queue = $1
+    AND NOT EXISTS (SELECT 1 FROM SCHEMA.retry r WHERE r.queue = b.queue AND r.seq = b.seq)`;
+    const [row] = await this.#queue.run("queue_verify_bodies", orphans, [this.#queue.id]);
+    if (Number(row?.["count"]) > 0) addProblem(`${row?.["count"]} bodies belong to no message`);
+    return { messages, bytes, problems };
+  }
+
+  async #verifyMessages(
+    addProblem: (sentence: string) => void,
+    progress: WorkProgress,
+  ): Promise<Omit<RetryVerifyReport, "problems">> {
+    const queue = this.#queue;
+    let messages = 0;
+    let bytes = 0;
+    progress.startPart({ noun: "message", verb: "checked", total: null, file: null });
+    const text = `SELECT r.seq, r.state, r.owner, r.forwarding, r.bytes, b.crc, b.head, b.body, p.id AS processor
+    FROM SCHEMA.retry r LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
+    LEFT JOIN SCHEMA.processor p ON p.id = r.owner
+    WHERE r.queue = $1 AND r.seq > $2 ORDER BY r.seq LIMIT ${verifyPageRows}`;
+    for (let after = 0;;) {
+      const rows = await queue.run("queue_verify", text, [queue.id, after]);
+      for (const row of rows) {
+        progress.add(1);
+        messages++;
+        const state = messageStateInRow(row);
+        const what = `message ${queue.idOf(Number(row["seq"]))}`;
+        const isKept = keepsContent(row);
+        if (isKept) bytes += Number(row["bytes"]);
+        if (isKept && readMessageContent(queue, row) === null) {
+          addProblem(`${what} is ${state}, but its content is damaged or missing`);
+        }
+        if (!isKept && row["body"] !== null) addProblem(`${what} is ${state}, but still has a body`);
+        if (state === "in_flight" && row["processor"] === null) {
+          addProblem(`${what} is in flight, but no processor owns it`);
+        }
+        if (state !== "in_flight" && row["owner"] !== null) addProblem(`${what} is ${state}, but a processor owns it`);
+      }
+      if (rows.length < verifyPageRows) return { messages, bytes };
+      after = Number(rows.at(-1)?.["seq"]);
+    }
   }
 
   #decide(row: PostgresRow, change: MessageChange): LifeChange | null {

@@ -33,7 +33,6 @@ import { PostgresDeadLetters } from "./postgres_dead_letters.ts";
 import { contentCrc, errorBytes, PostgresQueue } from "./postgres_queue.ts";
 import { forgetIngested, ingestMessages, lastIngestedId } from "./postgres_topics.ts";
 import { postgresQueueTables } from "./postgres_queue_tables.ts";
-import { verifyPostgresQueue } from "./verify_postgres_queue.ts";
 import type { NewMessage, StateTotals } from "../stored_message.ts";
 
 export interface PostgresStoreOptions {
@@ -152,7 +151,7 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
 
   /** Checks everything in the queue, even one in use. Changes nothing. */
   verify(progress?: WorkProgress): Promise<RetryVerifyReport> {
-    return verifyPostgresQueue(this.#queue, progress);
+    return this.#admin.verify(progress);
   }
 
   /** Calls `onChanged` if messages were accepted since the last call, by any process. */

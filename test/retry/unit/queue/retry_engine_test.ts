@@ -4,8 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { refuseNetworkFolder } from "../../../../src/retry/queue/sqlite/network_folder.ts";
-import { databaseName, RetryDatabase, storeError } from "../../../../src/retry/queue/sqlite/retry_database.ts";
+import {
+  databaseName,
+  refuseNetworkFolder,
+  RetryDatabase,
+  storeError,
+} from "../../../../src/retry/queue/sqlite/retry_database.ts";
 import { tables } from "../../../../src/retry/queue/sqlite/retry_tables.ts";
 import { verifyRetryStore } from "../../../../src/retry/queue/sqlite/verify_retry_store.ts";
 import { property } from "../../../support/property.ts";
