@@ -24,15 +24,18 @@ export const retryCallCommand = defineCommand({
   summary: "run a command or send a request now; if it fails, store it and its stdin for later tries",
   usage: "[options] COMMAND [ARGUMENT…] | --url URL [options]",
   details: [
-    "Runs the command with the stdin of baton. If it exits with 0, nothing is stored and the exit code is 0. If it fails and may be " +
-    "retried, its arguments, its working directory and its stdin are stored, but not its environment; then the exit code is 75: " +
-    "accepted, not delivered yet. baton retry-processor run tries it again.",
-    "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead letter immediately " +
-    "and is passed on. If the message cannot be stored, stderr says NOT STORED and the command's exit code is passed on, or 74 if it is 75; 85 if the store is full; MAY BE STORED and 76 if the disk fails while it is stored.",
-    "--url sends stdin as a request instead. A response with 2xx is printed on stdout, with exit code 0, or 74 if it is cut off: the request " +
-    "was accepted. If there is none, or with 408, 425, 429 and 5xx, the request is stored with its URL, method and headers (75). " +
-    "307 and 308 are followed, other redirections with --follow. Any other status is final: a dead letter; the response is " +
-    "printed, with exit code 77 for 401, 403 and 407, otherwise 65. All tries of a request have the same Idempotency-Key.",
+    "Runs the command with the stdin of baton. If it exits with 0, nothing is stored and the exit code is 0. If it " +
+    "fails and may be retried, its arguments, its working directory and its stdin are stored, but not its " +
+    "environment; then the exit code is 75: accepted, not delivered yet. baton retry-processor run tries it again.",
+    "An exit code that does not improve by repetition (64, 65, 77, 78, 126, 127, or --no-retry-on) makes it a dead " +
+    "letter immediately and is passed on. If the message cannot be stored, stderr says NOT STORED and the " +
+    "command's exit code is passed on, or 74 if it is 75; 85 if the store is full; MAY BE STORED and 76 if the " +
+    "disk fails while it is stored.",
+    "--url sends stdin as a request instead. A response with 2xx is printed on stdout, with exit code 0, or 74 if " +
+    "it is cut off: the request was accepted. If there is none, or with 408, 425, 429 and 5xx, the request is " +
+    "stored with its URL, method and headers (75). 307 and 308 are followed, other redirections with --follow. Any " +
+    "other status is final: a dead letter; the response is printed, with exit code 77 for 401, 403 and 407, " +
+    "otherwise 65. All tries of a request have the same Idempotency-Key.",
     "Exit code 75 means that the message is on the disk. After SIGINT nothing is stored.",
     "Use the same policy for call and run: both read the section [retry] of the configuration file.",
   ],

@@ -30,8 +30,8 @@ export const retryRetryCommand = defineCommand({
   summary: "make waiting messages due now",
   usage: "ID… | --all [--where …] [options]",
   details: [
-    "The next baton retry-processor run, or a running one, tries them. Exit code 1 if a message is not in state waiting. For dead letters " +
-    "use baton retry-processor dlq redrive.",
+    "The next baton retry-processor run, or a running one, tries them. Exit code 1 if a message is not in state " +
+    "waiting. For dead letters use baton retry-processor dlq redrive.",
   ],
   examples: [
     ["baton retry-processor retry 17", "now instead of in an hour"],

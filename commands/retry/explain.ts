@@ -25,8 +25,8 @@ export const retryExplainCommand = defineCommand({
   summary: "print the schedule of a policy",
   usage: "[options]",
   details: [
-    "Prints when each try starts: the earliest and the latest time with jitter, not counting the duration of the tries. " +
-    "Reads the same configuration as call and run.",
+    "Prints when each try starts: the earliest and the latest time with jitter, not counting the duration of the " +
+    "tries. Reads the same configuration as call and run.",
   ],
   examples: [
     ["baton retry-processor explain --max-retries 5 --backoff exponential", "3 s, 6 s, 12 s …"],

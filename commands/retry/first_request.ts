@@ -42,7 +42,8 @@ export function makeUrlTry(
     using stop = new StopSignalListener(processSignals());
     const { signal } = stop;
     const result = await client.send({ ...target, method, headers: sent, body }, {
-      ...{ timeoutMs: values.retryAttemptTimeout, signal },
+      timeoutMs: values.retryAttemptTimeout,
+      signal,
       mayFollow: (status) => isFollowed(status, rules, values.follow),
     });
     const isInterrupted = () => signal.aborted && isInterruption(signal.reason);

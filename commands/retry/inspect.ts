@@ -54,7 +54,8 @@ export const retryShowCommand = defineCommand({
   summary: "show a stored message, or print its body",
   usage: "ID [options]",
   details: [
-    "The number after the dash of an id is enough. The body is stored while a message is waiting, in flight or a dead letter.",
+    "The number after the dash of an id is enough. The body is stored while a message is waiting, in flight or a " +
+    "dead letter.",
     "Credentials in headers and URLs are shown as [redacted] (--redact).",
   ],
   examples: [

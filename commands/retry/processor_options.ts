@@ -104,7 +104,10 @@ export async function openProcessorTraces(
   ]);
   const { release: version } = await versionFacts();
   const source = new TraceSource({
-    ...{ env: io.env, version, clock: systemClock(), passAuth: false },
+    env: io.env,
+    version,
+    clock: systemClock(),
+    passAuth: false,
     onProblem: (sentence) => log("warning", "traces_lost", sentence),
   });
   return {

@@ -8,8 +8,8 @@ import { readStoreLocation } from "./retry_store_location.ts";
 const settings = {
   retryStore: {
     ...retryStoreSettings.retryStore,
-    help:
-      "check the PostgreSQL database at this URL, too; folders are checked by retry-processor verify and pubsub server verify",
+    help: "check the PostgreSQL database at this URL, too; folders are checked by retry-processor verify and pubsub " +
+      "server verify",
     unset: "those of the configuration, of message stores and of topics",
   },
   retryRequireSync: retryStoreSettings.retryRequireSync,

@@ -75,25 +75,33 @@ export const retryRunCommand = defineCommand({
   summary: "try stored messages until they are delivered or dead",
   usage: "[--exec LINE | --url URL | --topic TOPIC] [--from-topic TOPIC] [options]",
   details: [
-    "Tries messages of the store when they are due: with the message's own command or URL, or LINE, with the body as stdin, " +
-    "or by HTTP. A message that fails N+1 times (--max-retries N), or with a final error, becomes a dead letter. Runs until " +
-    "SIGTERM, SIGINT or SIGHUP; then tries in flight may end (--drain-timeout), and a second signal stops them immediately.",
-    "The environment of the command has BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
-    "BATON_MESSAGE_FENCE (increases with every try). Over HTTP the id is sent as Idempotency-Key, unless the message has that header already, as messages stored by serve do.",
-    "--topic puts each message into a publish/subscribe topic, exactly once; --from-topic moves the messages of a topic into the store, " +
-    "each once. The topic of --topic needs a subscriber (otherwise 78). Proxies are named as for baton pubsub client.",
-    "No message has two tries at the same time, whatever the number of processors. When a processor is killed, its commands are killed, " +
-    "too; its messages in flight wait for the end of its --lease and count as crashed; after --max-crashes crashes a message is dead.",
-    "With --elect several processors of one store elect one that starts tries, and the others wait. If it is killed, another one takes over " +
-    "after its --session-timeout; if it is stopped, immediately. Exit code 69 if no server responds at the start; later the processor waits " +
-    "for servers and starts no tries meanwhile. The election has the name retry- and the store's random name, for baton leader and baton resign.",
-    "A store that does not exist is refused (78) if --store or --name stands on the command line: call, submit and serve make it, or --create does.",
-    "If the command of --exec is not found, run ends with 127 before any try; if the Kafka topic of --dead-letter does not exist, " +
-    "with 78, unless ?create=yes. While brokers are down, dead letters stay in the store, and messages are still tried.",
-    "--once and --until-empty end with 69 if a dead letter could not be delivered to --dead-letter after all tries: it stays in the store. " +
-    "Temporary errors, such as a Kafka broker that is no longer the leader, are retried within the run.",
-    "A message that is damaged on the disk is not tried: --once and --until-empty try all others and end with 74. List it with " +
-    "retry-processor verify, cancel it with retry-processor cancel.",
+    "Tries messages of the store when they are due: with the message's own command or URL, or LINE, with the body " +
+    "as stdin, or by HTTP. A message that fails N+1 times (--max-retries N), or with a final error, becomes a dead " +
+    "letter. Runs until SIGTERM, SIGINT or SIGHUP; then tries in flight may end (--drain-timeout), and a second " +
+    "signal stops them immediately.",
+    "The environment of the command has BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, " +
+    "BATON_MESSAGE_STORE and BATON_MESSAGE_FENCE (increases with every try). Over HTTP the id is sent as " +
+    "Idempotency-Key, unless the message has that header already, as messages stored by serve do.",
+    "--topic puts each message into a publish/subscribe topic, exactly once; --from-topic moves the messages of a " +
+    "topic into the store, each once. The topic of --topic needs a subscriber (otherwise 78). Proxies are named as " +
+    "for baton pubsub client.",
+    "No message has two tries at the same time, whatever the number of processors. When a processor is killed, its " +
+    "commands are killed, too; its messages in flight wait for the end of its --lease and count as crashed; after " +
+    "--max-crashes crashes a message is dead.",
+    "With --elect several processors of one store elect one that starts tries, and the others wait. If it is " +
+    "killed, another one takes over after its --session-timeout; if it is stopped, immediately. Exit code 69 if no " +
+    "server responds at the start; later the processor waits for servers and starts no tries meanwhile. The " +
+    "election has the name retry- and the store's random name, for baton leader and baton resign.",
+    "A store that does not exist is refused (78) if --store or --name stands on the command line: call, submit and " +
+    "serve make it, or --create does.",
+    "If the command of --exec is not found, run ends with 127 before any try; if the Kafka topic of --dead-letter " +
+    "does not exist, with 78, unless ?create=yes. While brokers are down, dead letters stay in the store, and " +
+    "messages are still tried.",
+    "--once and --until-empty end with 69 if a dead letter could not be delivered to --dead-letter after all " +
+    "tries: it stays in the store. Temporary errors, such as a Kafka broker that is no longer the leader, are " +
+    "retried within the run.",
+    "A message that is damaged on the disk is not tried: --once and --until-empty try all others and end with 74. " +
+    "List it with retry-processor verify, cancel it with retry-processor cancel.",
   ],
   examples: [
     ["baton retry-processor run --name propagate", "each message with its own command or URL"],
@@ -304,7 +312,10 @@ function commandTarget({ values }: RunCall, storeName: string, { guard, log, rul
 
 function httpTarget({ values }: RunCall, { client, backend, head, rules }: TargetParts): Target {
   return new HttpTarget({
-    ...{ client, backend, ...head, rules },
+    client,
+    backend,
+    ...head,
+    rules,
     follow: values.follow,
     timeoutMs: values.retryAttemptTimeout,
   });

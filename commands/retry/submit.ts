@@ -46,8 +46,9 @@ export const retrySubmitCommand = defineCommand({
   summary: "store a message, or one from each line, for run",
   usage: "[FILE] [options] [-- CMD…]",
   details: [
-    "Stores FILE, or stdin (-, or no FILE), as one message and prints its id when it is on the disk; with --lines one message from each line. " +
-    "The message is not tried yet: its first try is one of N+1. Its command follows --; without one run needs --exec, --url or --topic.",
+    "Stores FILE, or stdin (-, or no FILE), as one message and prints its id when it is on the disk; with --lines " +
+    "one message from each line. The message is not tried yet: its first try is one of N+1. Its command follows " +
+    "--; without one run needs --exec, --url or --topic.",
     "If --lines is interrupted, stderr says how many lines are stored: always the first ones, without gaps.",
   ],
   examples: [
@@ -80,7 +81,9 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   }
   const trace = readSpanVariables(io.env);
   const head: MessageHead = {
-    ...{ kind: "command", argv: command, cwd: command === null ? null : process.cwd() },
+    kind: "command",
+    argv: command,
+    cwd: command === null ? null : process.cwd(),
     ...(trace === null ? {} : { trace }),
   };
   using stop = new StopSignalListener(processSignals());
@@ -175,7 +178,8 @@ class Submission {
    */
   async #send(): Promise<void> {
     const messages = this.#chunk;
-    [this.#chunk, this.#bytes] = [[], 0];
+    this.#chunk = [];
+    this.#bytes = 0;
     await this.#sending;
     this.#sending = this.#store.call("accept", messages, Date.now()).then((stored) => {
       this.first ??= stored[0]?.id ?? null;

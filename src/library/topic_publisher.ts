@@ -81,13 +81,15 @@ export class TopicPublisher {
   ): Promise<number> {
     const failures: unknown[] = [];
     let stored = 0;
-    let [earlier, batch]: [Promise<unknown>, Promise<void>[]] = [Promise.resolve(), []];
+    let earlier: Promise<unknown> = Promise.resolve();
+    let batch: Promise<void>[] = [];
     let run: PutRun | null = null;
     try {
       for await (const message of messages) {
         if (batch.length >= putsInBatch) {
           await earlier;
-          [earlier, batch] = [Promise.all(batch), []];
+          earlier = Promise.all(batch);
+          batch = [];
         }
         if (run?.isOpen === false) {
           // A message after one that failed must not be stored in the next run.
@@ -228,7 +230,8 @@ class PutRun {
 
   async #run(): Promise<void> {
     const { closed: signal } = this.#connection;
-    const [topic, endMs] = [this.#topic, this.#waiting[0]?.endMs ?? 0];
+    const topic = this.#topic;
+    const endMs = this.#waiting[0]?.endMs ?? 0;
     let session: PubsubClientSession | null = null;
     try {
       session = await this.#connection.session(topic, { endMs, signal });

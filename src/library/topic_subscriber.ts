@@ -235,7 +235,10 @@ export class TopicSubscriber {
     gap: Pick<DeliveredMessage, "missed" | "loss">,
   ): DeliveredMessage {
     return {
-      ...{ id, body, redelivered, ...gap },
+      id,
+      body,
+      redelivered,
+      ...gap,
       text: () => new TextDecoder().decode(body),
       acknowledge: () => this.acknowledge(id),
     };

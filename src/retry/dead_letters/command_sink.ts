@@ -63,7 +63,10 @@ export class CommandSink implements DeadLetterSink {
       env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
       body: new TextEncoder().encode(deadLetterLine(letter, this.#options)),
       hangUpIgnored: false,
-      ...{ lease, clock, timeoutMs, killAfterMs },
+      lease,
+      clock,
+      timeoutMs,
+      killAfterMs,
     }).finally(off);
     if (ended.code !== 0) throw new BatonError("IO", `the command of --dead-letter ${ended.how}`);
   }

@@ -48,7 +48,8 @@ export function readDeadLetterDestination(
     if (written.startsWith("kafka://")) return { kind: "kafka", topic: parseKafkaDestination(written) };
     throw new BatonError(
       "USAGE",
-      `"${written}" is not a destination for dead letters: use store, drop, file:PATH, exec:LINE, topic:NAME or ${kafkaForm}`,
+      `"${written}" is not a destination for dead letters: use store, drop, file:PATH, exec:LINE, topic:NAME or ` +
+        kafkaForm,
     );
   });
 }

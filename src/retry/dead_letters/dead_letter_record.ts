@@ -9,7 +9,14 @@ import { redactHead, type Redaction, redactText } from "./redaction.ts";
 export function messageJson(message: StoredMessage, name: string) {
   const { id, state, key, tries, crashes, reason, bytes } = message;
   return {
-    ...{ id, name, state, key, tries, crashes, reason, last_error: message.error },
+    id,
+    name,
+    state,
+    key,
+    tries,
+    crashes,
+    reason,
+    last_error: message.error,
     first_at: new Date(message.firstMs).toISOString(),
     last_at: instantOrNull(message.lastMs),
     next_at: instantOrNull(message.nextMs),
@@ -31,7 +38,9 @@ export function headJson(head: MessageHead | undefined) {
     cwd: head?.kind === "command" ? head.cwd : null,
     request: head?.kind === "http"
       ? {
-        ...{ method: head.method, origin: head.origin ?? null, path: head.path },
+        method: head.method,
+        origin: head.origin ?? null,
+        path: head.path,
         headers: head.headers.map((pair) => [...pair]),
       }
       : null,
@@ -52,7 +61,16 @@ export function deadLetterJson(message: ClaimedMessage, { storeName, redaction }
   const { id, key, reason, tries, crashes, first_at, last_at } = messageJson(message, storeName);
   const last_error = redactText(message.error, redaction);
   return {
-    ...{ version: 1, id, name: storeName, key, reason, tries, crashes, last_error, first_at, last_at },
+    version: 1,
+    id,
+    name: storeName,
+    key,
+    reason,
+    tries,
+    crashes,
+    last_error,
+    first_at,
+    last_at,
     ...headJson(redactHead(message.head, redaction)),
     body: base64(message.body),
   };

@@ -43,7 +43,10 @@ export async function openDeadLetterSink(
   const common = { ...format, timeoutMs: values.retryAttemptTimeout, takeLock };
   if (destination.kind === "exec") {
     return new CommandSink({
-      ...{ ...common, line: destination.line, killAfterMs: values.killAfter, clock: systemClock() },
+      ...common,
+      line: destination.line,
+      killAfterMs: values.killAfter,
+      clock: systemClock(),
       say: (sentence) => log("warning", "guard", sentence),
     });
   }

@@ -233,7 +233,8 @@ export class RetryHttpProxy {
     const span = traceTry?.(headers);
     const sent = span === undefined ? headers : replaceHeaders(headers, span.headers);
     const result = await client.send({ origin: backend.origin, path, method, headers: sent, body }, {
-      ...{ timeoutMs, signal: this.#ending.signal },
+      timeoutMs,
+      signal: this.#ending.signal,
       mayFollow: (status) => !safeMethods.has(method) && isFollowed(status, rules, follow),
     });
     if (result.kind === "responded") {

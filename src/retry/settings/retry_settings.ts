@@ -19,7 +19,8 @@ export const retryStoreSettings = {
   retryName: retry("name", textType("name"), { help: "name of the message store", default: "default" }),
   retryStore: retry("store", textType("folder|url"), {
     help:
-      "folder of the store, on a disk of this machine; or the URL of a PostgreSQL database, which several machines share",
+      "folder of the store, on a disk of this machine; or the URL of a PostgreSQL database, which several machines " +
+      "share",
     unset: "~/.local/state/baton/retry/NAME; the home directory comes from the user database",
   }),
   retryRequireSync: retry("require_sync", toggleType(), {
@@ -69,8 +70,8 @@ export const retryPolicySettings = inGroup("policy", {
   retryPolicy: retry("policy", choiceType(["standard", "wso2"]), {
     basic: true,
     help:
-      "defaults of the next options: standard tries 25 more times in about a day, exponentially with jitter; wso2, as " +
-      "WSO2 message processors do, 10 more times, every 3 s",
+      "defaults of the next options: standard tries 25 more times in about a day, exponentially with jitter; wso2, " +
+      "as WSO2 message processors do, 10 more times, every 3 s",
     default: "standard",
   }),
   retryInterval: retry("interval", durationType(), {
@@ -121,9 +122,8 @@ export const retryPolicySettings = inGroup("policy", {
   retryDeadLetter: retry("dead_letter", textType("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
     basic: true,
     once: true,
-    help:
-      "destination of dead letters: they stay in the store, are dropped, or become a line of JSON in a file, the stdin of a " +
-      "shell command, a message of a publish/subscribe topic, or a record of a Kafka topic",
+    help: "destination of dead letters: they stay in the store, are dropped, or become a line of JSON in a file, the " +
+      "stdin of a shell command, a message of a publish/subscribe topic, or a record of a Kafka topic",
     default: "store",
   }),
 }) satisfies SettingTable;
@@ -141,8 +141,8 @@ export const retryProcessorSettings = inGroup("processing", {
     unset: "all due messages",
   }),
   retryCron: retry("cron", textType("schedule"), {
-    help:
-      "claim due messages only at the times of this schedule, in local time: five fields as in crontab(5), or a macro such as @daily",
+    help: "claim due messages only at the times of this schedule, in local time: five fields as in crontab(5), or a " +
+      "macro such as @daily",
     unset: "as soon as they are due",
   }),
   retryRate: retry("rate", textType("count/time"), {
@@ -150,8 +150,8 @@ export const retryProcessorSettings = inGroup("processing", {
     unset: "no limit",
   }),
   retryOrder: retry("order", choiceType(["none", "key", "fifo"]), {
-    help:
-      "none: each message when it is due; key: messages with the same --key one after the other; fifo: all one after the other",
+    help: "none: each message when it is due; key: messages with the same --key one after the other; fifo: all one " +
+      "after the other",
     default: "none",
   }),
   retryElect: retry("elect", toggleType(), {
@@ -190,7 +190,8 @@ export const retryRedactSettings = inGroup("output", {
   retryRedact: retry("redact", choiceType(["secrets", "none"]), {
     help:
       "secrets: dead letters that leave the store, and output, have [redacted] instead of credentials: the headers " +
-      "Authorization, Proxy-Authorization, Cookie and Set-Cookie, and user and password in a URL; none: nothing is redacted",
+      "Authorization, Proxy-Authorization, Cookie and Set-Cookie, and user and password in a URL; none: nothing is " +
+      "redacted",
     default: "secrets",
   }),
   retryRedactHeaders: setting(listType("name"), {
@@ -228,8 +229,8 @@ export const retryServeSettings = inGroup("limits", {
     default: 60_000,
   }),
   retryBodyMemory: retry("body_memory", sizeType(), {
-    help:
-      "serve: maximum memory of all requests in progress, half of it for those at the backend; at least twice --max-body",
+    help: "serve: maximum memory of all requests in progress, half of it for those at the backend; at least twice " +
+      "--max-body",
     unset: "256MiB, or twice --max-body if that is more",
   }),
 }) satisfies SettingTable;

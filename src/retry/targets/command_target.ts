@@ -61,7 +61,12 @@ export class CommandTarget implements Target {
       onEvent: (event) => {
         if (event.kind === "unstoppable") this.#options.onUnstoppable(message.id, event.what);
       },
-      ...{ lease, clock, guard, timeoutMs, killAfterMs, hangUpIgnored },
+      lease,
+      clock,
+      guard,
+      timeoutMs,
+      killAfterMs,
+      hangUpIgnored,
     });
     if (ended.kind === "not_started") return { kind: "not_begun", why: ended.error.message, error: ended.error };
     const { outcome: end, code, how } = ended;
@@ -126,6 +131,6 @@ export function checkExecLine(line: string, path: string | undefined): void {
 
 /** Reserved words and built-in commands of the shell (POSIX 2.4 and 2.14), which have no file. */
 const shellWords: ReadonlySet<string> = new Set(
-  ("if for while until case . : break continue eval exec exit export readonly return set shift times trap unset cd read " +
-    "umask command type alias wait ulimit hash").split(" "),
+  ("if for while until case . : break continue eval exec exit export readonly return set shift times trap unset cd " +
+    "read umask command type alias wait ulimit hash").split(" "),
 );

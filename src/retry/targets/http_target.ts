@@ -36,7 +36,9 @@ export class HttpTarget implements Target {
     if (request === null) return tryResult("final", "has a path that leads out of --url", null);
     const headers = replaceHeaders(request.headers, trace?.headers ?? []);
     const result = await client.send({ ...request, headers, body }, {
-      ...{ timeoutMs, signal: lease.lost, mayReuse: true },
+      timeoutMs,
+      signal: lease.lost,
+      mayReuse: true,
       mayFollow: (status) => isFollowed(status, rules, follow),
     });
     if (result.kind === "responded") {

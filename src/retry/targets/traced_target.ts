@@ -15,8 +15,10 @@ export function tracedTarget(target: Target, source: TraceSource, storeName: str
       const span = new TrySpan(source, { storeName, parent, trace: traceOf(message) });
       const result = await target.deliver(message, lease, span);
       span.end({
-        ...{ "baton.message_id": message.id, "baton.message_key": message.key },
-        ...{ "baton.attempt": message.tries + 1, "baton.token": String(message.fence) },
+        "baton.message_id": message.id,
+        "baton.message_key": message.key,
+        "baton.attempt": message.tries + 1,
+        "baton.token": String(message.fence),
         "baton.result": result.kind === "tried" ? result.end.outcome : result.kind,
       }, errorOf(result));
       return result;

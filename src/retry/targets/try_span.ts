@@ -38,8 +38,12 @@ export class TrySpan implements TryTrace {
   end(attributes: SpanAttributes, error: string | null): void {
     const { storeName, parent } = this.#options;
     this.#source.add({
-      ...{ name: "retry.attempt", context: this.#context, parentId: parent?.spanId ?? null },
-      ...{ startMs: this.#startMs, endMs: this.#source.now(), error },
+      name: "retry.attempt",
+      context: this.#context,
+      parentId: parent?.spanId ?? null,
+      startMs: this.#startMs,
+      endMs: this.#source.now(),
+      error,
       attributes: { "baton.name": storeName, ...attributes },
     });
   }

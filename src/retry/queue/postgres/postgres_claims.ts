@@ -83,15 +83,18 @@ export class PostgresClaims {
     const values = [this.#queue.id, this.#options.processName, this.#options.leaseMs];
     const [row] = await this.#queue.run("queue_register", text, values, { ...lease, rowsMin: 1 });
     this.#known.clear();
-    [this.#owner, this.#epoch, this.#isUnknown, this.#hasMore] = [Number(row?.["id"]), 0, false, false];
+    this.#owner = Number(row?.["id"]);
+    this.#epoch = 0;
+    this.#isUnknown = false;
+    this.#hasMore = false;
     this.#reconnects = this.#queue.reconnects;
     return this.#owner;
   }
 
   /** False: the lease was given up. */
   async renew(owner: number): Promise<boolean> {
-    const text =
-      `UPDATE SCHEMA.processor SET lease_end = ${databaseNow} + $2 WHERE id = $1 AND NOT ended RETURNING ${databaseNow} AS now_ms`;
+    const text = `UPDATE SCHEMA.processor SET lease_end = ${databaseNow} + $2 WHERE id = $1 AND NOT ended
+      RETURNING ${databaseNow} AS now_ms`;
     const [row] = await this.#queue.runOnce("queue_renew", text, [owner, this.#options.leaseMs], lease);
     this.#queue.noteTime(row);
     return row !== undefined;
@@ -168,7 +171,9 @@ export class PostgresClaims {
     const messages: ClaimedMessage[] = [];
     const damaged: LifeChange[] = [];
     for (const row of rows) {
-      const [seq, rev, life] = [Number(row["seq"]), Number(row["rev"]), messageLifeInRow(row)];
+      const seq = Number(row["seq"]);
+      const rev = Number(row["rev"]);
+      const life = messageLifeInRow(row);
       const content = readMessageContent(queue, row);
       if (content === null) {
         const next: MessageLife = { ...life, state: "dead", reason: "damaged" };
@@ -286,20 +291,23 @@ function lostLease(): BatonError {
   return new BatonError("LOCK_LOST", "The lease of this processor expired, and another process took its messages back");
 }
 
+/** The due time of the message that is next in this order. */
 const firstDue: Readonly<Record<ClaimOrder["order"], string>> = {
-  none: "(SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0 ORDER BY r.next_ms, r.seq LIMIT 1)",
-  key:
-    "(SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0 AND r.turn ORDER BY r.next_ms, r.seq LIMIT 1)",
-  fifo:
-    "(SELECT CASE WHEN r.state = 0 THEN r.next_ms END FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state < 2 ORDER BY r.seq LIMIT 1)",
+  none: `(SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0
+    ORDER BY r.next_ms, r.seq LIMIT 1)`,
+  key: `(SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0 AND r.turn
+    ORDER BY r.next_ms, r.seq LIMIT 1)`,
+  fifo: `(SELECT CASE WHEN r.state = 0 THEN r.next_ms END FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state < 2
+    ORDER BY r.seq LIMIT 1)`,
 };
 
 const lookTexts = Object.fromEntries(
   Object.entries(firstDue).map(([order, first]) => [
     order,
-    `SELECT n.now_ms, q.paused, EXISTS (SELECT 1 FROM SCHEMA.processor p WHERE p.id = $2 AND NOT p.ended) AS held, ${first} AS first_ms, (SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0 ${
-      order === "key" ? "AND r.turn " : ""
-    }AND r.next_ms > n.now_ms ORDER BY r.next_ms, r.seq LIMIT 1) AS next_ms
+    `SELECT n.now_ms, q.paused,
+      EXISTS (SELECT 1 FROM SCHEMA.processor p WHERE p.id = $2 AND NOT p.ended) AS held, ${first} AS first_ms,
+      (SELECT r.next_ms FROM SCHEMA.retry r WHERE r.queue = $1 AND r.state = 0 ${order === "key" ? "AND r.turn " : ""}
+        AND r.next_ms > n.now_ms ORDER BY r.next_ms, r.seq LIMIT 1) AS next_ms
       FROM (SELECT ${databaseNow} AS now_ms OFFSET 0) n, SCHEMA.queue q WHERE q.id = $1`,
   ]),
 ) as Readonly<Record<ClaimOrder["order"], string>>;

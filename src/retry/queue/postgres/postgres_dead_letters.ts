@@ -50,7 +50,8 @@ export class PostgresDeadLetters {
     // Read with their bodies in one statement: a letter may have been redriven or purged since.
     const rows = await this.#queue.run(
       "queue_letters",
-      `SELECT ${messageColumns}, b.crc, b.head, b.body FROM SCHEMA.retry r LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
+      `SELECT ${messageColumns}, b.crc, b.head, b.body FROM SCHEMA.retry r
+        LEFT JOIN SCHEMA.retry_body b ON b.queue = r.queue AND b.seq = r.seq
         WHERE ${pending} AND r.seq = ANY ($2::bigint[]) ORDER BY array_position($2::bigint[], r.seq)`,
       [this.#queue.id, seqs],
     );
@@ -71,8 +72,8 @@ export class PostgresDeadLetters {
    * maximum means that the clock was set back.
    */
   async #pendingRows(max: number): Promise<PostgresRow[]> {
-    const fresh =
-      `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures = 0 ORDER BY r.forwarding DESC, r.seq LIMIT $2`;
+    const fresh = `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures = 0
+      ORDER BY r.forwarding DESC, r.seq LIMIT $2`;
     const rows = await this.#queue.run("queue_letters_fresh", fresh, [this.#queue.id, max]);
     if (rows.length >= max) return rows;
     const failed = `SELECT r.seq, r.bytes FROM SCHEMA.retry r WHERE ${pending} AND r.failures > 0
@@ -137,8 +138,8 @@ export class PostgresDeadLetters {
   async markForwarded(seq: number, isMarked = true): Promise<void> {
     const text =
       `WITH w AS (SELECT seq FROM SCHEMA.retry r WHERE ${pending} AND r.seq = $2 AND r.forwarding >= $3 FOR UPDATE),
-      sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNow}, bytes = 0, failures = 0,
-        forward_error = NULL FROM w WHERE r.queue = $1 AND r.seq = w.seq RETURNING r.seq),
+      sent AS (UPDATE SCHEMA.retry r SET forwarding = 3, rev = r.rev + 1, ended_ms = ${databaseNow}, bytes = 0,
+        failures = 0, forward_error = NULL FROM w WHERE r.queue = $1 AND r.seq = w.seq RETURNING r.seq),
       works AS (UPDATE SCHEMA.queue SET forward_error = NULL WHERE id = $1 AND forward_error IS NOT NULL
         AND EXISTS (SELECT 1 FROM sent)),
       bodies AS (SELECT b.seq FROM SCHEMA.retry_body b, sent WHERE b.queue = $1 AND b.seq = sent.seq),

@@ -227,7 +227,8 @@ export class PostgresQueue implements AsyncDisposable {
    */
   async #durableRows(changes: readonly LifeChange[]): Promise<ReadonlyMap<number, PostgresRow>> {
     const text = "WITH durable AS (UPDATE SCHEMA.queue SET redrives = redrives WHERE id = $1 RETURNING id) " +
-      "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY ($2::bigint[]) " +
+      "SELECT r.seq, r.rev, r.state, r.tries, r.crashes FROM SCHEMA.retry r WHERE r.queue = $1 AND r.seq = ANY " +
+      "($2::bigint[]) " +
       `AND ${mustChange("queue", countRowsSql("durable"), "1")}`;
     const rows = await this.run("queue_compare", text, [this.id, changes.map(({ seq }) => seq)], { lane: "writes" });
     return new Map(rows.map((row) => [Number(row["seq"]), row]));

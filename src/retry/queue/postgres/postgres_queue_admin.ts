@@ -1,6 +1,6 @@
 /**
- * Operators' calls of a queue in PostgreSQL: messages are listed, changed, and removed when they are old, and everything
- * is checked.
+ * Operators' calls of a queue in PostgreSQL: messages are listed, changed, and removed when they are old, and
+ * everything is checked.
  */
 import type { PostgresRow, SqlParameter } from "../../../base/postgres/primary_connection.ts";
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
@@ -280,9 +280,8 @@ function conditionOf({ states, key, reason, error }: MessageFilter): {
   const index = { dead: "r.state = 3 AND", open: "r.state < 2 AND", any: "" }[name];
   return {
     name,
-    where:
-      `${index} r.state = ANY ($2::smallint[]) AND ($3::bytea IS NULL OR r.key = $3) AND ($4::text IS NULL OR r.reason = $4) ` +
-      "AND ($5::bytea IS NULL OR position($5 in r.error) > 0)",
+    where: `${index} r.state = ANY ($2::smallint[]) AND ($3::bytea IS NULL OR r.key = $3) ` +
+      "AND ($4::text IS NULL OR r.reason = $4) AND ($5::bytea IS NULL OR position($5 in r.error) > 0)",
     values: [
       states.map((state) => stateNumbers[state]),
       key === undefined ? null : Buffer.from(key),

@@ -86,7 +86,11 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
     this.#options = options;
     this.#random = random;
     this.#queue = new PostgresQueue({
-      ...{ address, name, clock, forwards: rules.forwards, requiresSync: options.requiresSync ?? false },
+      address,
+      name,
+      clock,
+      forwards: rules.forwards,
+      requiresSync: options.requiresSync ?? false,
       ...(hooks?.onDamage === undefined ? {} : { onDamage: hooks.onDamage }),
       ...(hooks?.onWarning === undefined ? {} : { onWarning: hooks.onWarning }),
     });
@@ -180,7 +184,9 @@ export class PostgresRetryStore implements StoreClient, AsyncDisposable {
   }
 
   #methodsOf(claims: PostgresClaims): AsyncStoreMethods {
-    const [admin, letters, queue] = [this.#admin, this.#letters, this.#queue];
+    const admin = this.#admin;
+    const letters = this.#letters;
+    const queue = this.#queue;
     return {
       accept: (messages) => this.#accept(messages),
       ingest: (topic, messages) => this.#ingest(topic, messages),

@@ -29,8 +29,8 @@ export class DeadLetterIndex {
    */
   pendingDeadLetters(max: number, nowMs: number): PendingDeadLetter[] {
     const rows = this.#database.all(
-      `SELECT * FROM messages WHERE ${isPending} AND NOT EXISTS (SELECT 1 FROM forward_failures WHERE seq = messages.seq)
-        ORDER BY forwarding DESC, seq LIMIT ?`,
+      `SELECT * FROM messages WHERE ${isPending}
+        AND NOT EXISTS (SELECT 1 FROM forward_failures WHERE seq = messages.seq) ORDER BY forwarding DESC, seq LIMIT ?`,
       max,
     );
     if (rows.length < max) rows.push(...this.#failedRows(max - rows.length, nowMs));
@@ -64,7 +64,8 @@ export class DeadLetterIndex {
     // The error of the sink is removed when a letter fails by itself. The time of a letter's failure is that of the end
     // of its delay, without it.
     const newest = `SELECT error FROM forward_failures ORDER BY seq <> 0,
-      delayed_until_ms - min(${forwardDelayMs.max}, ${forwardDelayMs.first} << min(failures - 1, 20)) DESC, seq LIMIT 1`;
+      delayed_until_ms - min(${forwardDelayMs.max}, ${forwardDelayMs.first} << min(failures - 1, 20)) DESC, seq
+      LIMIT 1`;
     const error = this.#database.get(newest)?.["error"];
     return { count: Number(this.#database.get(sql)?.["count"]), error: error as string | undefined ?? null };
   }
@@ -81,7 +82,9 @@ export class DeadLetterIndex {
       `SELECT ${tables.forward_failures.allColumns} FROM forward_failures WHERE delayed_until_ms > 0`,
     );
     for (const row of rows) {
-      const [seq, failures, error] = [Number(row["seq"]), Number(row["failures"]), String(row["error"])];
+      const seq = Number(row["seq"]);
+      const failures = Number(row["failures"]);
+      const error = String(row["error"]);
       this.#database.replace(tables.forward_failures, { seq, failures, delayed_until_ms: 0, error });
     }
   }

@@ -291,8 +291,8 @@ function addStoreName(database: DatabaseSync): void {
 }
 
 function emptyFileMessage(path: string): string {
-  return `The message store ${path} is empty: it was truncated, and its messages are lost. Restore a copy, or remove it and ` +
-    `the files next to it whose names start with the same name, to start with an empty store`;
+  return `The message store ${path} is empty: it was truncated, and its messages are lost. Restore a copy, or remove ` +
+    "it and the files next to it whose names start with the same name, to start with an empty store";
 }
 
 /**
@@ -339,8 +339,8 @@ export function refuseNetworkFolder(folder: string, typeOf: (folder: string) => 
   if (name === null) return;
   throw new BatonError(
     "CONFIG",
-    `The message store cannot be in ${folder}: it is on a network file system (${name}), but a store belongs to one machine; ` +
-      "name a folder on a disk of this machine with --store",
+    `The message store cannot be in ${folder}: it is on a network file system (${name}), but a store belongs to one ` +
+      "machine; name a folder on a disk of this machine with --store",
   );
 }
 

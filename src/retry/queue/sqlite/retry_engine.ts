@@ -243,7 +243,9 @@ export class RetryEngine {
     readonly error?: string | null;
     readonly triedMs?: number;
   }): void {
-    const [seq, bytes, before] = [Number(row["seq"]), Number(row["bytes"]), messageStateInRow(row)];
+    const seq = Number(row["seq"]);
+    const bytes = Number(row["bytes"]);
+    const before = messageStateInRow(row);
     this.#database.changeRow(tables.messages, { seq }, {
       ...this.#columnsOf(next, nowMs),
       error: error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
@@ -307,7 +309,13 @@ export class RetryEngine {
   #columnsOf({ state, tries, crashes, fence, sinceMs, nextAtMs, reason }: MessageLife, nowMs: number) {
     const isPending = state === "dead" && reason !== "damaged" && this.#rules.forwards;
     return {
-      ...{ state: stateNumbers[state], tries, crashes, fence, reason, since_ms: sinceMs, next_ms: nextAtMs },
+      state: stateNumbers[state],
+      tries,
+      crashes,
+      fence,
+      reason,
+      since_ms: sinceMs,
+      next_ms: nextAtMs,
       ended_ms: statesWithBody.includes(state) ? null : nowMs,
       forwarding: forwardStates.indexOf(isPending ? "pending" : "none"),
     };

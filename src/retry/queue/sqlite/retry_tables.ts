@@ -36,6 +36,7 @@ export const tables = {
   ingest_offsets: checksumTable("ingest_offsets", ["topic", "last_id"]),
 } as const;
 
+/** `verify` compares the text that a store was made with, spaces included: no byte of it may change. */
 export const schema = `
   CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, paused INTEGER NOT NULL,
     redrives INTEGER NOT NULL, sum INTEGER NOT NULL);
@@ -44,7 +45,8 @@ export const schema = `
   CREATE TABLE IF NOT EXISTS messages (seq INTEGER PRIMARY KEY AUTOINCREMENT, state INTEGER NOT NULL, key TEXT,
     tries INTEGER NOT NULL, crashes INTEGER NOT NULL, fence INTEGER NOT NULL, first_ms INTEGER NOT NULL,
     since_ms INTEGER NOT NULL, last_ms INTEGER, next_ms INTEGER NOT NULL, ended_ms INTEGER, reason TEXT, error TEXT,
-    owner INTEGER, redriven INTEGER NOT NULL, forwarding INTEGER NOT NULL, forward_offset INTEGER, bytes INTEGER NOT NULL,
+    owner INTEGER, redriven INTEGER NOT NULL, forwarding INTEGER NOT NULL, forward_offset INTEGER, ` +
+  `bytes INTEGER NOT NULL,
     is_next INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS messages_due ON messages (next_ms, seq) WHERE state = 0;
   CREATE INDEX IF NOT EXISTS messages_next_of_key ON messages (next_ms, seq) WHERE state = 0 AND is_next = 1;
@@ -58,6 +60,7 @@ export const schema = `
     body BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS processors (id INTEGER PRIMARY KEY AUTOINCREMENT, boot TEXT NOT NULL, end_ms REAL NOT NULL,
     pid INTEGER NOT NULL, since_ms INTEGER NOT NULL, sum INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS forward_failures (seq INTEGER PRIMARY KEY, failures INTEGER NOT NULL, delayed_until_ms INTEGER NOT NULL,
+  CREATE TABLE IF NOT EXISTS forward_failures (seq INTEGER PRIMARY KEY, failures INTEGER NOT NULL, ` +
+  `delayed_until_ms INTEGER NOT NULL,
     error TEXT NOT NULL, sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS ingest_offsets (topic TEXT PRIMARY KEY, last_id INTEGER NOT NULL, sum INTEGER NOT NULL);`;

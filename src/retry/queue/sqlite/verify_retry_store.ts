@@ -15,12 +15,14 @@ export function verifyRetryStore(folder: string, progress: WorkProgress = noProg
     return database.readSnapshot(() => {
       verifyTables(database.database, { schema, tables: Object.values(tables), addProblem, progress });
       progress.startPart({ noun: "message", verb: "checked", total: null, file: null });
-      let [messages, bytes] = [0, 0];
+      let messages = 0;
+      let bytes = 0;
       verifyPart("the messages", addProblem, () => {
         const counted = verifyMessages(database, addProblem, progress);
         verifyTotals(database, counted, addProblem);
         for (const { count, bytes: some } of Object.values(counted)) {
-          [messages, bytes] = [messages + count, bytes + some];
+          messages += count;
+          bytes += some;
         }
       });
       return { messages, bytes, problems };
@@ -35,8 +37,8 @@ type CountedStates = Record<MessageState, { count: number; bytes: number }>;
 function verifyMessages(database: RetryDatabase, addProblem: ReportProblem, progress: WorkProgress): CountedStates {
   const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as CountedStates;
   const rows = database.iterate(
-    `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m LEFT JOIN bodies AS b ON b.seq = m.seq
-      LEFT JOIN processors AS p ON p.id = m.owner ORDER BY m.seq`,
+    `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m
+      LEFT JOIN bodies AS b ON b.seq = m.seq LEFT JOIN processors AS p ON p.id = m.owner ORDER BY m.seq`,
   );
   for (const row of rows) {
     progress.add(1);
@@ -61,8 +63,8 @@ function verifyMessages(database: RetryDatabase, addProblem: ReportProblem, prog
       addProblem(`${what} is ${state}, but processor ${row["owner"]} owns it`);
     }
   }
-  const lines =
-    `SELECT key, sum(is_next) AS heads FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key HAVING heads <> 1`;
+  const lines = "SELECT key, sum(is_next) AS heads FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key " +
+    "HAVING heads <> 1";
   for (const row of database.iterate(lines)) {
     addProblem(`${row["heads"]} messages with the key ${row["key"]} are next, instead of 1`);
   }
