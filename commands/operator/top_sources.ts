@@ -16,7 +16,7 @@ import { parseListenAddress } from "../../src/base/sockets/parse_address.ts";
 import { BatonError, errorMessage } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { serverRows, topicRows } from "../pubsub/overview_view.ts";
-import { readStoreLocation } from "../retry/retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { fetchMetrics } from "./fetch_metrics.ts";
 import type { Call } from "../command.ts";
 import type { sourcesSettings } from "./top_options.ts";

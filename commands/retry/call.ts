@@ -17,7 +17,7 @@ import { type FirstTryResult, tryCommand } from "./first_try.ts";
 import { checkHttpOptions } from "./http_options.ts";
 import { readBody } from "./read_body.ts";
 import { readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 
 export const retryCallCommand = defineCommand({
   name: "retry-processor call",

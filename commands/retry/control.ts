@@ -10,8 +10,8 @@ import { ProgressLine, progressSettings } from "../../src/base/terminal/progress
 import { inspectSettings, openStoreToRead, parseWhere, refuseNames, whereFlag } from "./inspect_options.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { MessageChange } from "../../src/retry/queue/message_life.ts";
-import { type CommandStore, refusalReason } from "../../src/retry/queue/store_methods.ts";
-import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
+import { refusalReason } from "../../src/retry/queue/store_methods.ts";
+import { changeEach, changeWaiting, type MessageChanges } from "../../src/retry/queue/change_messages.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
 
@@ -23,7 +23,7 @@ export const changeSettings = {
 } satisfies SettingTable;
 
 export type ChangeCall = Call<typeof changeSettings>;
-export type ControlCall = Call<typeof inspectSettings>;
+type ControlCall = Call<typeof inspectSettings>;
 
 export const retryRetryCommand = defineCommand({
   name: "retry-processor retry",
@@ -75,39 +75,15 @@ export const retryResumeCommand = defineCommand({
   run: (call) => setStorePaused(call, false),
 });
 
-export async function changeMessages(call: ChangeCall, kind: MessageChange): Promise<ExitCode> {
+async function changeMessages(call: ChangeCall, kind: "retry" | "cancel"): Promise<ExitCode> {
   const { values, names } = call;
   const where = parseWhere(values.where);
   checkSelection(call, kind);
   await using store = await openStoreToRead(call);
   if (!values.all) return printChanges(call, await changeEach(store, names, kind), kind);
   using progress = new ProgressLine(call, { noun: "message", verb: changeResultWords[kind], total: null });
-  let changed = 0;
-  const state = kind === "redrive" || kind === "purge" ? "dead" : "waiting";
-  for (let afterSeq = 0;;) {
-    const found = await store.read("list", { states: [state], ...where }, { afterSeq, max: changesMax });
-    if (found.length === 0) return printChanges(call, { changed, refused: [] }, kind);
-    const count = (await changeEach(store, found.map(({ id }) => id), kind)).changed;
-    changed += count;
-    progress.add(count);
-    afterSeq = found.at(-1)?.seq ?? afterSeq;
-  }
-}
-
-type Changes = Pick<RetryChangesJson, "changed" | "refused">;
-
-/** Uses one transaction for each message, so that other processes can write in between. */
-export async function changeEach(
-  store: CommandStore,
-  ids: readonly string[],
-  kind: MessageChange,
-): Promise<Changes> {
-  const refused: Changes["refused"] = [];
-  for (const id of ids) {
-    const state = await store.call("change", id, kind, Date.now());
-    if (state !== null) refused.push({ id, state });
-  }
-  return { changed: ids.length - refused.length, refused };
+  const changed = await changeWaiting(store, where, kind, (count) => progress.add(count));
+  return printChanges(call, { changed, refused: [] }, kind);
 }
 
 /** Throws USAGE unless either ids are given or --all. */
@@ -124,7 +100,7 @@ const changeResultWords: Readonly<Record<MessageChange, string>> = {
   purge: "purged",
 };
 
-export function printChanges(call: ChangeCall, { changed, refused }: Changes, kind: MessageChange): ExitCode {
+export function printChanges(call: ChangeCall, { changed, refused }: MessageChanges, kind: MessageChange): ExitCode {
   const { values: { retryName: name, json, quiet }, io } = call;
   if (json) {
     printJson<RetryChangesJson>(io, { version: 1, name, changed, refused });
@@ -139,7 +115,7 @@ export function printChanges(call: ChangeCall, { changed, refused }: Changes, ki
   return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
-export async function setStorePaused(call: ControlCall, isPaused: boolean): Promise<ExitCode> {
+async function setStorePaused(call: ControlCall, isPaused: boolean): Promise<ExitCode> {
   const { values, io } = call;
   refuseNames(call);
   const { retryName: name } = values;

@@ -7,18 +7,17 @@ import { inspectSettings, limitFlag, openStoreToRead, parseWhere, whereFlag } fr
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { deadLetterLine } from "../../src/retry/dead_letters/dead_letter_record.ts";
-import { fullBucket, parseRate, type Rate, refilledBucket, tokenAtMs } from "../../src/retry/processor/rate_limit.ts";
-import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
-import type { CommandStore, StoreMethods } from "../../src/retry/queue/store_methods.ts";
+import { parseRate, type Rate } from "../../src/retry/queue/rate_limit.ts";
+import { changeEach, purgeAll, redriveAll } from "../../src/retry/queue/change_messages.ts";
+import type { CommandStore, MessageConditions, StoreMethods } from "../../src/retry/queue/store_methods.ts";
 import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
-import { sleep } from "../../src/base/support/deadline.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { progressForm, ProgressLine, progressSettings } from "../../src/base/terminal/progress.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
-import { changeEach, checkSelection, printChanges } from "./control.ts";
+import { checkSelection, printChanges } from "./control.ts";
 import { listMessages, showMessage } from "./inspect.ts";
 
 export const dlqSettings = {
@@ -108,43 +107,24 @@ async function changeDeadLetters(call: DlqCall, kind: "redrive" | "purge"): Prom
   await using store = await openStoreToRead(call);
   if (!values.all) return printChanges(call, await changeEach(store, names, kind), kind);
   if (kind === "redrive") {
-    return printChanges(call, { changed: await redriveAll(call, store, where, rate), refused: [] }, kind);
+    return printChanges(call, { changed: await redriveWithProgress(call, store, where, rate), refused: [] }, kind);
   }
   using progress = new ProgressLine(call, { noun: "message", verb: "purged", total: null });
-  let changed = 0;
-  for (let count = -1; count !== 0; changed += count) {
-    count = await store.call("purge", where, Date.now());
-    progress.add(count);
-  }
+  const changed = await purgeAll(store, where, (count) => progress.add(count));
   return printChanges(call, { changed, refused: [] }, kind);
 }
 
-/** Does not repeat dead letters that this call redrove and that died again. */
-async function redriveAll(
+async function redriveWithProgress(
   call: DlqCall,
   store: CommandStore,
-  where: ReturnType<typeof parseWhere>,
+  where: MessageConditions,
   rate: Rate | null,
 ): Promise<number> {
-  const clock = systemClock();
   using stop = new StopSignalListener(processSignals());
   const total = progressForm(call) === null ? null : await store.read("countRedrivable", where);
   using progress = new ProgressLine(call, { noun: "message", verb: "redriven", total });
-  const number = await store.call("startRedrive");
-  let bucket = fullBucket(clock.now()), done = 0;
-  for (;;) {
-    if (rate !== null) bucket = refilledBucket(bucket, rate, clock.now());
-    const max = rate === null ? changesMax : Math.floor(bucket.tokens);
-    if (max > 0) {
-      const count = await store.call("redrive", number, where, max, Date.now());
-      done += count;
-      progress.add(count);
-      bucket = { ...bucket, tokens: bucket.tokens - count };
-      if (count < Math.min(max, changesMax)) return done;
-    }
-    // Yields to the event loop at least once, so that signals are handled.
-    await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), stop.signal);
-  }
+  const onRedriven = (count: number) => progress.add(count);
+  return await redriveAll(store, where, { rate, clock: systemClock(), signal: stop.signal, onRedriven });
 }
 
 async function exportAll(call: DlqCall): Promise<ExitCode> {

@@ -3,7 +3,7 @@ import { headCells, printTable } from "../../src/base/terminal/table.ts";
 import { retryPolicySettings } from "../../src/retry/settings/retry_settings.ts";
 import type { SettingTable } from "../../src/base/config/setting.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { decideNextTry, type RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
+import { computeSchedule, type RetrySchedule } from "../../src/retry/queue/retry_policy.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -17,8 +17,6 @@ const explainSettings = { ...retryPolicySettings, json: jsonFlag } satisfies Set
 
 /** Maximum number of printed tries. */
 const linesMax = 100;
-/** Replaces the random number by its maximum; it is always below 1. */
-const maximalRandom = () => 1 - 2 ** -53;
 
 export const retryExplainCommand = defineCommand({
   name: "retry-processor explain",
@@ -40,45 +38,35 @@ export const retryExplainCommand = defineCommand({
 // deno-lint-ignore require-await -- commands are asynchronous
 async function explain({ values, names, sources, io }: Call<typeof explainSettings>): Promise<ExitCode> {
   if (names.length > 0) throw new BatonError("USAGE", `unexpected argument "${names[0]}"; explain takes options only`);
-  const result = computeSchedule(readRetryPolicy(values, sources));
+  const schedule = computeSchedule(readRetryPolicy(values, sources), linesMax);
   if (values.json) {
-    printJson(io, result);
+    printJson(io, scheduleJson(schedule));
     return exitCodes.SUCCESS;
   }
-  const hasJitter = result.tries.some((one) => one.min_delay_ms !== one.max_delay_ms);
-  let [minMs, maxMs] = [0, 0];
-  const rows = result.tries.map(({ try: number, min_delay_ms: minDelayMs, max_delay_ms: maxDelayMs }) => {
-    [minMs, maxMs] = [minMs + minDelayMs, maxMs + maxDelayMs];
+  const hasJitter = schedule.delays.some(({ minMs, maxMs }) => minMs !== maxMs);
+  let sinceMinMs = 0;
+  let sinceMaxMs = 0;
+  const rows = schedule.delays.map(({ minMs, maxMs }, at) => {
+    sinceMinMs += minMs;
+    sinceMaxMs += maxMs;
     const span = (least: number, most: number) =>
       least === most ? formatDuration(least) : `${formatDuration(least)} … ${formatDuration(most)}`;
-    return [String(number), number === 1 ? "immediately" : span(minDelayMs, maxDelayMs), span(minMs, maxMs)];
+    return [String(at + 1), at === 0 ? "immediately" : span(minMs, maxMs), span(sinceMinMs, sinceMaxMs)];
   });
   printTable(io, [
     headCells(["TRY", "AFTER THE PREVIOUS", hasJitter ? "AFTER THE FIRST, MIN … MAX" : "AFTER THE FIRST"]),
     ...rows,
   ]);
-  if (result.max_tries > result.tries.length) io.out(`… up to try ${result.max_tries}\n`);
+  if (schedule.triesMax > schedule.delays.length) io.out(`… up to try ${schedule.triesMax}\n`);
   io.out(
-    `then it is a dead letter: after ${countWithNoun(result.max_tries, "try", "tries")}, ${
-      formatDuration(result.max_total_ms)
+    `then it is a dead letter: after ${countWithNoun(schedule.triesMax, "try", "tries")}, ${
+      formatDuration(schedule.maxTotalMs)
     } after the first at the latest\n`,
   );
   return exitCodes.SUCCESS;
 }
 
-/** Computes the schedule, without the duration of the tries. Pure. */
-export function computeSchedule(policy: RetryPolicy): RetryExplainJson {
-  const tries: RetryExplainJson["tries"] = [{ try: 1, min_delay_ms: 0, max_delay_ms: 0 }];
-  let [minMs, maxMs, count] = [0, 0, 1];
-  for (;; count++) {
-    const next = (nowMs: number, dice: () => number) =>
-      decideNextTry(policy, { tries: count, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
-    const [least, last] = [next(minMs, () => 0), next(maxMs, maximalRandom)];
-    // The message with the shortest delays gets furthest within --max-elapsed.
-    if (least.kind === "never") break;
-    const upTo = last.kind === "at" ? last.atMs - maxMs : least.atMs - minMs;
-    if (count < linesMax) tries.push({ try: count + 1, min_delay_ms: least.atMs - minMs, max_delay_ms: upTo });
-    [minMs, maxMs] = [least.atMs, Math.min(maxMs + upTo, policy.maxElapsedMs ?? Infinity)];
-  }
-  return { version: 1, tries, max_tries: count, min_total_ms: minMs, max_total_ms: maxMs };
+function scheduleJson({ delays, triesMax, minTotalMs, maxTotalMs }: RetrySchedule): RetryExplainJson {
+  const tries = delays.map(({ minMs, maxMs }, at) => ({ try: at + 1, min_delay_ms: minMs, max_delay_ms: maxMs }));
+  return { version: 1, tries, max_tries: triesMax, min_total_ms: minTotalMs, max_total_ms: maxTotalMs };
 }

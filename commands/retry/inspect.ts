@@ -30,7 +30,7 @@ import { countWithNoun, printable } from "../../src/base/support/text.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
 
 export const retryLsCommand = defineCommand({

@@ -7,7 +7,7 @@ import { deathReasons, type MessageState, messageStates } from "../../src/retry/
 import type { CommandStore, MessageConditions } from "../../src/retry/queue/store_methods.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { openCommandStore } from "../../src/retry/queue/open_retry_store.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import type { Call } from "../command.ts";
 
 export const jsonFlag = setting(toggleType(), { flag: "--json", help: "print one JSON object", default: false });

@@ -5,12 +5,12 @@ import { parseDuration } from "../../src/base/support/duration.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { readDeadLetterDestination } from "../../src/retry/dead_letters/dead_letter_destination.ts";
 import { configuredRedaction } from "../../src/retry/dead_letters/redaction.ts";
-import { parseRate } from "../../src/retry/processor/rate_limit.ts";
+import { parseRate } from "../../src/retry/queue/rate_limit.ts";
 import { readRequestMemory } from "../../src/retry/processor/retry_rules.ts";
 import { retrySettings } from "../../src/retry/settings/retry_settings.ts";
 import { parseCodes } from "../../src/retry/targets/outcome.ts";
 import { defineChecks } from "../product.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 
 export const retryChecks = defineChecks({
   settings: retrySettings,

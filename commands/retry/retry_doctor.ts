@@ -3,7 +3,7 @@ import type { SettingTable } from "../../src/base/config/setting.ts";
 import { isDatabaseUrl } from "../../src/base/postgres/database_address.ts";
 import { retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
 import { defineDoctor } from "../product.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 
 const settings = {
   retryStore: {

@@ -20,7 +20,7 @@ import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkExecLine, CommandTarget } from "../../src/retry/targets/command_target.ts";
 import { checkHttpOptions, httpRequestSettings, openHttpClient } from "./http_options.ts";
 import { openProcessorTraces, openTopicClients, processorSettings } from "./processor_options.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { readRetryRules } from "../../src/retry/processor/retry_rules.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { requireStoreAt, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";

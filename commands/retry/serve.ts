@@ -3,7 +3,6 @@ import process from "node:process";
 import { type Call, defineCommand } from "../command.ts";
 import { setting, type SettingTable } from "../../src/base/config/setting.ts";
 import { durationType, textType, toggleType } from "../../src/base/config/value_types.ts";
-import { listenForStops, processSignals } from "../../src/base/process/supervise/signal_source.ts";
 import {
   retryProcessorSettings,
   retryServeSettings,
@@ -16,20 +15,20 @@ import type { HttpPlace } from "../../src/base/http/request_target.ts";
 import { parseBackend } from "../../src/retry/targets/backend_request.ts";
 import { HttpTarget } from "../../src/retry/targets/http_target.ts";
 import type { RetryRules } from "../../src/retry/targets/outcome.ts";
-import { openServiceStore, serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
+import { serviceStoreOpener, type StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { checkListenAddress, parseListenFlag } from "../../src/base/config/listen_address.ts";
-import { type CallGate, RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
+import { openStoreOnly, type ProxyService, serveUntilStopped } from "../../src/retry/http_proxy/proxy_service.ts";
+import { RetryHttpProxy } from "../../src/retry/http_proxy/retry_http_proxy.ts";
 import { retryStatusPage } from "../../src/retry/processor/retry_metrics.ts";
 import { openProcessorTraces, openTopicClients, processorSettings, type ProcessorTraces } from "./processor_options.ts";
 import { httpClientSettings, openHttpClient } from "./http_options.ts";
 import { processLog } from "../../src/base/terminal/process_log.ts";
 import type { Log } from "../../src/base/support/log.ts";
 import { readRequestMemory, readRetryRules, readStoreRules } from "../../src/retry/processor/retry_rules.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 import { StoreProcessor } from "../../src/retry/processor/store_processor.ts";
 import { networkReach } from "../../src/base/sockets/socket_reach.ts";
 
@@ -111,8 +110,6 @@ export const retryServeCommand = defineCommand({
   run: runServe,
 });
 
-const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
-
 /** Returns the backend. Throws USAGE for options that exclude each other. */
 function checkOptions({ values, names }: ServeCall): HttpPlace {
   if (names.length > 0) {
@@ -157,7 +154,7 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   using client = openHttpClient(call, { places: [backend], log });
   await using traces = await openProcessorTraces(call, log);
   await using service = values.noProcess
-    ? await openStoreOnly(call, location)
+    ? await openStoreOnly(location, readStoreRules(values, sources))
     : await openWithProcessor(call, { backend, location, log, traces, client, rules });
   const proxy = new RetryHttpProxy({
     client,
@@ -195,16 +192,6 @@ async function runServe(call: ServeCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-interface Service extends AsyncDisposable {
-  readonly store: StoreClient;
-  readonly gate: CallGate | null;
-  /** Resolves after a stop; rejects when it cannot continue. */
-  run(): Promise<void>;
-  stop(): void;
-  /** Counts a message that was stored without a first try. */
-  countUntried(): void;
-}
-
 async function openWithProcessor(
   call: ServeCall,
   { backend, location, log, traces, client, rules }: {
@@ -215,7 +202,7 @@ async function openWithProcessor(
     readonly client: HttpClient;
     readonly rules: RetryRules;
   },
-): Promise<Service> {
+): Promise<ProxyService> {
   const { values, sources } = call;
   const untraced = new HttpTarget({
     client,
@@ -252,70 +239,4 @@ async function openWithProcessor(
       await topics?.[Symbol.asyncDispose]();
     },
   };
-}
-
-async function openStoreOnly({ values, sources }: ServeCall, location: StoreLocation): Promise<Service> {
-  const ended = Promise.withResolvers<void>();
-  ended.promise.catch(() => {}); // `run` reports it
-  const store = await openServiceStore(location, {
-    rules: readStoreRules(values, sources),
-    hooks: { onBroken: (error) => ended.reject(error) },
-  });
-  return {
-    store,
-    gate: null,
-    run: () => ended.promise,
-    stop: () => ended.resolve(),
-    countUntried() {},
-    [Symbol.asyncDispose]: () => store.close(),
-  };
-}
-
-/**
- * Calls `open` after the signal handlers are set. Stops the proxy first, so that its requests can still be stored, then
- * the processor.
- */
-async function serveUntilStopped(
-  service: Service,
-  proxy: RetryHttpProxy,
-  { log, drainMs, open }: {
-    readonly log: Log;
-    readonly drainMs: number;
-    readonly open: () => Promise<void>;
-  },
-): Promise<void> {
-  const asked = Promise.withResolvers<void>();
-  const hurried = new AbortController();
-  let cancel = () => {};
-  const unlisten = listenForStops(processSignals(), systemClock(), {
-    signals: stopSignals,
-    onFirstSignal: (signal) => {
-      asked.resolve();
-      cancel = systemClock().startTimer(drainMs, () => hurried.abort());
-      log(
-        "info",
-        "stopping",
-        `${signal}: stopping after the requests and tries in flight; a second signal stops them immediately`,
-        { signal },
-      );
-    },
-    onLaterSignal: () => {
-      hurried.abort();
-      service.stop();
-    },
-  });
-  let running: Promise<void> | null = null;
-  try {
-    await open();
-    running = service.run();
-    await Promise.race([asked.promise, running]);
-    await proxy.close(hurried.signal);
-    service.stop();
-    if (hurried.signal.aborted) service.stop();
-    await running;
-  } finally {
-    await proxy.close(AbortSignal.abort());
-    unlisten();
-    cancel();
-  }
 }

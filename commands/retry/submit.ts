@@ -11,7 +11,7 @@ import { ProgressLine, progressSettings } from "../../src/base/terminal/progress
 import { BatonError } from "../../src/base/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { openServiceStore } from "../../src/retry/queue/open_retry_store.ts";
-import type { StoreClient } from "../../src/retry/queue/store_methods.ts";
+import { MessageSubmission } from "../../src/retry/queue/message_submission.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
 import { readSpanVariables } from "../../src/base/trace/trace_context.ts";
@@ -21,7 +21,7 @@ import { requireInputFile } from "../input_files.ts";
 import { readBody, readChunks } from "./read_body.ts";
 import { readOnlyRules } from "../../src/retry/queue/store_rules.ts";
 import { printJson } from "../../src/base/terminal/io.ts";
-import { readStoreLocation } from "./retry_store_location.ts";
+import { readStoreLocation } from "../../src/retry/queue/retry_store_location.ts";
 
 export const submitSettings = {
   ...retryStoreSettings,
@@ -65,9 +65,6 @@ export const retrySubmitCommand = defineCommand({
 });
 
 const newline = 10;
-/** Limits of one transaction. */
-const chunkMessages = 512;
-const chunkBytes = 4 << 20;
 
 async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const { values, names, command, sources, io } = call;
@@ -90,7 +87,7 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   const { retryMaxBytes: maxBytes, retryMaxMessages: maxMessages } = values;
   await using store = await openServiceStore(location, { rules: { ...readOnlyRules, maxBytes, maxMessages } });
   const bytesMax = values.retryMaxBody;
-  const message = (body: Uint8Array): NewMessage => {
+  const makeMessage = (body: Uint8Array): NewMessage => {
     if (body.byteLength > bytesMax) {
       throw new BatonError(
         "BAD_DATA",
@@ -102,12 +99,13 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
   if (!values.lines) {
     const body = await readBody(path, bytesMax);
     throwIfAborted(stop.signal);
-    const [{ id } = { id: "" }] = await store.call("accept", [message(body)], Date.now());
+    const [{ id } = { id: "" }] = await store.call("accept", [makeMessage(body)], Date.now());
     printResult(call, { stored: 1, first: id, last: id });
     if (!values.json) io.out(`${id}\n`);
     return exitCodes.SUCCESS;
   }
-  const lines = new Submission(store, message, call);
+  const progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });
+  const lines = new MessageSubmission(store, { makeMessage, onStored: (count) => progress.add(count) });
   try {
     for await (const items of splitItems(readChunks(path), newline)) {
       throwIfAborted(stop.signal);
@@ -116,9 +114,11 @@ async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     await lines.end();
   } catch (error) {
     await lines.settle();
+    progress[Symbol.dispose]();
     io.err(`baton: ${countWithNoun(lines.stored, "line is", "lines are")} stored, the rest is not\n`);
     throw error;
   }
+  progress[Symbol.dispose]();
   printResult(call, lines);
   if (!values.json && !values.quiet) {
     io.err(`baton: ${countWithNoun(lines.stored, "message is", "messages are")} stored in "${location.name}"\n`);
@@ -131,62 +131,4 @@ function printResult(
   { stored, first, last }: Omit<RetrySubmitJson, "version" | "name">,
 ): void {
   if (values.json) printJson<RetrySubmitJson>(io, { version: 1, name: values.retryName, stored, first, last });
-}
-
-/** Stores lines in their order, many in a transaction. */
-class Submission {
-  stored = 0;
-  first: string | null = null;
-  last: string | null = null;
-  readonly #store: StoreClient;
-  readonly #message: (body: Uint8Array) => NewMessage;
-  readonly #progress: ProgressLine;
-  #chunk: NewMessage[] = [];
-  #bytes = 0;
-  #sending: Promise<void> = Promise.resolve();
-
-  constructor(store: StoreClient, message: (body: Uint8Array) => NewMessage, call: SubmitCall) {
-    this.#store = store;
-    this.#message = message;
-    this.#progress = new ProgressLine(call, { noun: "message", verb: "stored", total: null });
-  }
-
-  async add(items: readonly Uint8Array[]): Promise<void> {
-    for (const item of items) {
-      // A copy: a view would send its whole buffer to the thread.
-      this.#chunk.push(this.#message(item.slice()));
-      this.#bytes += item.byteLength;
-      if (this.#chunk.length >= chunkMessages || this.#bytes >= chunkBytes) await this.#send();
-    }
-  }
-
-  async end(): Promise<void> {
-    if (this.#chunk.length > 0) await this.#send();
-    await this.#sending;
-    this.#progress[Symbol.dispose]();
-  }
-
-  /** Waits for the transaction in progress, whether it succeeds or not. */
-  async settle(): Promise<void> {
-    await this.#sending.catch(() => {});
-    this.#progress[Symbol.dispose]();
-  }
-
-  /**
-   * Sends one transaction after the other, so that no line is stored after a refused one. Meanwhile further lines are
-   * read.
-   */
-  async #send(): Promise<void> {
-    const messages = this.#chunk;
-    this.#chunk = [];
-    this.#bytes = 0;
-    await this.#sending;
-    this.#sending = this.#store.call("accept", messages, Date.now()).then((stored) => {
-      this.first ??= stored[0]?.id ?? null;
-      this.last = stored.at(-1)?.id ?? this.last;
-      this.stored += stored.length;
-      this.#progress.add(stored.length);
-    });
-    this.#sending.catch(() => {}); // awaited by the next call
-  }
 }

@@ -140,7 +140,10 @@ const mayImport: Record<string, readonly string[]> = {
 
   "src/retry": ground,
   "src/retry/settings": ["src/base/config", ...ground],
-  "src/retry/queue": ["src/retry/queue/*", "src/base/storage", "src/base/postgres", "src/base/process", ...ground],
+  "src/retry/queue": [
+    ...["src/retry/queue/*", "src/retry/settings", "src/base/storage", "src/base/postgres", "src/base/process"],
+    ...["src/base/config", ...ground],
+  ],
   "src/retry/queue/sqlite": ["src/retry/queue", "src/base/storage", "src/base/process", ...ground],
   "src/retry/queue/postgres": ["src/retry/queue", "src/base/postgres", ...ground],
   "src/retry/targets": [
@@ -158,7 +161,7 @@ const mayImport: Record<string, readonly string[]> = {
     ...["src/base/http", ...ground],
   ],
   "src/retry/http_proxy": [
-    ...["src/retry/queue/*", "src/retry/targets", "src/base/http", "src/base/sockets"],
+    ...["src/retry/queue/*", "src/retry/targets", "src/base/http", "src/base/sockets", "src/base/process/supervise"],
     ...ground,
   ],
 
@@ -231,7 +234,6 @@ const breaksLeft: Readonly<Record<string, number>> = {
   "commands -> src/coordination/nodes": 1,
   "commands/coordination/keeper -> commands/operator": 3,
   "commands/operator -> commands/pubsub": 4,
-  "commands/operator -> commands/retry": 1,
   "commands/operator -> src/coordination/admin": 20,
   "commands/operator -> src/coordination/election": 1,
   "commands/operator -> src/coordination/history": 11,
@@ -245,7 +247,7 @@ const breaksLeft: Readonly<Record<string, number>> = {
   "commands/operator -> src/pubsub/settings": 2,
   "commands/operator -> src/pubsub/store": 1,
   "commands/operator -> src/retry/dead_letters": 2,
-  "commands/operator -> src/retry/queue": 4,
+  "commands/operator -> src/retry/queue": 5,
   "commands/operator -> src/retry/queue/sqlite": 1,
   "commands/operator -> src/retry/settings": 2,
   "commands/pubsub -> src/coordination/job": 2,

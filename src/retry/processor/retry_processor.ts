@@ -20,7 +20,7 @@ import {
 } from "./circuit_breaker.ts";
 import type { MessageLife } from "../queue/message_life.ts";
 import { ProcessorLease, type TryLease } from "../queue/processor_lease.ts";
-import { fullBucket, type Rate, type RateBucket, refilledBucket, tokenAtMs } from "./rate_limit.ts";
+import { fullBucket, type Rate, type RateBucket, refilledBucket, tokenAtMs } from "../queue/rate_limit.ts";
 import { type BatchPacer, type BatchPacerOptions, pacerAfterClaim, pacerAt, startPacer } from "./batch_pacer.ts";
 import type { RetryOrder, StoreClient } from "../queue/store_methods.ts";
 import { claimsMax } from "../queue/retry_store_limits.ts";

@@ -30,7 +30,7 @@ import type { Log } from "../../base/support/log.ts";
 import type { Target } from "../targets/target.ts";
 import type { TopicClients } from "../targets/topic_clients.ts";
 import type { ProcessorElection } from "./processor_election.ts";
-import { parseRate } from "./rate_limit.ts";
+import { parseRate } from "../queue/rate_limit.ts";
 import { type ProcessorEvent, RetryProcessor, toBatonError } from "./retry_processor.ts";
 import { readStoreRules } from "./retry_rules.ts";
 import type { TopicIngestTask } from "./topic_ingest.ts";

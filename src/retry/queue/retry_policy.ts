@@ -78,3 +78,38 @@ export function decideNextTry(policy: RetryPolicy, tried: TryHistory, random: ()
   if (maxElapsedMs !== null && atMs > sinceMs + maxElapsedMs) return { kind: "never", reason: "too_old" };
   return { kind: "at", atMs };
 }
+
+export interface RetrySchedule {
+  /** Time before each try, since the previous one: the shortest and the longest; 0 before the first. */
+  readonly delays: readonly { readonly minMs: number; readonly maxMs: number }[];
+  readonly triesMax: number;
+  /** The start of the last try after the first one. */
+  readonly minTotalMs: number;
+  readonly maxTotalMs: number;
+}
+
+/** Replaces the random number by its maximum; it is always below 1. */
+const maximalRandom = () => 1 - 2 ** -53;
+
+/**
+ * Computes when messages are tried that always fail, without the duration of the tries. `delays` has at most
+ * `delaysMax`.
+ */
+export function computeSchedule(policy: RetryPolicy, delaysMax: number): RetrySchedule {
+  const delays = [{ minMs: 0, maxMs: 0 }];
+  let minTotalMs = 0;
+  let maxTotalMs = 0;
+  for (let triesMax = 1;; triesMax++) {
+    const next = (nowMs: number, dice: () => number) =>
+      decideNextTry(policy, { tries: triesMax, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
+    const least = next(minTotalMs, () => 0);
+    const last = next(maxTotalMs, maximalRandom);
+    // The message with the shortest delays gets furthest within --max-elapsed.
+    if (least.kind === "never") return { delays, triesMax, minTotalMs, maxTotalMs };
+    const minMs = least.atMs - minTotalMs;
+    const maxMs = last.kind === "at" ? last.atMs - maxTotalMs : minMs;
+    if (triesMax < delaysMax) delays.push({ minMs, maxMs });
+    minTotalMs = least.atMs;
+    maxTotalMs = Math.min(maxTotalMs + maxMs, policy.maxElapsedMs ?? Infinity);
+  }
+}

@@ -8,7 +8,7 @@ import {
   callsAllowed,
   closedBreaker,
 } from "../../../../src/retry/processor/circuit_breaker.ts";
-import { fullBucket, parseRate, refilledBucket, tokenAtMs } from "../../../../src/retry/processor/rate_limit.ts";
+import { fullBucket, parseRate, refilledBucket, tokenAtMs } from "../../../../src/retry/queue/rate_limit.ts";
 import { property } from "../../../support/property.ts";
 
 const options = { failuresMax: 3, resetMs: 100 };

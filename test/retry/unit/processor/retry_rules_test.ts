@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { retryPolicySettings } from "../../../../src/retry/settings/retry_settings.ts";
 import { type ConfigFile, resolveSettings } from "../../../../src/base/config/resolve_settings.ts";
 import { readRetryPolicy } from "../../../../src/retry/processor/retry_rules.ts";
-import { computeSchedule } from "../../../../commands/retry/explain.ts";
+import { computeSchedule } from "../../../../src/retry/queue/retry_policy.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;
@@ -16,19 +16,20 @@ function policy(flags: Record<string, string>, file: Record<string, string> = {}
 }
 
 test("by default a message is tried for about a day: 25 retries, the first after 15 s at most, the last ones every 2 h", () => {
-  const { tries, max_tries, min_total_ms, max_total_ms } = computeSchedule(policy({}));
-  expect(max_tries).toBe(26);
-  expect(tries[1]).toEqual({ try: 2, min_delay_ms: 7500, max_delay_ms: 15_000 });
-  expect(tries.at(-1)).toEqual({ try: 26, min_delay_ms: hour, max_delay_ms: 2 * hour });
-  expect(min_total_ms).toBeWithin(17 * hour, 18 * hour);
-  expect(max_total_ms).toBeWithin(34 * hour, 35 * hour);
+  const { delays, triesMax, minTotalMs, maxTotalMs } = computeSchedule(policy({}), 100);
+  expect(triesMax).toBe(26);
+  expect(delays[1]).toEqual({ minMs: 7500, maxMs: 15_000 });
+  expect(delays).toHaveLength(26);
+  expect(delays.at(-1)).toEqual({ minMs: hour, maxMs: 2 * hour });
+  expect(minTotalMs).toBeWithin(17 * hour, 18 * hour);
+  expect(maxTotalMs).toBeWithin(34 * hour, 35 * hour);
 });
 
 test("the article's policy is fixed, from the command line and from a file", () => {
   const article = { maxRetries: 10, intervalMs: 3000, backoff: "fixed", jitter: "none" } as const;
   expect(policy({ retryPolicy: "wso2" })).toMatchObject(article);
   expect(policy({}, { "retry.policy": "wso2" })).toMatchObject(article);
-  expect(computeSchedule(policy({ retryPolicy: "wso2" }))).toMatchObject({ max_tries: 11, max_total_ms: 30_000 });
+  expect(computeSchedule(policy({ retryPolicy: "wso2" }), 100)).toMatchObject({ triesMax: 11, maxTotalMs: 30_000 });
   expect(policy({ retryPolicy: "wso2", retryMaxRetries: "4" })).toMatchObject({ ...article, maxRetries: 4 });
   expect(policy({ retryPolicy: "standard" }, { "retry.policy": "wso2" }).maxRetries).toBe(25);
 });

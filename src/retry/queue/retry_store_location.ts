@@ -1,14 +1,14 @@
 /** The name of a message store, and its folder or database. */
 import { join, resolve } from "node:path";
-import { addOriginToErrors, type ConfigSources } from "../../src/base/config/resolve_settings.ts";
-import { retryLimitSettings, retryStoreSettings } from "../../src/retry/settings/retry_settings.ts";
-import type { SettingValues } from "../../src/base/config/setting.ts";
-import { BatonError } from "../../src/base/errors.ts";
-import { describeDatabase, isDatabaseUrl, parseDatabaseUrl } from "../../src/base/postgres/database_address.ts";
-import type { StoreLocation } from "../../src/retry/queue/open_retry_store.ts";
-import { postgresBodyBytesMax } from "../../src/retry/queue/retry_store_limits.ts";
-import { checkStoreName } from "../../src/retry/queue/store_name.ts";
-import { userStateFolder } from "../../src/base/support/home_folder.ts";
+import { addOriginToErrors, type ConfigSources } from "../../base/config/resolve_settings.ts";
+import { retryLimitSettings, retryStoreSettings } from "../settings/retry_settings.ts";
+import type { SettingValues } from "../../base/config/setting.ts";
+import { BatonError } from "../../base/errors.ts";
+import { describeDatabase, isDatabaseUrl, parseDatabaseUrl } from "../../base/postgres/database_address.ts";
+import type { StoreLocation } from "./open_retry_store.ts";
+import { postgresBodyBytesMax } from "./retry_store_limits.ts";
+import { checkStoreName } from "./store_name.ts";
+import { userStateFolder } from "../../base/support/home_folder.ts";
 
 /** Throws USAGE or CONFIG. */
 export function readStoreLocation(

@@ -1,0 +1,84 @@
+/** The service behind the proxy: its store, with or without a processor, and how both end when a signal comes. */
+import { listenForStops, processSignals } from "../../base/process/supervise/signal_source.ts";
+import { systemClock } from "../../base/support/clock.ts";
+import type { Log } from "../../base/support/log.ts";
+import { openServiceStore, type StoreLocation } from "../queue/open_retry_store.ts";
+import type { StoreClient } from "../queue/store_methods.ts";
+import type { StoreRules } from "../queue/store_rules.ts";
+import type { CallGate, RetryHttpProxy } from "./retry_http_proxy.ts";
+
+const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
+export interface ProxyService extends AsyncDisposable {
+  readonly store: StoreClient;
+  readonly gate: CallGate | null;
+  /** Resolves after a stop; rejects when it cannot continue. */
+  run(): Promise<void>;
+  stop(): void;
+  /** Counts a message that was stored without a first try. */
+  countUntried(): void;
+}
+
+/** A service that tries no messages. Rejects as the stores do. */
+export async function openStoreOnly(location: StoreLocation, rules: StoreRules): Promise<ProxyService> {
+  const ended = Promise.withResolvers<void>();
+  ended.promise.catch(() => {}); // `run` reports it
+  const store = await openServiceStore(location, { rules, hooks: { onBroken: (error) => ended.reject(error) } });
+  return {
+    store,
+    gate: null,
+    run: () => ended.promise,
+    stop: () => ended.resolve(),
+    countUntried() {},
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}
+
+/**
+ * Calls `open` after the signal handlers are set. Stops the proxy first, so that its requests can still be stored, then
+ * the processor.
+ */
+export async function serveUntilStopped(
+  service: ProxyService,
+  proxy: RetryHttpProxy,
+  { log, drainMs, open }: {
+    readonly log: Log;
+    readonly drainMs: number;
+    readonly open: () => Promise<void>;
+  },
+): Promise<void> {
+  const asked = Promise.withResolvers<void>();
+  const hurried = new AbortController();
+  let cancel = () => {};
+  const unlisten = listenForStops(processSignals(), systemClock(), {
+    signals: stopSignals,
+    onFirstSignal: (signal) => {
+      asked.resolve();
+      cancel = systemClock().startTimer(drainMs, () => hurried.abort());
+      log(
+        "info",
+        "stopping",
+        `${signal}: stopping after the requests and tries in flight; a second signal stops them immediately`,
+        { signal },
+      );
+    },
+    onLaterSignal: () => {
+      hurried.abort();
+      service.stop();
+    },
+  });
+  let running: Promise<void> | null = null;
+  try {
+    await open();
+    running = service.run();
+    await Promise.race([asked.promise, running]);
+    await proxy.close(hurried.signal);
+    service.stop();
+    if (hurried.signal.aborted) service.stop();
+    await running;
+  } finally {
+    await proxy.close(AbortSignal.abort());
+    unlisten();
+    cancel();
+  }
+}
