@@ -44,15 +44,15 @@ describe("where a request goes", () => {
     const secret = "c2VjcmV0";
     for (
       const line of [
-        ...[`Proxy-Authorization: Basic ${secret}`, `Authorization Bearer ${secret}`, `Authorization=${secret}`],
-        ...[
-          secret,
-          `Host: ${secret}`,
-          `X: ${secret}\u0001`,
-          `X: a\n${secret}`,
-          `X\u0000: ${secret}`,
-          `Idempotency-Key: ${secret}`,
-        ],
+        `Proxy-Authorization: Basic ${secret}`,
+        `Authorization Bearer ${secret}`,
+        `Authorization=${secret}`,
+        secret,
+        `Host: ${secret}`,
+        `X: ${secret}\u0001`,
+        `X: a\n${secret}`,
+        `X\u0000: ${secret}`,
+        `Idempotency-Key: ${secret}`,
       ]
     ) {
       const told = () => {
@@ -99,7 +99,8 @@ describe("headers", () => {
     const defaults = { backend, method: "PUT", headers: [["X-A", "default"], ["X-B", "default"]] } as const;
     const head = { kind: "http", method: "POST", path: "/x", headers: [["x-a", "own"]] } as const;
     expect(buildBackendRequest(head, "id-1", defaults)).toEqual({
-      ...{ origin: "http://backend:9000", path: "/stock/x" },
+      origin: "http://backend:9000",
+      path: "/stock/x",
       method: "POST",
       headers: [["x-a", "own"], ["X-B", "default"], ["idempotency-key", "id-1"]],
     });
@@ -110,7 +111,8 @@ describe("headers", () => {
     ]]);
     const plain = { kind: "command", argv: null, cwd: null } as const;
     expect(buildBackendRequest(plain, "id-1", defaults)).toMatchObject({
-      ...{ origin: "http://backend:9000", path: "/stock" },
+      origin: "http://backend:9000",
+      path: "/stock",
       method: "PUT",
     });
   });
