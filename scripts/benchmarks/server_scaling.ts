@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
-import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { postgresPrograms } from "../../test/support/pooler.ts";
 import { PostgresServer } from "../../test/support/postgres_server.ts";

@@ -3,7 +3,7 @@
  * still. Processes of baton, clients through a proxy. Used by a test and by a benchmark.
  */
 import { DealerSocket } from "../../src/protocols/zeromq/dealer_socket.ts";
-import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
 import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";

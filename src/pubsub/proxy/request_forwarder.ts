@@ -11,15 +11,14 @@ import { decodeMessage } from "../wire/decode_message.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import { newRequestLatency, recordLatency, type RequestLatency } from "../request_latency.ts";
 import type { Route, TopicOwner } from "../ownership/topic_router.ts";
-import { RequestAdmission } from "./admission.ts";
 import { type ProxyResponse, responseStatus } from "./proxy_response.ts";
 import { DeadlineWheel } from "./deadline_wheel.ts";
 import type { TopicDirectory } from "./zookeeper_directory.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { ProxyClient, ProxyRequest } from "./proxy_request.ts";
-import { PutDependencies } from "./put_dependencies.ts";
 import { decideForwarding, type ForwardingEvent, mayBeDoneAfter, type ProxyStatus } from "./decide_forwarding.ts";
 import { ServerLink, type ServerLinkHost, ServerLinks } from "./server_link.ts";
+import type { PutOrder } from "./request_traits.ts";
 
 export interface RequestForwarderOptions {
   /** ID of the proxy. */
@@ -427,4 +426,109 @@ export interface ProxyCounters {
 export function newProxyCounters(): ProxyCounters {
   const counts = { requests: 0, retries: 0, lateResponses: 0, undeliveredResponses: 0, dropped: 0, serversLost: 0 };
   return { ...counts, responses: new Map(), latency: newRequestLatency() };
+}
+
+/** Counts requests in flight and refuses requests above a limit. Pure. */
+export class RequestAdmission {
+  readonly #limits: ProxyLimits;
+  readonly #topics = new Map<string, number>();
+  #requests = 0;
+  #bytes = 0;
+
+  constructor(limits: ProxyLimits) {
+    this.#limits = limits;
+  }
+
+  /** Requests in flight. */
+  get requests(): number {
+    return this.#requests;
+  }
+
+  /** Bytes in the frames of these requests. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Admits a request. Returns null, or a sentence that says which limit is reached. */
+  admit(client: ProxyClient, topic: string, bytes: number): string | null {
+    const limits = this.#limits;
+    const ofTopic = this.#topics.get(topic) ?? 0;
+    const over = (what: string, limit: number) =>
+      `Not now: ${what} has ${limit} requests in flight, which is the limit`;
+    if (client.requests >= limits.requestsPerClient) return over("this connection", limits.requestsPerClient);
+    if (ofTopic >= limits.requestsPerTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.requestsPerTopic);
+    if (this.#requests >= limits.requestsInAll) return over("this proxy", limits.requestsInAll);
+    // A single message is always admitted: a limit below the largest body would refuse it forever.
+    const isOver = (present: number, limit: number) => present > 0 && present + bytes > limit;
+    if (isOver(client.bytes, limits.bytesPerClient)) {
+      return `Not now: this connection has ${client.bytes} bytes in flight`;
+    }
+    if (isOver(this.#bytes, limits.bytesInAll)) return `Not now: this proxy has ${this.#bytes} bytes in flight`;
+    client.requests++;
+    client.bytes += bytes;
+    this.#topics.set(topic, ofTopic + 1);
+    this.#requests++;
+    this.#bytes += bytes;
+    return null;
+  }
+
+  /** Releases what `admit` counted. */
+  release(client: ProxyClient, topic: string, bytes: number): void {
+    client.requests--;
+    client.bytes -= bytes;
+    const ofTopic = (this.#topics.get(topic) ?? 1) - 1;
+    if (ofTopic > 0) this.#topics.set(topic, ofTopic);
+    else this.#topics.delete(topic);
+    this.#requests--;
+    this.#bytes -= bytes;
+  }
+}
+
+/**
+ * Puts that were refused because the put before them is not stored yet. When that put is stored, its dependents are
+ * sent immediately, so that a window of puts does not wait for one back-off per message. Has no timer.
+ */
+export class PutDependencies<T> {
+  readonly #waiting = new Map<string, Set<T>>();
+
+  /** Adds a put that waits for the counter `after`. */
+  add({ stream, after }: PutOrder, waits: T): void {
+    if (after === null) return;
+    const key = dependencyKey(stream, after);
+    const others = this.#waiting.get(key);
+    if (others === undefined) this.#waiting.set(key, new Set([waits]));
+    else others.add(waits);
+  }
+
+  delete({ stream, after }: PutOrder, waits: T): void {
+    if (after === null) return;
+    const key = dependencyKey(stream, after);
+    const others = this.#waiting.get(key);
+    if (others?.delete(waits) === true && others.size === 0) this.#waiting.delete(key);
+  }
+
+  /**
+   * Returns all puts that can be sent now, in order: dependents of `stored`, then their dependents, and so on. They
+   * stay in the table until they are deleted.
+   */
+  putsUnblockedBy({ stream, last }: PutOrder, placeOf: (waits: T) => PutOrder | null): T[] {
+    const found: T[] = [];
+    if (this.#waiting.size === 0) return found;
+    const met = new Set<number>();
+    for (const lasts = [last]; lasts.length > 0;) {
+      const after = lasts.pop() as number;
+      if (met.has(after)) continue; // an invalid cycle sent by a client
+      met.add(after);
+      for (const waits of this.#waiting.get(dependencyKey(stream, after)) ?? []) {
+        found.push(waits);
+        const place = placeOf(waits);
+        if (place !== null) lasts.push(place.last);
+      }
+    }
+    return found;
+  }
+}
+
+function dependencyKey(line: string, counter: number): string {
+  return `${counter} ${line}`;
 }

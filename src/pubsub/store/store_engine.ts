@@ -21,19 +21,32 @@ import { ClientAdmission } from "./client_admission.ts";
 import { ClientCapacity } from "./client_capacity.ts";
 import { bytesToStore, decidePut, type PutDecision, type PutView, toIdRanges } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PositionDecision } from "./decide_read.ts";
-import { refusalOfError, whyNotServed } from "./topic_refusals.ts";
 import { DiskWatch } from "./disk_watch.ts";
-import type { EngineHooks } from "./engine_hooks.ts";
-import type { PublisherWindow } from "./publisher_window.ts";
-import { putView } from "./put_view.ts";
+import { PublisherWindow } from "./publisher_window.ts";
 import { type PendingRead, readResponse } from "./read_messages.ts";
 import { deletedRowsPerCommitMax, type StoreOptions } from "./topic_store_limits.ts";
 import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
 import { awaitAnswer, NotLoaded, RowsUnavailable, type Steps, withData } from "./store_steps.ts";
 import { emptyChange, type Lack, type LostTopic, type TopicChange, type TopicRows } from "./topic_rows.ts";
 import { TopicTable } from "./topic_table.ts";
-import { refusalOfLost, UnconfirmedRequests } from "./unconfirmed_requests.ts";
-import { WaitingGets } from "./waiting_gets.ts";
+import type { RefusedPuts } from "./refused_puts.ts";
+import type { ClientTable } from "./client_table.ts";
+import { fingerprintMessage } from "./message_fingerprint.ts";
+import { DamageError } from "../../base/storage/damage.ts";
+
+/** Functions and values that the engine needs from its thread. */
+export interface EngineHooks {
+  /** Called when the response is durable. */
+  readonly onResponse: (response: StoreResponse) => void;
+  /** Wall-clock time in milliseconds, stored with messages. */
+  readonly wallClockMs: () => number;
+  /** Reports something to the operator, once. */
+  readonly warn?: (sentence: string) => void;
+  /** Outlives the engine, which is created again after a full disk. */
+  readonly refusedPuts: RefusedPuts;
+  /** A topic is no longer in memory, because its last commit failed: it must be opened again. */
+  readonly onTopicLost?: (topic: string, lost: LostTopic) => void;
+}
 
 export class StoreEngine {
   readonly topics: TopicTable;
@@ -491,4 +504,153 @@ export class StoreEngine {
     if (response.code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
     this.#responses.push({ ticket: operation.ticket, ...response });
   }
+}
+
+/** The stored state of a put's publisher, as `decide_put.ts` needs it. Changes nothing. Throws Damaged. */
+function putView(
+  put: PutOperation,
+  { client, clients, last, fullReason: full }: Pick<PutView, "last" | "fullReason"> & {
+    readonly client: TopicClient;
+    readonly clients: ClientTable;
+  },
+): PutView {
+  const identity = put.fromSession ?? put.session;
+  const number = identity?.number ?? 0;
+  const stored = clients.windowsOf(client).get(number) ?? null;
+  const isOtherState = stored !== null && identity !== null && stored.key !== identity.key;
+  const isFuture = put.fromSession !== null && number > client.session;
+  return {
+    window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
+    windowGone: isOtherState || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
+    sameMsgId: put.msgId === null ? null : clients.msgIdsOf(client).get(put.msgId) ?? null,
+    fingerprints: put.bodies.map(fingerprintMessage),
+    last,
+    fullReason: full,
+  };
+}
+
+/**
+ * Why a store does not serve a topic to a request; null: it does. `topic` null: it is not in memory; `isLost`: it was,
+ * and has to be opened again.
+ */
+function whyNotServed(
+  operation: ClientOperation,
+  topic: StoredTopic | null,
+  isLost: boolean,
+): RefusedOperation | null {
+  const name = JSON.stringify(operation.topic);
+  if (topic === null) {
+    return isLost
+      ? refuse("OVERLOADED", `topic ${name} is being opened again`)
+      : refuse("NOT_OWNER", `topic ${name} is not on this server`);
+  }
+  if (topic.epoch !== operation.epoch) {
+    const reason = `topic ${name} is at epoch ${topic.epoch}; the request is for epoch ${operation.epoch}`;
+    return refuse("NOT_OWNER", reason);
+  }
+  return topic.sealedFor === null ? null : refuse("OVERLOADED", `topic ${name} is moving to another server`);
+}
+
+/** The refusal of a request whose data is damaged or cannot be read. Throws every other error. */
+function refusalOfError(error: unknown): RefusedOperation {
+  if (error instanceof DamageError) return refuse("DAMAGED", error.message);
+  if (error instanceof RowsUnavailable) return refuse("OVERLOADED", error.message);
+  throw error;
+}
+
+/** The gets that are held until their topic has a message. */
+class WaitingGets {
+  readonly #topics = new Map<StoredTopic, Map<number, GetOperation>>();
+
+  add(topic: StoredTopic, get: GetOperation): void {
+    const gets = this.#topics.get(topic);
+    if (gets === undefined) this.#topics.set(topic, new Map([[get.ticket, get]]));
+    else gets.set(get.ticket, get);
+  }
+
+  delete(topic: StoredTopic, ticket: number): void {
+    const gets = this.#topics.get(topic);
+    gets?.delete(ticket);
+    if (gets?.size === 0) this.#topics.delete(topic);
+  }
+
+  /** Removes and returns the get with this ticket; null if it is not held. */
+  take(ticket: number): GetOperation | null {
+    for (const [topic, gets] of this.#topics) {
+      const get = gets.get(ticket);
+      if (get === undefined) continue;
+      this.delete(topic, ticket);
+      return get;
+    }
+    return null;
+  }
+
+  /** Removes and returns the gets of a topic. */
+  takeAll(topic: StoredTopic): GetOperation[] {
+    const gets = this.getsOf(topic);
+    this.#topics.delete(topic);
+    return gets;
+  }
+
+  /** Returns a copy, because the list may change during the loop. */
+  getsOf(topic: StoredTopic): GetOperation[] {
+    const gets = this.#topics.get(topic);
+    return gets === undefined ? [] : [...gets.values()];
+  }
+
+  allGets(): GetOperation[] {
+    return [...this.#topics.values()].flatMap((gets) => [...gets.values()]);
+  }
+
+  get count(): number {
+    let count = 0;
+    for (const gets of this.#topics.values()) count += gets.size;
+    return count;
+  }
+}
+
+/**
+ * Requests of a shared store whose responses wait for a commit. The commit shows that no other server has opened the
+ * topic before; if it fails, the responses must not be sent.
+ */
+class UnconfirmedRequests {
+  readonly #operations = new Map<number, ClientOperation>();
+
+  add(operation: ClientOperation): void {
+    this.#operations.set(operation.ticket, operation);
+  }
+
+  clear(): void {
+    this.#operations.clear();
+  }
+
+  /** Adds the topics of these responses to a commit, also those that nothing has changed. */
+  addConfirmations(
+    responses: readonly StoreResponse[],
+    topics: TopicTable,
+    changeOf: (topicId: number) => TopicChange,
+  ): void {
+    for (const { ticket } of responses) {
+      const topic = topics.get(this.#operations.get(ticket)?.topic ?? "");
+      if (topic !== null && topic.sealedFor === null) changeOf(topic.id);
+    }
+  }
+
+  /** The requests of a topic among those with these responses. */
+  ofTopic(topic: string, responses: readonly StoreResponse[]): Map<number, ClientOperation> {
+    const found = new Map<number, ClientOperation>();
+    for (const { ticket } of responses) {
+      const operation = this.#operations.get(ticket);
+      if (operation?.topic === topic) found.set(ticket, operation);
+    }
+    return found;
+  }
+}
+
+/** A request that only reads was not done, whatever the database did. The outcome of a change may be unknown. */
+function refusalOfLost({ kind }: ClientOperation, { outcome, code, reason }: LostTopic): RefusedOperation {
+  if (outcome === "not_owner") return refuse("NOT_OWNER", reason);
+  const changes = kind !== "get" && kind !== "info";
+  if (outcome === "unknown" && changes) return refuse("ERROR", `outcome unknown: ${reason}`, { unknown: true });
+  return refuse(code === "STORE_FULL" && changes ? "FULL" : "OVERLOADED", reason);
 }

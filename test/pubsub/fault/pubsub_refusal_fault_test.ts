@@ -9,7 +9,7 @@ import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { Publisher } from "../../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../../src/pubsub/client/requester.ts";
-import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { sleep } from "../../../src/base/support/deadline.ts";
 import { decodeMessage } from "../../../src/pubsub/wire/decode_message.ts";

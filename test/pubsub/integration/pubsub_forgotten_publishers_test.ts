@@ -11,7 +11,7 @@ import { Publisher } from "../../../src/pubsub/client/publisher.ts";
 import { Requester } from "../../../src/pubsub/client/requester.ts";
 import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
 import { manageTopic } from "../../../src/pubsub/admin/manage_topic.ts";
-import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import type { Message } from "../../../src/pubsub/wire/pubsub_messages.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";

@@ -2,7 +2,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { decodeMessage } from "../../../src/pubsub/wire/decode_message.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { forgetServer } from "../../../src/pubsub/ownership/forget_server.ts";
-import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { TopicNodes } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { eventually } from "../../support/eventually.ts";

@@ -1,6 +1,6 @@
 /** Topics that move between a server with a data directory and servers that share a database. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../src/pubsub/admin/move_topics.ts";
 import { TopicNodes } from "../../../src/pubsub/ownership/topic_nodes.ts";
 import { migrateDatabase } from "../../../src/base/postgres/database_schema.ts";
 import { topicTables } from "../../../src/pubsub/store/postgres/postgres_tables.ts";

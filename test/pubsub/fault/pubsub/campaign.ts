@@ -22,7 +22,7 @@ import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { topicTables } from "../../../../src/pubsub/store/postgres/postgres_tables.ts";
 import { parseDatabaseUrl } from "../../../../src/base/postgres/database_address.ts";
 import { migrateDatabase } from "../../../../src/base/postgres/database_schema.ts";
-import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { ContentTap } from "./content_tap.ts";
 import { CliCrew } from "./cli_crew.ts";
 import { crewTopics, planCrew } from "./crew_plan.ts";

@@ -3,7 +3,7 @@ import { connect as dialRaw } from "node:net";
 import { DealerSocket } from "../../../../src/protocols/zeromq/dealer_socket.ts";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
-import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import type { RunningBackend } from "../../../support/backends.ts";
 import { commits } from "../../../coordination/fault/ensemble/faults.ts";

@@ -4,7 +4,7 @@
  */
 import { performance } from "node:perf_hooks";
 import { announcementAt } from "../../../../src/pubsub/ownership/announcements.ts";
-import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";

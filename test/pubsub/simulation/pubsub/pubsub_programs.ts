@@ -3,7 +3,7 @@
  * them are the real code.
  */
 import { type BatonError, errorMessage } from "../../../../src/base/errors.ts";
-import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { manageTopic } from "../../../../src/pubsub/admin/manage_topic.ts";
 import { setDraining } from "../../../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../../../src/pubsub/ownership/forget_server.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { moveTopic } from "../../../../src/pubsub/admin/move_topic.ts";
+import { moveTopic } from "../../../../src/pubsub/admin/move_topics.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { assignedNode, confirmedNode, takenOverNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { RequestAdmission } from "../../../../src/pubsub/proxy/admission.ts";
+import { RequestAdmission } from "../../../../src/pubsub/proxy/request_forwarder.ts";
 import { proxyLimitsDefault } from "../../../../src/pubsub/proxy/proxy_limits.ts";
 import type { ProxyClient } from "../../../../src/pubsub/proxy/proxy_request.ts";
 import { bodyBytesMax } from "../../../../src/pubsub/wire/message_limits.ts";

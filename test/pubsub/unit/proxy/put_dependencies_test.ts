@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { PutDependencies } from "../../../../src/pubsub/proxy/put_dependencies.ts";
+import { PutDependencies } from "../../../../src/pubsub/proxy/request_forwarder.ts";
 import { type PutOrder, readRequestTraits } from "../../../../src/pubsub/proxy/request_traits.ts";
 
 const place = (after: number | null, last: number, stream = "bob"): PutOrder => ({ stream, last, after });

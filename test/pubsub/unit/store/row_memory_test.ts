@@ -2,9 +2,8 @@
 import { expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
 import { messageSum } from "../../../../src/pubsub/store/postgres/batch_statement.ts";
-import { LoadedRows } from "../../../../src/pubsub/store/postgres/loaded_rows.ts";
+import { LoadedRows, RowRuns } from "../../../../src/pubsub/store/postgres/loaded_rows.ts";
 import { RowLoader } from "../../../../src/pubsub/store/postgres/row_loader.ts";
-import { RowRuns } from "../../../../src/pubsub/store/postgres/row_runs.ts";
 import { RowCache } from "../../../../src/pubsub/store/row_cache.ts";
 import { NotLoaded } from "../../../../src/pubsub/store/store_steps.ts";
 import type { Lack, RowHead } from "../../../../src/pubsub/store/topic_rows.ts";
