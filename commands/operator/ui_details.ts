@@ -5,7 +5,7 @@
 import { HttpError } from "../../src/base/http/http_error.ts";
 import { manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { TopicDetails } from "../../src/pubsub/store/topic_details.ts";
+import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
 import { type Redaction, redactText } from "../../src/retry/dead_letters/redaction.ts";
 import type { CommandStore, MessageFilter } from "../../src/retry/queue/store_methods.ts";
 import type { Clock } from "../../src/base/support/clock.ts";

@@ -13,7 +13,7 @@ import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
+import type { StoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { onAbort } from "../../src/base/support/abort.ts";

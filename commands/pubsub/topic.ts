@@ -11,7 +11,7 @@ import { BatonError } from "../../src/base/errors.ts";
 import { type ManageRequest, type ManageResult, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { readOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { TopicDetails } from "../../src/pubsub/store/topic_details.ts";
+import type { TopicDetails } from "../../src/pubsub/store/operations/topic_details.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import { didYouMean } from "../../src/base/support/did_you_mean.ts";
 import { printable } from "../../src/base/support/text.ts";

@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
 import { requestOf, responseOf } from "../../test/support/store_requests.ts";
 
 export interface GrowthOutcome {

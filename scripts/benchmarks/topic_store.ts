@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { ClientOperation } from "../../src/pubsub/store/store_operations.ts";
+import type { ClientOperation } from "../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse } from "../../src/pubsub/store/topic_store.ts";
 import { requestOf, responseOf } from "../../test/support/store_requests.ts";
 import { short, summarize, table } from "./statistics.ts";

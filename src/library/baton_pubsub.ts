@@ -20,4 +20,4 @@ export type {
   TopicSubscriber,
 } from "./topic_subscriber.ts";
 export { TopicAdmin, type TopicAdminOptions, type TopicDeletion, type TopicEntry } from "./topic_admin.ts";
-export type { TopicDetails } from "../pubsub/store/topic_details.ts";
+export type { TopicDetails } from "../pubsub/store/operations/topic_details.ts";

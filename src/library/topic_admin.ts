@@ -3,7 +3,7 @@ import { manageTopic } from "../pubsub/admin/manage_topic.ts";
 import type { ManageAction } from "../pubsub/admin/manage_topic.ts";
 import { readOverview } from "../pubsub/admin/overview.ts";
 import { PubsubPath } from "../pubsub/ownership/pubsub_path.ts";
-import type { TopicDetails } from "../pubsub/store/topic_details.ts";
+import type { TopicDetails } from "../pubsub/store/operations/topic_details.ts";
 import { abortable } from "../base/support/abort.ts";
 import { systemClock } from "../base/support/clock.ts";
 import { readSecretKey } from "../protocols/zeromq/curve_key_file.ts";

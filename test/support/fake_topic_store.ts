@@ -9,7 +9,7 @@ import type {
   OwnedStore,
   TopicCopies,
   TopicCopy,
-} from "../../src/pubsub/store/owned_store.ts";
+} from "../../src/pubsub/store/operations/owned_store.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 

@@ -12,7 +12,7 @@ import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { readTopicList } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
+import type { StoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import type { RunningBackend } from "./backend.ts";
 import { freePorts } from "./free_ports.ts";

@@ -1,7 +1,7 @@
 /** The members of a publish/subscribe cluster in tests: each role as an object, or as a process. */
 import process from "node:process";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
-import type { StoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
+import type { StoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { PubsubProxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { ZookeeperDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";

@@ -2,12 +2,12 @@
 import { type DatabaseAddress, parseDatabaseUrl } from "../../src/base/postgres/database_address.ts";
 import { DatabaseLane } from "../../src/base/postgres/database_lane.ts";
 import { PostgresTopicRows } from "../../src/pubsub/store/postgres/postgres_topic_rows.ts";
-import { RefusedPuts } from "../../src/pubsub/store/refused_puts.ts";
-import { StoreEngine } from "../../src/pubsub/store/store_engine.ts";
-import type { StoreOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
-import { runSteps } from "../../src/pubsub/store/store_steps.ts";
-import type { LostTopic } from "../../src/pubsub/store/topic_rows.ts";
-import { defaultStoreOptions } from "../../src/pubsub/store/topic_store_limits.ts";
+import { RefusedPuts } from "../../src/pubsub/store/limits/refused_puts.ts";
+import { StoreEngine } from "../../src/pubsub/store/engine/store_engine.ts";
+import type { StoreOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
+import { runSteps } from "../../src/pubsub/store/rows/store_steps.ts";
+import type { LostTopic } from "../../src/pubsub/store/rows/topic_rows.ts";
+import { defaultStoreOptions } from "../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicTransfer } from "../../src/pubsub/store/transfer/topic_transfer.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 

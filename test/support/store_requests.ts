@@ -2,9 +2,9 @@
  * Requests and responses of a topic store in the words of its engine: what a server passes on, written and read for
  * tests.
  */
-import { toStoreOperation } from "../../src/pubsub/store/client_request.ts";
-import type { ClientMessage } from "../../src/pubsub/store/client_request.ts";
-import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
+import { toStoreOperation } from "../../src/pubsub/store/thread/client_request.ts";
+import type { ClientMessage } from "../../src/pubsub/store/thread/client_request.ts";
+import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
 import type { EncodedResponse, SubmittedRequest } from "../../src/pubsub/store/topic_store.ts";
 import { decodeMessage } from "../../src/pubsub/wire/decode_message.ts";
 import { encodeMessage } from "../../src/pubsub/wire/encode_message.ts";

@@ -6,7 +6,7 @@
 import { writeSync } from "node:fs";
 import process from "node:process";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../src/pubsub/store/operations/store_operations.ts";
 import { requestOf, responseOf } from "./store_requests.ts";
 
 const dir = process.argv.at(-2) ?? "";

@@ -1,6 +1,6 @@
 /** Executes what was decided about a topic in the store of a server. */
 import { BatonError } from "../../base/errors.ts";
-import type { TopicCopies } from "../store/owned_store.ts";
+import type { TopicCopies } from "../store/operations/owned_store.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { TopicAction } from "./topic_decision.ts";
 import type { TopicNode } from "./topic_node.ts";

@@ -7,7 +7,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { nullIfNoNode } from "../../coordination/nodes/node_requests.ts";
-import type { OwnedStore } from "../store/owned_store.ts";
+import type { OwnedStore } from "../store/operations/owned_store.ts";
 import { readTopicList } from "./topic_nodes.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 

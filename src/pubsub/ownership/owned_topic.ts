@@ -8,7 +8,7 @@ import { sleep } from "../../base/support/deadline.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
-import type { ContentName, IncomingContent, TopicCopies, TopicCopy } from "../store/owned_store.ts";
+import type { ContentName, IncomingContent, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
 import {
   decideTopic,
   decideTransfer,

@@ -1,6 +1,6 @@
 /** The parts of a server that the ownership of its topics needs. */
 import type { Clock } from "../../base/support/clock.ts";
-import type { OwnedStore } from "../store/owned_store.ts";
+import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { Announcement } from "./announcements.ts";
 import type { OwnershipLease } from "./ownership_lease.ts";
 import type { TopicNodes } from "./topic_nodes.ts";

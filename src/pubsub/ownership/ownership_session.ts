@@ -11,7 +11,7 @@ import { announce, announcementAt } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { OwnedTopic, type Permit } from "./owned_topic.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
-import type { OwnedStore } from "../store/owned_store.ts";
+import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { advanceEveryMs, StoreGeneration } from "./store_generation.ts";
 import { OwnershipLease } from "./ownership_lease.ts";

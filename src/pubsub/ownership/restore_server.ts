@@ -8,7 +8,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { giveUpTopic, withServerName } from "./forget_server.ts";
 import { type ListedTopic, readTopicList, TopicNodes } from "./topic_nodes.ts";
-import type { OwnedStore } from "../store/owned_store.ts";
+import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { decideRestore } from "./topic_decision.ts";
 import { StoreGeneration } from "./store_generation.ts";

@@ -11,7 +11,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 import { nullIfNoNode, settleWrites } from "../../coordination/nodes/node_requests.ts";
-import type { OwnedStore } from "../store/owned_store.ts";
+import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { attemptNodeWrite, createWithParents } from "./topic_nodes.ts";
 

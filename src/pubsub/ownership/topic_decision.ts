@@ -3,7 +3,7 @@
  * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Further decisions
  * are about transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
  */
-import type { StagedCopy, TopicCopies, TopicCopy } from "../store/owned_store.ts";
+import type { StagedCopy, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
 import {
   claimedNode,
   confirmedNode,

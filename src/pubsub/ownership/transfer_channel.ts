@@ -1,6 +1,6 @@
 /** How a topic's content gets from its owner to a receiver. The server implements it; tests use their own. */
 import { abortable } from "../../base/support/abort.ts";
-import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
+import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
 
 /**
  * - taken: the receiver owns the topic, or has owned it since

@@ -3,7 +3,7 @@ import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
 import type { Availability } from "../ownership/ownership_session.ts";
 import { makeStatus, type Status } from "../status_message.ts";
-import type { ClientMessage } from "../store/client_request.ts";
+import type { ClientMessage } from "../store/thread/client_request.ts";
 
 /** Explains why a request was not admitted: certainly nothing was done. */
 export function unavailableResponse(

@@ -1,5 +1,5 @@
 /** The parts of a request at a server: the envelope for the response, and the message. */
-import type { ClientMessage } from "../store/client_request.ts";
+import type { ClientMessage } from "../store/thread/client_request.ts";
 
 /** Frames before the header of a response: the peer's identity and everything up to the empty frame. */
 export type Envelope = readonly Uint8Array[];

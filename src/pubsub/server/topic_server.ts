@@ -17,8 +17,8 @@ import { type Message, messageFields, type MessageName, type MessageOf } from ".
 import { encodeTopicList } from "../wire/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
-import type { StoreOptions } from "../store/topic_store_limits.ts";
-import { isClientMessage } from "../store/client_request.ts";
+import type { StoreOptions } from "../store/limits/topic_store_limits.ts";
+import { isClientMessage } from "../store/thread/client_request.ts";
 import {
   type EncodedResponse,
   type StartedStoreThread,

@@ -8,7 +8,7 @@ import { abortable } from "../../base/support/abort.ts";
 import { deadlineAfter } from "../../base/support/deadline.ts";
 import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import type { ContentName, IncomingContent } from "../store/owned_store.ts";
+import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
 import type { TransferReply } from "../ownership/transfer_channel.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import type { Envelope } from "./server_request.ts";

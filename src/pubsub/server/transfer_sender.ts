@@ -10,7 +10,7 @@ import { deadlineAfter } from "../../base/support/deadline.ts";
 import { decodeMessage } from "../wire/decode_message.ts";
 import { encodeMessage } from "../wire/encode_message.ts";
 import type { MessageHeaders, MessageOf } from "../wire/pubsub_messages.ts";
-import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
+import type { ContentName, OutgoingContent } from "../store/operations/owned_store.ts";
 import type { ServerAddress, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
 import { splitEnvelope } from "./server_request.ts";
 import { piecesInFlight, transferIdleMs } from "./server_limits.ts";

@@ -8,8 +8,8 @@ import { BatonError } from "../../base/errors.ts";
 import { type StorageRequestSender, StorageThread, type StorageWorker } from "../../base/storage/storage_thread.ts";
 import { onAbort, TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { type StatusCode, statusCodes } from "../wire/status_codes.ts";
-import { FrameBatch, unpackFrames } from "./frame_batch.ts";
-import type { ContentName, IncomingContent, OutgoingContent } from "./owned_store.ts";
+import { FrameBatch, unpackFrames } from "./thread/frame_batch.ts";
+import type { ContentName, IncomingContent, OutgoingContent } from "./operations/owned_store.ts";
 import {
   batchBytes,
   batchesMax,
@@ -21,14 +21,14 @@ import {
   sealBelowBytes,
   type StoreOptions,
   waitingGetsMax,
-} from "./topic_store_limits.ts";
+} from "./limits/topic_store_limits.ts";
 import {
   storeCalls,
   storeRequests,
   type TopicStoreCalls,
   type TopicStoreEvent,
   type TopicThreadCalls,
-} from "./topic_store_messages.ts";
+} from "./thread/topic_store_messages.ts";
 
 /** A client's request for the store, and what the server adds. */
 export interface SubmittedRequest {

@@ -1,6 +1,6 @@
 /** Copies of topics that another store sends into a database which servers share, or that have left it. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { runSteps } from "../../../src/pubsub/store/store_steps.ts";
+import { runSteps } from "../../../src/pubsub/store/rows/store_steps.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
 import { databaseAddress, SharedTopicStore } from "../../support/shared_topic_store.ts";

@@ -10,7 +10,7 @@ import type { BatonError } from "../../../src/base/errors.ts";
 import { backupStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
 import { TopicStore } from "../../../src/pubsub/store/topic_store.ts";
 import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
-import type { ClientOperation, StoreResponse } from "../../../src/pubsub/store/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../../src/pubsub/store/operations/store_operations.ts";
 import { eventually } from "../../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../../support/small_disk.ts";
 import { requestOf, responseOf } from "../../support/store_requests.ts";

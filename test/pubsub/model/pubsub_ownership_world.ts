@@ -1,5 +1,5 @@
 /** What every part of the topic ownership model knows: its options, its states, its mistakes. */
-import type { StagedCopy, TopicCopy } from "../../../src/pubsub/store/owned_store.ts";
+import type { StagedCopy, TopicCopy } from "../../../src/pubsub/store/operations/owned_store.ts";
 import type { TopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
 
 export type Fault =

@@ -1,6 +1,6 @@
 /** The states of the model of a topic that moves between stores, and what the database does. */
 import type { TopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
-import type { DroppedTopic, StagedCopy, TopicCopy } from "../../../src/pubsub/store/owned_store.ts";
+import type { DroppedTopic, StagedCopy, TopicCopy } from "../../../src/pubsub/store/operations/owned_store.ts";
 
 /** Ways to build the protocol wrong: each must be found. */
 export type TransferMistake =

@@ -3,7 +3,7 @@ import type { DatabaseAddress } from "../../../base/postgres/database_address.ts
 import { DatabaseLane } from "../../../base/postgres/database_lane.ts";
 import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../../base/postgres/database_schema.ts";
 import { systemClock } from "../../../base/support/clock.ts";
-import { decodeName } from "../topic_client.ts";
+import { decodeName } from "../rows/topic_client.ts";
 import { isLossNoted, noteLoss } from "./note_loss.ts";
 import { setGeneration } from "./postgres_copy_rows.ts";
 import { suspectTopics, topicPlaces, topicTables } from "./postgres_tables.ts";

@@ -7,9 +7,9 @@ import type { SqlParameter, SqlStatement } from "../../../base/postgres/primary_
 import { mustChange } from "../../../base/postgres/required_rows.ts";
 import { checksumValues } from "../../../base/storage/checksum_table.ts";
 import { encodeResolved } from "../../wire/topic_records.ts";
-import { encodeName } from "../topic_client.ts";
+import { encodeName } from "../rows/topic_client.ts";
 import { committedState } from "./postgres_tables.ts";
-import type { ResolvedRow, RowHead, TopicChange } from "../topic_rows.ts";
+import type { ResolvedRow, RowHead, TopicChange } from "../rows/topic_rows.ts";
 
 /** The state of a topic's row that this server has written last. */
 export interface TopicFence {

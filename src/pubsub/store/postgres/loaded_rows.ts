@@ -3,12 +3,12 @@
  * the engine: they return what was brought, and throw NotLoaded for everything else.
  */
 import { DamageError, rangeOfMessages } from "../../../base/storage/damage.ts";
-import { NotLoaded } from "../store_steps.ts";
-import type { StoredKey, TopicClient } from "../topic_client.ts";
-import type { ClientReader, ExportedRow, Lack, LogRow, MessageReader, RowHead } from "../topic_rows.ts";
-import type { PublisherWindow } from "../publisher_window.ts";
-import { RowCache } from "../row_cache.ts";
-import { rowCacheBytesMax } from "../topic_store_limits.ts";
+import { NotLoaded } from "../rows/store_steps.ts";
+import type { StoredKey, TopicClient } from "../rows/topic_client.ts";
+import type { ClientReader, ExportedRow, Lack, LogRow, MessageReader, RowHead } from "../rows/topic_rows.ts";
+import type { PublisherWindow } from "../decisions/publisher_window.ts";
+import { RowCache } from "../rows/row_cache.ts";
+import { rowCacheBytesMax } from "../limits/topic_store_limits.ts";
 
 /** The name of data: what was asked for, and of which topic or client. */
 export function nameOfLack(lack: Lack): string {

@@ -1,7 +1,7 @@
 /** The statement that notes the loss of messages in a fail-over of the database. */
 import { countRowsSql, mustChange } from "../../../base/postgres/required_rows.ts";
-import { lostIds } from "../decide_read.ts";
-import { lossesKept } from "../topic_losses.ts";
+import { lostIds } from "../decisions/decide_read.ts";
+import { lossesKept } from "../decisions/topic_losses.ts";
 import { committedState, timelineNow } from "./postgres_tables.ts";
 
 /**

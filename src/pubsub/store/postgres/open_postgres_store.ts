@@ -1,7 +1,7 @@
 /** Opens the topics of a shared database for one server. */
 import { type DatabaseAddress, describeDatabase } from "../../../base/postgres/database_address.ts";
 import { startStoreWorker, TopicStore, type TopicStoreHooks } from "../topic_store.ts";
-import { defaultStoreOptions, type StoreOptions } from "../topic_store_limits.ts";
+import { defaultStoreOptions, type StoreOptions } from "../limits/topic_store_limits.ts";
 import type { PostgresStoreOpening } from "./postgres_store_worker.ts";
 
 /**

@@ -8,11 +8,11 @@ import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/post
 import { changeAll, countRowsSql, missingRowsHint, mustChange } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/topic_records.ts";
-import type { DroppedTopic, TopicCopy } from "../owned_store.ts";
-import { decodeName, type TopicClient } from "../topic_client.ts";
-import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../topic_rows.ts";
-import { deletedRowsPerCommitMax } from "../topic_store_limits.ts";
-import { lossDaysKept } from "../topic_losses.ts";
+import type { DroppedTopic, TopicCopy } from "../operations/owned_store.ts";
+import { decodeName, type TopicClient } from "../rows/topic_client.ts";
+import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../rows/topic_rows.ts";
+import { deletedRowsPerCommitMax } from "../limits/topic_store_limits.ts";
+import { lossDaysKept } from "../decisions/topic_losses.ts";
 import { messageSum, type OpenFence, type TopicFence } from "./batch_statement.ts";
 import { idsLeftOut, isLossNoted, noteLoss } from "./note_loss.ts";
 import { committedState, synchronousNow, timelineNow, topicPlaces } from "./postgres_tables.ts";

@@ -14,9 +14,9 @@ import { DamageLog } from "../../../base/storage/damage.ts";
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { deadlineAfter } from "../../../base/support/deadline.ts";
-import { RowsUnavailable } from "../store_steps.ts";
-import { clientOfRow } from "../topic_client.ts";
-import { lossDaysKept, type MessageLoss } from "../topic_losses.ts";
+import { RowsUnavailable } from "../rows/store_steps.ts";
+import { clientOfRow } from "../rows/topic_client.ts";
+import { lossDaysKept, type MessageLoss } from "../decisions/topic_losses.ts";
 import {
   type ClientReader,
   decodeTopicRow,
@@ -27,7 +27,7 @@ import {
   type RowNumbers,
   type TopicChange,
   type TopicRows,
-} from "../topic_rows.ts";
+} from "../rows/topic_rows.ts";
 import { batchStatement, type FencedChange, type OpenFence } from "./batch_statement.ts";
 import { LoadedRows } from "./loaded_rows.ts";
 import { type ConfirmedState, PostgresCopyRows } from "./postgres_copy_rows.ts";

@@ -3,10 +3,10 @@ import { crc32 } from "node:zlib";
 import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/postgres/primary_connection.ts";
 import { DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { decodeResolved, messageOffsets } from "../../wire/topic_records.ts";
-import { PublisherWindow } from "../publisher_window.ts";
-import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../topic_client.ts";
-import type { Lack, LogRow, RowHead } from "../topic_rows.ts";
-import { exportRowsMax, pieceBytes } from "../topic_store_limits.ts";
+import { PublisherWindow } from "../decisions/publisher_window.ts";
+import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
+import type { Lack, LogRow, RowHead } from "../rows/topic_rows.ts";
+import { exportRowsMax, pieceBytes } from "../limits/topic_store_limits.ts";
 import { messageSum, resolvedSum } from "./batch_statement.ts";
 import type { LoadedRows } from "./loaded_rows.ts";
 

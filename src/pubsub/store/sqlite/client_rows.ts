@@ -5,10 +5,10 @@
 import { decodeResolved } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../../base/storage/checksum_table.ts";
-import { fingerprintMessage } from "../message_fingerprint.ts";
-import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../topic_client.ts";
-import { PublisherWindow } from "../publisher_window.ts";
-import type { ClientReader, LoadedClients } from "../topic_rows.ts";
+import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
+import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
+import { PublisherWindow } from "../decisions/publisher_window.ts";
+import type { ClientReader, LoadedClients } from "../rows/topic_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
 

@@ -5,9 +5,9 @@
 import { crc32 } from "node:zlib";
 import { messageOffsets } from "../../wire/topic_records.ts";
 import { type DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
-import type { ExportedRow, LogRow, MessageReader, RowHead } from "../topic_rows.ts";
-import type { RowCache } from "../row_cache.ts";
-import { exportRowsMax, pieceBytes } from "../topic_store_limits.ts";
+import type { ExportedRow, LogRow, MessageReader, RowHead } from "../rows/topic_rows.ts";
+import type { RowCache } from "../rows/row_cache.ts";
+import { exportRowsMax, pieceBytes } from "../limits/topic_store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 

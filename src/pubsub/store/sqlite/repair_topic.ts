@@ -5,13 +5,13 @@
  */
 import { BatonError } from "../../../base/errors.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
-import { decodeName } from "../topic_client.ts";
+import { decodeName } from "../rows/topic_client.ts";
 import { deleteRows, rebuildIndexesAfter } from "./delete_rows.ts";
 import { orIfDamaged, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { hasItsRecords, insertMessages } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
-import type { TopicRow } from "../topic_rows.ts";
+import type { TopicRow } from "../rows/topic_rows.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
 /** Clients whose puts are not found by the index. */

@@ -3,9 +3,9 @@ import { encodeResolved } from "../../wire/topic_records.ts";
 import type { PutRowCounts, PutTable } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { insertMessages } from "./log_rows.ts";
-import { encodeName, rowOfClient, type TopicClient } from "../topic_client.ts";
+import { encodeName, rowOfClient, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-import type { ResolvedRow, TopicChange, TopicRow } from "../topic_rows.ts";
+import type { ResolvedRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 import { tables, topicStates } from "./topic_tables.ts";
 
 const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,

@@ -2,13 +2,13 @@
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { messageOffsets } from "../../wire/topic_records.ts";
 import { insertMessages } from "./log_rows.ts";
-import type { DroppedTopic } from "../owned_store.ts";
+import type { DroppedTopic } from "../operations/owned_store.ts";
 import type { SqliteChangeWriter } from "./sqlite_change.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
-import { decodeName, encodeName, type TopicClient } from "../topic_client.ts";
+import { decodeName, encodeName, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../topic_rows.ts";
-import { droppedTopicsMax } from "../topic_store_limits.ts";
+import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../rows/topic_rows.ts";
+import { droppedTopicsMax } from "../limits/topic_store_limits.ts";
 import { tables, topicStates } from "./topic_tables.ts";
 
 export class SqliteCopyRows implements TopicCopyRows {

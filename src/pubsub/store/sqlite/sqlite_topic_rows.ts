@@ -4,7 +4,7 @@ import { ClientRows } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { LogRows } from "./log_rows.ts";
 import { repairTopic } from "./repair_topic.ts";
-import { RowCache } from "../row_cache.ts";
+import { RowCache } from "../rows/row_cache.ts";
 import { SqliteChangeWriter } from "./sqlite_change.ts";
 import { SqliteCopyRows } from "./sqlite_copy_rows.ts";
 import { SqliteTopics } from "./sqlite_topics.ts";
@@ -17,8 +17,8 @@ import {
   type TopicChange,
   type TopicRow,
   type TopicRows,
-} from "../topic_rows.ts";
-import { deletedRowsPerCommitMax, rowCacheBytesMax } from "../topic_store_limits.ts";
+} from "../rows/topic_rows.ts";
+import { deletedRowsPerCommitMax, rowCacheBytesMax } from "../limits/topic_store_limits.ts";
 import { topicStates } from "./topic_tables.ts";
 
 const noneLost: readonly LostTopic[] = [];

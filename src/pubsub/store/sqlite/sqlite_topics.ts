@@ -1,8 +1,8 @@
 /** The rows of the topics of an SQLite store, in any state, and the numbers of new rows. */
 import { DamageError, orIfDamaged } from "../../../base/storage/damage.ts";
-import { decodeName, describeTopicRow, encodeName } from "../topic_client.ts";
+import { decodeName, describeTopicRow, encodeName } from "../rows/topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import type { NewTopic, RowNumbers } from "../topic_rows.ts";
+import type { NewTopic, RowNumbers } from "../rows/topic_rows.ts";
 import { tables, topicStates } from "./topic_tables.ts";
 
 type TopicColumns = Partial<Record<(typeof tables.topics.columns)[number], SqlRow[string]>>;

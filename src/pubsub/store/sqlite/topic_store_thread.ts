@@ -9,21 +9,21 @@ import {
   type StorageRequestReceiver,
 } from "../../../base/storage/storage_thread.ts";
 import type { ExportStep } from "../transfer/export_topic.ts";
-import { RefusedPuts } from "../refused_puts.ts";
-import { isSteps, runNow } from "../store_steps.ts";
+import { RefusedPuts } from "../limits/refused_puts.ts";
+import { isSteps, runNow } from "../rows/store_steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
-import { StoreEngine } from "../store_engine.ts";
-import { ThreadRequests } from "../thread_requests.ts";
+import { StoreEngine } from "../engine/store_engine.ts";
+import { ThreadRequests } from "../thread/thread_requests.ts";
 import {
   storeCalls,
   type TopicStoreCalls,
   type TopicStoreEvent,
   type TopicStoreOpening,
   type TopicThreadCalls,
-} from "../topic_store_messages.ts";
-import type { StoreOptions } from "../topic_store_limits.ts";
+} from "../thread/topic_store_messages.ts";
+import type { StoreOptions } from "../limits/topic_store_limits.ts";
 import { TopicTransfer } from "../transfer/topic_transfer.ts";
-import { TopicMaintenance } from "../topic_maintenance.ts";
+import { TopicMaintenance } from "../engine/topic_maintenance.ts";
 import { whyNotWritable } from "../../../base/storage/write_access.ts";
 import {
   blockingCheckpointBytes,

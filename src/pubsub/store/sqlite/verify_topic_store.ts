@@ -7,7 +7,7 @@ import { countWithNoun } from "../../../base/support/text.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
 import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../../base/storage/verify_tables.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../wire/topic_records.ts";
-import { decodeName, describeTopicRow } from "../topic_client.ts";
+import { decodeName, describeTopicRow } from "../rows/topic_client.ts";
 import { describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { describeDamagedMessages, hasItsRecords } from "./log_rows.ts";
 import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";

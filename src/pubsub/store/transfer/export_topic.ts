@@ -4,10 +4,10 @@
  */
 import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../wire/topic_records.ts";
-import { pieceBytes } from "../topic_store_limits.ts";
-import { type Steps, withData } from "../store_steps.ts";
-import type { TopicClient } from "../topic_client.ts";
-import type { MessageReader, TopicRows } from "../topic_rows.ts";
+import { pieceBytes } from "../limits/topic_store_limits.ts";
+import { type Steps, withData } from "../rows/store_steps.ts";
+import type { TopicClient } from "../rows/topic_client.ts";
+import type { MessageReader, TopicRows } from "../rows/topic_rows.ts";
 
 /** The topic to export. All values except the name may change until the seal. */
 export interface ExportedTopic {

@@ -12,11 +12,11 @@ import {
   type TopicDataRecord,
   type WindowRecord,
 } from "../../wire/topic_records.ts";
-import { encodeName } from "../topic_client.ts";
-import { rowBytesMax, rowMessagesMax } from "../topic_store_limits.ts";
-import type { ContentName } from "../owned_store.ts";
-import { awaitAnswer, RowsUnavailable, type Steps } from "../store_steps.ts";
-import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "../topic_rows.ts";
+import { encodeName } from "../rows/topic_client.ts";
+import { rowBytesMax, rowMessagesMax } from "../limits/topic_store_limits.ts";
+import type { ContentName } from "../operations/owned_store.ts";
+import { awaitAnswer, RowsUnavailable, type Steps } from "../rows/store_steps.ts";
+import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicImport {
   readonly name: string;

@@ -7,13 +7,13 @@
 import { BatonError, errorMessage } from "../../../base/errors.ts";
 import { type ExportStep, exportTopic } from "./export_topic.ts";
 import { TopicImport } from "./import_topic.ts";
-import type { ContentName, StagedCopy, TopicCopies, TopicCopy } from "../owned_store.ts";
-import type { StoreEngine } from "../store_engine.ts";
-import { exportsMax, importsMax } from "../topic_store_limits.ts";
-import type { StoredTopic } from "../stored_topic.ts";
-import type { TopicTable } from "../topic_table.ts";
-import { awaitAnswer, type Steps } from "../store_steps.ts";
-import type { Answer, TopicCopyRows, TopicRows } from "../topic_rows.ts";
+import type { ContentName, StagedCopy, TopicCopies, TopicCopy } from "../operations/owned_store.ts";
+import type { StoreEngine } from "../engine/store_engine.ts";
+import { exportsMax, importsMax } from "../limits/topic_store_limits.ts";
+import type { StoredTopic } from "../content/stored_topic.ts";
+import type { TopicTable } from "../engine/topic_table.ts";
+import { awaitAnswer, type Steps } from "../rows/store_steps.ts";
+import type { Answer, TopicCopyRows, TopicRows } from "../rows/topic_rows.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
 export class TopicTransfer {

@@ -1,5 +1,5 @@
 /** What was put into each topic, what became of it, and in which order it stands there. Pure. */
-import { lostIds } from "../../../../src/pubsub/store/decide_read.ts";
+import { lostIds } from "../../../../src/pubsub/store/decisions/decide_read.ts";
 import type { Findings } from "./findings.ts";
 import type { At, Got, History, Operation, Outcome } from "./history.ts";
 

@@ -13,7 +13,7 @@ import { ZookeeperDirectory } from "../../../../src/pubsub/proxy/zookeeper_direc
 import { TopicServer } from "../../../../src/pubsub/server/topic_server.ts";
 import { serveTopicStore } from "../../../../src/pubsub/store/sqlite/topic_store_thread.ts";
 import type { StartedStoreThread } from "../../../../src/pubsub/store/topic_store.ts";
-import type { StoreOptions } from "../../../../src/pubsub/store/topic_store_limits.ts";
+import type { StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { SocketOptions } from "../../../../src/protocols/zeromq/socket_options.ts";
 import type { ZooKeeperServerList } from "../../../../src/protocols/zookeeper/hosts.ts";

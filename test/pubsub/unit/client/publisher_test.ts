@@ -86,7 +86,7 @@ class FakeServer {
     return response("OK", isStored ? { ids: [{ first: 1, last: 1 }] } : {});
   }
 
-  /** As a server decides it: src/pubsub/store/decide_put.ts. */
+  /** As a server decides it: src/pubsub/store/decisions/decide_put.ts. */
   #put({ counter, headers = {}, body, batch = [body ?? new Uint8Array(0)] }: MessageOf<"PUT">): StatusCode {
     const { firstUnacked = 0, after, session } = headers;
     const { number, key } = headers.fromSession ?? session ?? { number: 0, key: "" };

@@ -16,7 +16,7 @@ import {
   type ClientMessage,
   statusOfStoreResponse,
   toStoreOperation,
-} from "../../../../src/pubsub/store/client_request.ts";
+} from "../../../../src/pubsub/store/thread/client_request.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { decodeMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";

@@ -3,21 +3,21 @@ import { afterAll, afterEach, beforeAll, beforeEach } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { StoreOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
+import type { StoreOperation, StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
 import { decodedOperation } from "../../../support/store_requests.ts";
-import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
+import { RefusedPuts } from "../../../../src/pubsub/store/limits/refused_puts.ts";
 import { SqliteTopicRows } from "../../../../src/pubsub/store/sqlite/sqlite_topic_rows.ts";
 import { LateRows, runArriving } from "./late_rows.ts";
-import { isSteps, type Running, runNow, type Steps } from "../../../../src/pubsub/store/store_steps.ts";
-import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
-import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/topic_store_limits.ts";
+import { isSteps, type Running, runNow, type Steps } from "../../../../src/pubsub/store/rows/store_steps.ts";
+import { StoreEngine } from "../../../../src/pubsub/store/engine/store_engine.ts";
+import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicTransfer } from "../../../../src/pubsub/store/transfer/topic_transfer.ts";
 import { TopicDatabase } from "../../../../src/pubsub/store/sqlite/topic_database.ts";
-import type { TopicRows } from "../../../../src/pubsub/store/topic_rows.ts";
+import type { TopicRows } from "../../../../src/pubsub/store/rows/topic_rows.ts";
 import { dose } from "../../../support/dose.ts";
 import { describeWithPeer, hasPeer } from "../../../support/peers.ts";
 import { PostgresStore, PostgresStores } from "./postgres_stores.ts";
-import { TopicMaintenance } from "../../../../src/pubsub/store/topic_maintenance.ts";
+import { TopicMaintenance } from "../../../../src/pubsub/store/engine/topic_maintenance.ts";
 
 /** An operation of one kind, as much of it as the test wants to say. */
 export type Some<Kind extends StoreOperation["kind"]> =

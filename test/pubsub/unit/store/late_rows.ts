@@ -3,7 +3,7 @@
  * that was not loaded before. The engine has to do the same with them as with rows that are here.
  */
 import type { DiskSpace } from "../../../../src/base/storage/disk_space.ts";
-import { NotLoaded, type Steps } from "../../../../src/pubsub/store/store_steps.ts";
+import { NotLoaded, type Steps } from "../../../../src/pubsub/store/rows/store_steps.ts";
 import type {
   ClientReader,
   Lack,
@@ -15,7 +15,7 @@ import type {
   TopicCopyRows,
   TopicRow,
   TopicRows,
-} from "../../../../src/pubsub/store/topic_rows.ts";
+} from "../../../../src/pubsub/store/rows/topic_rows.ts";
 
 /** A promise whose value is made when a test wants it to arrive. */
 class LateAnswer<Value> extends Promise<Value> {

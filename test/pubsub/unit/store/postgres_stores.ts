@@ -4,7 +4,7 @@
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from "node:worker_threads";
 import { BatonError, type ErrorCode } from "../../../../src/base/errors.ts";
-import type { StoreOptions } from "../../../../src/pubsub/store/topic_store_limits.ts";
+import type { StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { PostgresServer } from "../../../support/postgres_server.ts";
 import type { ThreadCall, ThreadReply } from "./postgres_stores_thread.ts";
 

@@ -3,7 +3,7 @@
  * the rules.
  */
 import type { SessionToken } from "../../../../src/pubsub/wire/field_types.ts";
-import type { ClientOperation, StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
 
 interface Window {
   key: string;

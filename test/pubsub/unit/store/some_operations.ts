@@ -1,5 +1,5 @@
 /** Operations as the store's tests write them, and what they compare of the responses. */
-import type { StoreResponse } from "../../../../src/pubsub/store/store_operations.ts";
+import type { StoreResponse } from "../../../../src/pubsub/store/operations/store_operations.ts";
 import type { Some } from "./engine_driver.ts";
 
 export function bodies(...texts: string[]): Uint8Array[] {

@@ -1,0 +1,177 @@
+/** One active topic of a store, open or sealed: its log and its subscribers. */
+import { noMessageId } from "../../wire/field_types.ts";
+import type { MessageHeaders } from "../../wire/pubsub_messages.ts";
+import type { StoreOptions } from "../limits/topic_store_limits.ts";
+import type { TopicClient } from "../rows/topic_client.ts";
+import { TopicLog } from "./topic_log.ts";
+import { TopicLosses } from "../decisions/topic_losses.ts";
+import type { OpenedTopic, TopicRow } from "../rows/topic_rows.ts";
+
+export class StoredTopic {
+  readonly id: number;
+  readonly name: string;
+  readonly log: TopicLog;
+  /** Subscribers by name. */
+  readonly subscribers: Map<string, TopicClient>;
+  /** Identifies the content; its message ids start after `baseOffset`. */
+  readonly incarnation: string;
+  readonly baseOffset: number;
+  epoch: number;
+  /** The receiving server of a handoff: no operation is executed until the topic is opened at a higher epoch. */
+  sealedFor: string | null;
+  clientCount: number;
+  /** Clients without a session. */
+  plainCount: number;
+  /** Grows when publishers are forgotten, so that their earlier requests are not treated as new. */
+  registration: number;
+  /** Describes damaged or missing clients, whose positions are unknown; null: none. */
+  readonly damagedClients: string | null;
+  readonly losses: TopicLosses;
+  /** The position of the slowest subscriber; null: to be computed. */
+  #slowest: number | null = null;
+
+  constructor({ row, clients, messages, losses }: OpenedTopic, nextRowId: (first: number) => number) {
+    this.losses = new TopicLosses(losses);
+    this.id = row.id;
+    this.name = row.name;
+    this.epoch = row.epoch;
+    this.incarnation = row.incarnation;
+    this.baseOffset = row.baseOffset;
+    this.sealedFor = row.sealedFor;
+    this.registration = row.registration;
+    this.subscribers = clients.subscribers;
+    this.clientCount = clients.count;
+    this.plainCount = clients.plain;
+    this.damagedClients = clients.damaged;
+    this.log = new TopicLog(messages, row, { nextRowId, subscribers: () => this.subscribers.size });
+    this.log.countSubscribersOfOldestRow(this.subscriberPositions());
+  }
+
+  /** The topic's row with the current values. */
+  row(): TopicRow {
+    const { id, name, incarnation, baseOffset, epoch, sealedFor, clientCount: clients, registration } = this;
+    const { lastId: last, gone, stored, bytes } = this.log;
+    return { id, name, incarnation, baseOffset, epoch, sealedFor, last, gone, stored, bytes, clients, registration };
+  }
+
+  /** Whether all subscribers have acknowledged the oldest row. */
+  get canDeleteOldest(): boolean {
+    return this.damagedClients === null && this.log.canDeleteOldest;
+  }
+
+  *subscriberPositions(): Generator<number, void, void> {
+    for (const { position } of this.subscribers.values()) if (position !== null) yield position;
+  }
+
+  /** Moves a subscriber; a null position means not subscribed. */
+  moveSubscriber(subscriber: TopicClient, position: number | null): void {
+    const from = subscriber.position;
+    if (from === position) return;
+    subscriber.position = position;
+    if (position === null) this.subscribers.delete(subscriber.name);
+    else this.subscribers.set(subscriber.name, subscriber);
+    this.log.noteSubscriberMove(from, position);
+    if (from === null || position === null || from === this.#slowest || position < (this.#slowest ?? 0)) {
+      this.#slowest = null;
+    }
+  }
+
+  /**
+   * Messages after this position. Ids between the last one before a restore and the new base offset were never
+   * assigned.
+   */
+  pendingAfter(position: number): number {
+    const { firstId: first, lastId: last } = this.log;
+    const from = Math.max(position, first - 1);
+    if (from >= this.baseOffset) return last - from;
+    return this.log.messages.countBetween(from, this.baseOffset) + last - (this.baseOffset + 1);
+  }
+
+  /** Headers of the response to this client's INFO. */
+  infoFor(client: string): MessageHeaders {
+    const { firstId: first, lastId: last, bytes } = this.log;
+    const position = this.subscribers.get(client)?.position ?? null;
+    const pending = position === null ? 0 : this.pendingAfter(position);
+    const subscribers = this.subscribers.size;
+    return { position: position ?? noMessageId, first, end: last, pending, subscribers, bytes, state: "serving" };
+  }
+
+  /**
+   * Undelivered messages of the slowest subscriber. Looks at all subscribers, but only after the slowest one has moved.
+   */
+  pendingOfSlowest(): number {
+    if (this.subscribers.size === 0) return 0;
+    if (this.#slowest === null) {
+      let slowest = Infinity;
+      for (const position of this.subscriberPositions()) slowest = Math.min(slowest, position);
+      this.#slowest = slowest;
+    }
+    return this.pendingAfter(this.#slowest);
+  }
+}
+
+/** The number of rows that a commit may still delete from a topic. */
+export interface TrimBudget {
+  rows: number;
+}
+
+/**
+ * Deletes messages that are no longer needed, with the next commit: those that every subscriber has acknowledged and
+ * those beyond the retention limits. Deletes as many rows as `budget` has left; returns whether more can be deleted.
+ */
+export function trimTopic(topic: StoredTopic, options: StoreOptions, nowMs: number, budget: TrimBudget): boolean {
+  const { log } = topic;
+  for (; budget.rows > 0; budget.rows--) {
+    if (!topic.canDeleteOldest && !exceedsRetention(topic, options, nowMs)) return false;
+    log.dropOldest(topic.subscriberPositions());
+  }
+  return topic.canDeleteOldest || exceedsRetention(topic, options, nowMs);
+}
+
+/**
+ * Whether retention deletes the oldest row: the messages after it alone reach the limit. So slightly more is kept than
+ * required, never less.
+ */
+export function exceedsRetention(topic: StoredTopic, options: StoreOptions, nowMs: number): boolean {
+  const { log } = topic;
+  const { oldestRow: oldest } = log;
+  if (oldest === null) return false;
+  const { retainMessages, retainBytes, retainMs } = options;
+  if (retainMessages !== null && topic.pendingAfter(oldest.last) >= retainMessages) return true;
+  if (retainBytes !== null && log.bytes - oldest.bytes >= retainBytes) return true;
+  return retainMs !== null && nowMs - (log.oldestTimeMs() ?? nowMs) > retainMs;
+}
+
+/**
+ * Returns a sentence if these new messages exceed the topic's limits, otherwise null. Without subscribers nothing is
+ * stored, so nothing is refused. A batch is stored as a whole: one that alone exceeds a limit is accepted if one of its
+ * messages fits.
+ */
+export function whyFull(
+  topic: StoredTopic,
+  { maxPending, maxTopicBytes }: Pick<StoreOptions, "maxPending" | "maxTopicBytes">,
+  messages: number,
+  bodies: readonly Uint8Array[],
+): string | null {
+  if (topic.subscribers.size === 0) return null;
+  if (maxTopicBytes !== null) {
+    const [largest, all] = bodySizesOf(bodies);
+    const bytes = topic.log.bytes + (all > maxTopicBytes ? largest : all);
+    if (bytes > maxTopicBytes) return `the topic would have ${bytes} bytes; its limit is ${maxTopicBytes}`;
+  }
+  if (maxPending === null || topic.log.lastId - topic.log.firstId + 1 + messages <= maxPending) return null;
+  const pending = topic.pendingOfSlowest();
+  if (pending + (messages > maxPending ? 1 : messages) <= maxPending) return null;
+  const more = messages === 1 ? "" : `, and ${messages} more in this batch`;
+  return `${pending} undelivered messages for the slowest subscriber${more}; the limit is ${maxPending}`;
+}
+
+/** Bytes of the largest body, and of all bodies. */
+function bodySizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
+  let [largest, all] = [0, 0];
+  for (const { byteLength } of bodies) {
+    largest = Math.max(largest, byteLength);
+    all += byteLength;
+  }
+  return [largest, all];
+}

@@ -1,0 +1,244 @@
+/**
+ * The messages of a topic, many per row: appended at one end and deleted at the other when every subscriber has
+ * acknowledged them. Tracks the oldest row and how many subscribers still need it, so that puts and gets do not look at
+ * all subscribers.
+ */
+import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/topic_records.ts";
+import { orIfDamaged } from "../../../base/storage/damage.ts";
+import { rowBytesMax, rowMessagesMax } from "../limits/topic_store_limits.ts";
+import type { LogRow, MessageReader, RowHead, TopicChange } from "../rows/topic_rows.ts";
+
+/** Larger writers are not reused. */
+const spareBytesMax = 2 * rowBytesMax;
+/** Writer for the next append of any topic: allocating one per row costs more than everything else for a small row. */
+let spareWriter: TopicDataWriter | null = null;
+
+/** Row heads that are remembered after writing. */
+const writtenMax = 64;
+
+/** A row that is in memory until it is committed. */
+interface UnwrittenRow {
+  readonly head: RowHead;
+  readonly row: LogRow;
+}
+
+/** Positions of subscribers: ids of their last acknowledged messages. */
+export type Positions = Iterable<number>;
+
+/** The end positions of a log, as stored in the topic's row. */
+export interface LogEnds {
+  /** The last message id that was assigned. */
+  readonly last: number;
+  /** Last message of the last deleted row; last message in a row. */
+  readonly gone: number;
+  readonly stored: number;
+  readonly bytes: number;
+}
+
+export class TopicLog {
+  readonly messages: MessageReader;
+  readonly #nextRowId: (first: number) => number;
+  readonly #subscribers: () => number;
+  /** The row written last: most readers need it. */
+  #newest: LogRow | null = null;
+  /** Null if there is no row. */
+  #oldest: RowHead | "damaged" | null;
+  /** Subscribers that have not acknowledged all of the oldest row. */
+  #subscribersOfOldest = 0;
+  #pending: TopicDataWriter | null = null;
+  #pendingOffsets: number[] = [];
+  #pendingFirst = 0;
+  /** Heads of the rows written last, in order, and the last message before the first of them. They save queries. */
+  #written: RowHead[] = [];
+  #writtenAfter = Infinity;
+  /** Rows that the next commit adds, in order, and those that it deletes. */
+  #unwritten: UnwrittenRow[] = [];
+  #deleted: RowHead[] = [];
+  lastId: number;
+  gone: number;
+  stored: number;
+  bytes: number;
+
+  constructor(
+    messages: MessageReader,
+    topic: LogEnds,
+    { nextRowId, subscribers }: { readonly nextRowId: (first: number) => number; readonly subscribers: () => number },
+  ) {
+    this.messages = messages;
+    this.#nextRowId = nextRowId;
+    this.#subscribers = subscribers;
+    this.lastId = topic.last;
+    this.gone = topic.gone;
+    this.stored = topic.stored;
+    this.bytes = topic.bytes;
+    this.#oldest = this.#findOldest(0, this.gone);
+  }
+
+  /** The oldest existing message, or `lastId` + 1 if there is none. */
+  get firstId(): number {
+    if (this.#oldest === "damaged") return this.gone + 1; // a reader gets the error
+    return this.#oldest?.first ?? (this.#pending === null ? this.lastId + 1 : this.#pendingFirst);
+  }
+
+  /** Appends a message and assigns the next id. */
+  append(message: Omit<MessageRecord, "id">): void {
+    const id = ++this.lastId;
+    if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > rowBytesMax) this.flush();
+    if (this.#pending === null) {
+      this.#pending = spareWriter ?? new TopicDataWriter(4096);
+      spareWriter = null;
+      this.#pendingFirst = id;
+      this.#pendingOffsets = [];
+    }
+    this.#pendingOffsets.push(this.#pending.byteLength);
+    const { timeMs, session, counter, publisher, msgId, body } = message;
+    this.#pending.writeMessage({ id, timeMs, session, counter, publisher, msgId, body });
+    if (this.#pendingOffsets.length === rowMessagesMax) this.flush();
+  }
+
+  /** Assigns ids to messages that have no subscriber and are not stored. */
+  skipIds(countSubscribers: number): void {
+    this.flush();
+    this.lastId += countSubscribers;
+  }
+
+  /** The first id that is not in a row yet; null if all are. */
+  get firstPendingId(): number | null {
+    return this.#pending === null ? null : this.#pendingFirst;
+  }
+
+  /**
+   * Makes a row of the appended messages, which the next commit stores. No subscriber may be positioned after an
+   * appended message.
+   */
+  flush(): void {
+    if (this.#pending === null) return;
+    const first = this.#pendingFirst;
+    const last = first + this.#pendingOffsets.length - 1;
+    // Copied to its exact size: the row stays in memory, and the writer's buffer is larger.
+    const records = this.#pending.finish().slice();
+    const id = this.#nextRowId(first);
+    // A head without the records: heads are kept longer.
+    const head = { id, first, last, previous: this.stored, bytes: records.byteLength };
+    const row = { id, first, last, records, offsets: this.#pendingOffsets };
+    if (records.byteLength <= spareBytesMax) spareWriter = this.#pending;
+    spareWriter?.clear();
+    this.#pending = null;
+    this.messages.cache(row);
+    this.#unwritten.push({ head, row });
+    this.stored = last;
+    this.bytes += head.bytes;
+    this.#newest = row;
+    this.#noteWritten(head);
+    if (this.#oldest !== null) return;
+    this.#oldest = head;
+    this.#subscribersOfOldest = this.#subscribers();
+  }
+
+  /** Moves the rows to be added and deleted into a commit. */
+  takeChanges(change: TopicChange): void {
+    for (const { head, row: { records } } of this.#unwritten) change.added.push({ head, records });
+    for (const head of this.#deleted) change.deleted.push(head);
+    this.#unwritten = [];
+    this.#deleted = [];
+  }
+
+  /** Returns the row with message `id`, else the first one after it, else null. Throws Damaged. */
+  rowAt(id: number): LogRow | null {
+    const newest = this.#newest;
+    if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
+    const ahead = this.messages.rowReadAhead(id);
+    if (ahead !== undefined) return ahead;
+    const unwritten = this.#unwritten.find(({ head }) => head.last >= id);
+    if (unwritten !== undefined && unwritten.head.first <= id) return unwritten.row;
+    const written = this.#written.findLast(({ first, last }) => first <= id && last >= id);
+    if (written !== undefined) return this.messages.load(written);
+    const at = this.messages.findRowUpTo(id);
+    if (at !== null && at.last >= id) return this.messages.load(at);
+    const next = this.messages.findRowAfter(id) ?? unwritten?.head ?? null;
+    // Messages in between may only be missing because there was no subscriber for them, or because they were given up.
+    const had = Math.max(id - 1, this.gone);
+    const before = next?.previous ?? this.stored;
+    if (before > had) throw this.messages.missingRowError(had + 1, before);
+    if (next === unwritten?.head) return unwritten.row;
+    return next === null ? null : this.messages.load(next);
+  }
+
+  /** Counts the subscribers that need the oldest row: after loading, and when one is added or moved back. */
+  countSubscribersOfOldestRow(positions: Positions): void {
+    this.#subscribersOfOldest = 0;
+    const { oldestRow: oldest } = this;
+    if (oldest === null) return;
+    for (const position of positions) if (position < oldest.last) this.#subscribersOfOldest++;
+  }
+
+  /** Notes the move of a subscriber; null: not subscribed. */
+  noteSubscriberMove(from: number | null, to: number | null): void {
+    const last = this.oldestRow?.last ?? -1;
+    const was = from !== null && from < last;
+    const is = to !== null && to < last;
+    this.#subscribersOfOldest += (is ? 1 : 0) - (was ? 1 : 0);
+  }
+
+  /** Whether all subscribers have acknowledged the oldest row. */
+  get canDeleteOldest(): boolean {
+    return this.oldestRow !== null && this.#subscribersOfOldest === 0;
+  }
+
+  /** Null if there is none, or if it is unknown because of damage. */
+  get oldestRow(): RowHead | null {
+    return this.#oldest === "damaged" ? null : this.#oldest;
+  }
+
+  /** Storage time of the last message in the oldest row; null if there is no row or it is damaged. */
+  oldestTimeMs(): number | null {
+    const { oldestRow: oldest } = this;
+    if (oldest === null) return null;
+    return orIfDamaged(null, () => {
+      const row = this.messages.load(oldest);
+      return row.offsets.length === 0 ? 0 : messageAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
+    });
+  }
+
+  /** Deletes the oldest row and finds the next one. */
+  dropOldest(positions: Positions): void {
+    const { oldestRow: oldest } = this;
+    if (oldest === null) return;
+    const next = this.#nextRow(oldest); // before anything is changed: the row may have to be loaded
+    if (this.#unwritten[0]?.head === oldest) this.#unwritten.shift();
+    else this.#deleted.push(oldest);
+    this.messages.uncache(oldest);
+    this.gone = oldest.last;
+    this.bytes -= oldest.bytes;
+    if (this.#newest?.id === oldest.id) this.#newest = null;
+    this.#oldest = next;
+    this.countSubscribersOfOldestRow(positions);
+  }
+
+  #noteWritten(row: RowHead): void {
+    if (this.#written.length === 0) this.#writtenAfter = row.first - 1;
+    if (this.#written.push(row) <= writtenMax) return;
+    const gone = this.#written.shift();
+    this.#writtenAfter = gone?.last ?? Infinity;
+  }
+
+  #nextRow({ last }: RowHead): RowHead | "damaged" | null {
+    if (last < this.#writtenAfter) return this.#findOldest(last, last);
+    while ((this.#written[0]?.first ?? Infinity) <= last) this.#writtenAfter = this.#written.shift()?.last ?? 0;
+    return this.#written[0] ?? null;
+  }
+
+  /**
+   * Finds the oldest row after message `last`, of a log whose messages up to `gone` are deleted. Deleted rows before it
+   * may not be committed yet.
+   */
+  #findOldest(last: number, gone: number): RowHead | "damaged" | null {
+    return orIfDamaged("damaged", () => {
+      const unwritten = this.#unwritten.find(({ head }) => head.first > last);
+      const oldest = this.messages.findRowAfter(last) ?? unwritten?.head ?? null;
+      const before = oldest?.previous ?? this.stored;
+      if (before > gone) throw this.messages.missingRowError(gone + 1, before);
+      return oldest;
+    });
+  }
+}

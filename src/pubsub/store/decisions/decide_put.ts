@@ -1,0 +1,129 @@
+/** Decides what a put does, from the stored state of its publisher and topic. Pure. */
+import type { IdRange } from "../../wire/field_types.ts";
+import { type PutOperation, refuse, type RefusedOperation } from "../operations/store_operations.ts";
+import type { PublisherWindow } from "./publisher_window.ts";
+import { leavesNoRoom } from "./topic_fence.ts";
+import { messageBytes, putBytes, sessionWindowCountersMax } from "../limits/topic_store_limits.ts";
+
+export interface PutView {
+  /** The window of the session in which the counters were first used; empty if nothing is stored. */
+  readonly window: PublisherWindow;
+  /** The session is too old to be remembered, or belonged to another client state. */
+  readonly windowGone: boolean;
+  /** The message stored under the request's msg-id. */
+  readonly sameMsgId: { readonly id: number; readonly fingerprint: number } | null;
+  /** Fingerprints of the bodies, in their order. */
+  readonly fingerprints: readonly number[];
+  /** The last message id that was assigned. */
+  readonly last: number;
+  /** Returns why nothing more can be stored, or null. Called only if something would be stored. */
+  readonly fullReason: (messages: number) => string | null;
+}
+
+export type PutDecision =
+  | RefusedOperation
+  /** `bound`: the window's new bound. `newIndexes`: indexes of the bodies to store, with ids from `last` + 1. */
+  | {
+    readonly kind: "done";
+    readonly bound: number;
+    readonly newIndexes: readonly number[];
+    readonly ids: readonly number[];
+  };
+
+/** A batch is stored or refused as a whole. */
+export function decidePut(put: PutOperation, view: PutView): PutDecision {
+  const { window, fingerprints } = view;
+  const highest = put.counter + (fingerprints.length - 1);
+  const wrong = refuseMalformed(put, highest) ?? refuseWithoutRoom(put, highest, window) ??
+    (view.windowGone ? refuseForgottenSession(put) : null);
+  if (wrong !== null) return wrong;
+  const bound = window.boundFor(put.firstUnacked, highest);
+  const ids: number[] = [];
+  const newIndexes: number[] = [];
+  for (let index = 0; index < fingerprints.length; index++) {
+    const counter = put.counter + index;
+    // Compared with the bound before this request: a request does not make its own counters stale.
+    if (counter < window.firstUnacked) return refuseStale(counter, window.firstUnacked);
+    const known = window.get(counter) ?? view.sameMsgId;
+    if (known === null) {
+      newIndexes.push(index);
+      ids.push(view.last + newIndexes.length);
+    } else if (known.fingerprint !== fingerprints[index]) return refuseReuse(put, counter, known.id);
+    else ids.push(known.id);
+  }
+  if (newIndexes.length === 0) return { kind: "done", bound, newIndexes, ids };
+  const early = refuseOutOfOrder(put, window);
+  if (early !== null) return early;
+  if (window.session !== 0 && window.size + newIndexes.length > sessionWindowCountersMax) {
+    return refuse(
+      "BAD_REQUEST",
+      `more than ${sessionWindowCountersMax} counters are at or above first-unacked ${bound}`,
+    );
+  }
+  const full = view.fullReason(newIndexes.length);
+  return full === null ? { kind: "done", bound, newIndexes, ids } : refuse("FULL", full);
+}
+
+/** Upper bound of the bytes that a put adds to the store. */
+export function bytesToStore({ bodies, client, msgId }: PutOperation): number {
+  const each = messageBytes + 3 * (client.length + (msgId?.length ?? 0)); // names in UTF-8
+  return bodies.reduce((sum, { byteLength }) => sum + byteLength + each, putBytes);
+}
+
+/** Converts ids to ranges; mostly there is only one. */
+export function toIdRanges(ids: readonly number[]): IdRange[] {
+  const ranges: IdRange[] = [];
+  let first = ids[0];
+  for (let index = 1; first !== undefined && index <= ids.length; index++) {
+    const before = ids[index - 1] as number;
+    if (ids[index] === before + 1) continue;
+    ranges.push({ first, last: before });
+    first = ids[index];
+  }
+  return ranges;
+}
+
+function refuseMalformed(put: PutOperation, highest: number): PutDecision | null {
+  if (put.bodies.length === 0) return refuse("BAD_REQUEST", "a put needs at least one message");
+  if (!Number.isSafeInteger(highest)) {
+    return refuse("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
+  }
+  if (put.firstUnacked > put.counter) {
+    return refuse("BAD_REQUEST", `first-unacked ${put.firstUnacked} is above the counter ${put.counter}`);
+  }
+  if (put.msgId !== null && put.bodies.length > 1) {
+    return refuse("BAD_REQUEST", "a msg-id is only allowed for a single message");
+  }
+  return null;
+}
+
+/** The counters of a client without sessions are one sequence, which any program that may use its ID continues. */
+function refuseWithoutRoom(put: PutOperation, highest: number, window: PublisherWindow): PutDecision | null {
+  if (put.session !== null || !leavesNoRoom(highest, window.highest)) return null;
+  return refuse("BAD_REQUEST", `counter ${highest} leaves no room for later ones; the last one was ${window.highest}`);
+}
+
+function refuseOutOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | null {
+  const { after } = put;
+  if (after === null || after < Math.max(window.firstUnacked, put.firstUnacked) || window.get(after) !== undefined) {
+    return null;
+  }
+  return refuse("OVERLOADED", `counter ${after}, which must be stored before ${put.counter}, has not arrived yet`);
+}
+
+function refuseForgottenSession(put: PutOperation): PutDecision {
+  const number = put.fromSession?.number ?? 0;
+  return refuse("STALE_OP", `the puts of session ${number} are no longer remembered`, { failedAt: put.counter });
+}
+
+function refuseStale(counter: number, firstUnacked: number): PutDecision {
+  const reason = `counter ${counter} is below ${firstUnacked}: its outcome is no longer known`;
+  return refuse("STALE_OP", reason, { failedAt: counter });
+}
+
+function refuseReuse(put: PutOperation, counter: number, id: number): PutDecision {
+  const what = put.msgId === null
+    ? `counter ${counter}`
+    : `counter ${counter} or the msg-id ${JSON.stringify(put.msgId)}`;
+  return refuse("COUNTER_REUSE", `${what} was used for another body, message ${id}`, { failedAt: counter });
+}

@@ -1,0 +1,103 @@
+/** Decides what get, subscribe, unsubscribe and seek do, from the subscriber's position and the topic's log. Pure. */
+import {
+  type GetOperation,
+  refuse,
+  type RefusedOperation,
+  type SeekOperation,
+  type SubscribeOperation,
+} from "../operations/store_operations.ts";
+import { compareOperation, type OperationState } from "./topic_fence.ts";
+
+export interface SubscriberState extends OperationState {
+  /** The last acknowledged message; null: not subscribed. */
+  readonly position: number | null;
+}
+
+/** State of a topic's log: the messages from `firstId` to `lastId` exist. */
+export interface LogState {
+  readonly firstId: number;
+  readonly lastId: number;
+  /** Ids up to here were assigned before a restore; how many is unknown. 0 without a restore. */
+  readonly baseOffset?: number;
+}
+
+export type GetDecision =
+  | RefusedOperation
+  /** The subscriber's new position, the next message, and how many messages before it are gone (`missed`). */
+  | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
+
+/**
+ * The same `last` returns the same next message. The position moves to what the client has acknowledged, and never
+ * back.
+ */
+export function decideGet(get: GetOperation, subscriber: SubscriberState, log: LogState): GetDecision {
+  const { position } = subscriber;
+  if (position === null) return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+  const order = compareOperation(subscriber, get.session, get.op);
+  if (order === "stale") {
+    return refuse("STALE_OP", `operation ${subscriber.op} was done since; this get is from operation ${get.op}`);
+  }
+  if (get.last > log.lastId) {
+    return refuse("BAD_REQUEST", `message ${get.last} does not exist: the newest is ${log.lastId}`);
+  }
+  const moved = Math.max(position, get.last);
+  const next = Math.max(moved + 1, log.firstId);
+  return { kind: "read", position: moved, next, missed: countMissed(moved, next, log.baseOffset) };
+}
+
+/** Number of ids that are left out after a loss: more than were assigned to lost messages. */
+export const lostIds = 2 ** 32;
+
+/**
+ * Messages between the last acknowledged and the next existing one. Unknown across a restore or a loss: then 0. Only
+ * the last of them is in `baseOffset`; earlier ones are recognized by the ids that they have left out.
+ */
+export function countMissed(had: number, next: number, baseOffset = 0): number {
+  const count = next - had - 1;
+  return count > lostIds || (had < baseOffset && next > baseOffset) ? 0 : count;
+}
+
+export type PositionDecision =
+  | RefusedOperation
+  /** A null position: no longer subscribed. `numbered`: the operation's number must be stored. */
+  | { readonly kind: "placed"; readonly position: number | null; readonly numbered: boolean };
+
+/** A subscriber keeps its position; a new one starts at the end. */
+export function decideSubscription(
+  operation: SubscribeOperation,
+  subscriber: SubscriberState,
+  log: LogState,
+): PositionDecision {
+  const order = compareOperation(subscriber, operation.session, operation.op);
+  if (order === "stale") return refuseStale(operation.kind, operation.op, subscriber);
+  if (order === "no room") return refuseWithoutRoom(operation.op, subscriber);
+  const { position } = subscriber;
+  if (order === "repeated") return { kind: "placed", position, numbered: false };
+  const wanted = operation.kind === "unsubscribe" ? null : position ?? log.lastId;
+  return { kind: "placed", position: wanted, numbered: order === "newer" };
+}
+
+export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log: LogState): PositionDecision {
+  const order = compareOperation(subscriber, seek.session, seek.op);
+  if (order === "stale") return refuseStale("seek", seek.op, subscriber);
+  if (order === "no room") return refuseWithoutRoom(seek.op, subscriber);
+  const { position } = subscriber;
+  if (position === null) return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+  if (order === "repeated") return { kind: "placed", position, numbered: false };
+  const wanted = seek.to === "start" ? log.firstId - 1 : seek.to === "end" ? log.lastId : seek.to;
+  if (wanted > log.lastId) {
+    return refuse("BAD_REQUEST", `message ${wanted} does not exist: the newest is ${log.lastId}`);
+  }
+  if (wanted < log.firstId - 1) {
+    return refuse("BAD_REQUEST", `message ${wanted + 1} no longer exists: the oldest is ${log.firstId}`);
+  }
+  return { kind: "placed", position: wanted, numbered: order === "newer" };
+}
+
+function refuseStale(what: string, op: number | null, { op: done }: SubscriberState): RefusedOperation {
+  return refuse("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
+}
+
+function refuseWithoutRoom(op: number | null, { op: done }: SubscriberState): RefusedOperation {
+  return refuse("BAD_REQUEST", `operation ${op} leaves no room for later ones; the last one was ${done}`);
+}

@@ -1,0 +1,91 @@
+/**
+ * The resolved counters of one publisher session, and the bound below which counters are forgotten. No storage, no
+ * clock.
+ */
+import type { ResolvedCounter } from "../../wire/topic_records.ts";
+import { plainWindowCounters } from "../limits/topic_store_limits.ts";
+
+/** A stored row of resolved counters. */
+interface WindowRow {
+  readonly id: number;
+  readonly entries: readonly ResolvedCounter[];
+  readonly highest: number;
+}
+
+export class PublisherWindow {
+  /** 0 for a client without sessions, whose bound follows its newest counter. */
+  readonly session: number;
+  readonly key: string;
+  readonly #resolved = new Map<number, ResolvedCounter>();
+  readonly #rows: WindowRow[] = [];
+  #firstUnacked: number;
+  #highest = -1;
+
+  constructor(session: number, key: string, firstUnacked: number) {
+    this.session = session;
+    this.key = key;
+    this.#firstUnacked = firstUnacked;
+  }
+
+  /** Counters below this bound are no longer known. */
+  get firstUnacked(): number {
+    return this.#firstUnacked;
+  }
+
+  /** The highest counter that is known; -1: none. */
+  get highest(): number {
+    return this.#highest;
+  }
+
+  get size(): number {
+    return this.#resolved.size;
+  }
+
+  get(counter: number): ResolvedCounter | undefined {
+    return this.#resolved.get(counter);
+  }
+
+  /** The resolved counters at or above the bound, ascending. */
+  entries(): ResolvedCounter[] {
+    return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#firstUnacked).sort((a, b) =>
+      a.counter - b.counter
+    );
+  }
+
+  /** The new bound for a request with this `firstUnacked` and highest counter; it never decreases. */
+  boundFor(firstUnacked: number, highest: number): number {
+    const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainWindowCounters + 1 : firstUnacked;
+    return Math.max(this.#firstUnacked, asked);
+  }
+
+  raiseBound(bound: number): void {
+    this.#firstUnacked = Math.max(this.#firstUnacked, bound);
+  }
+
+  add(entry: ResolvedCounter): void {
+    this.#resolved.set(entry.counter, entry);
+    if (entry.counter > this.#highest) this.#highest = entry.counter;
+  }
+
+  /** Notes that the entries are in the stored row `id`. */
+  addRow(id: number, entries: readonly ResolvedCounter[]): void {
+    let highest = -1;
+    for (const { counter } of entries) highest = Math.max(highest, counter);
+    this.#rows.push({ id, entries, highest });
+  }
+
+  /**
+   * Forgets the oldest `rows` stored rows if all their counters are below the bound, and returns the id of the last
+   * one, up to which rows can be deleted. Otherwise returns null.
+   */
+  forgetRows(rows: number): number | null {
+    for (let index = 0; index < rows; index++) {
+      const row = this.#rows[index];
+      // Rows are nearly in the order of counters; one that is out of order waits for the rows before it.
+      if (row === undefined || row.highest >= this.#firstUnacked) return null;
+    }
+    const gone = this.#rows.splice(0, rows);
+    for (const { entries } of gone) for (const { counter } of entries) this.#resolved.delete(counter);
+    return gone.at(-1)?.id ?? null;
+  }
+}

@@ -1,0 +1,80 @@
+/** Reads the messages for a get from the rows of a topic's log. */
+import type { GetOperation, StoreResponse, TopicMessageContent } from "../operations/store_operations.ts";
+import { messageContentAt } from "../../wire/topic_records.ts";
+import type { TopicClient } from "../rows/topic_client.ts";
+import { DamageError } from "../../../base/storage/damage.ts";
+import { countMissed } from "../decisions/decide_read.ts";
+import type { LogRow } from "../rows/topic_rows.ts";
+import { getBytesMax } from "../limits/topic_store_limits.ts";
+import { batchMessagesMax } from "../../wire/message_limits.ts";
+import type { StoredTopic } from "../content/stored_topic.ts";
+
+export interface PendingRead {
+  readonly get: GetOperation;
+  readonly topic: StoredTopic;
+  readonly subscriber: TopicClient;
+  readonly next: number;
+  readonly missed: number;
+  /** The last message when the get was decided. A later unsubscribe in the same batch does not change the result. */
+  readonly last: number;
+}
+
+/** The response to a get, with up to as many messages as requested. Throws Damaged. */
+export function readResponse(reading: PendingRead): StoreResponse {
+  const { get: { ticket, peek, last: received }, subscriber, topic } = reading;
+  const { messages, missed } = readMessages(reading);
+  const [oldest] = messages;
+  if (oldest === undefined) {
+    // Only a gap: these messages were put while there was no subscriber.
+    return { ticket, code: "NO_MESSAGE", reason: "there is no undelivered message", missed };
+  }
+  let redelivered = 0;
+  for (const { id } of messages) if (id <= subscriber.deliveredUpTo) redelivered++;
+  if (!peek) subscriber.deliveredUpTo = Math.max(subscriber.deliveredUpTo, messages.at(-1)?.id ?? 0);
+  const { position, id: client } = subscriber;
+  const lost = topic.losses.forMessages({ first: oldest.id, client, position: position ?? -1, received });
+  return { ticket, code: "OK", reason: "", messages, redelivered, ...lost, missed: missed + lost.missed };
+}
+
+/**
+ * Reads up to as many messages as requested, in order; bodies are views onto rows. Throws Damaged if the first message
+ * is damaged; otherwise stops before a damaged one.
+ */
+function readMessages(
+  { get, topic, next, last, missed }: PendingRead,
+): { messages: TopicMessageContent[]; missed: number } {
+  const messages: TopicMessageContent[] = [];
+  const countMax = Math.min(Math.max(1, get.max), batchMessagesMax);
+  const bytesMax = getBytesMax(get.maxBytes);
+  let bytes = 0;
+  let gone = missed;
+  for (let id = next; id <= last && messages.length < countMax;) {
+    const row = rowOrNullIfDamaged(topic, id, messages.length > 0);
+    if (row === null || row.first > last) break;
+    const isGivenUp = row.offsets.length === 0;
+    if ((row.first > id || isGivenUp) && messages.length > 0) break; // the ids of one response are contiguous
+    if (row.first > id) gone += countMissed(id - 1, row.first, topic.baseOffset);
+    id = Math.max(id, row.first);
+    if (isGivenUp) {
+      gone += row.last - id + 1;
+      id = row.last + 1;
+      continue;
+    }
+    for (; id <= row.last && id <= last && messages.length < countMax; id++) {
+      const { msgId, body } = messageContentAt(row.records, row.offsets[id - row.first] as number);
+      bytes += body.byteLength;
+      if (messages.length > 0 && bytes > bytesMax) return { messages, missed: gone };
+      messages.push({ id, msgId, body });
+    }
+  }
+  return { messages, missed: gone };
+}
+
+function rowOrNullIfDamaged(topic: StoredTopic, id: number, hasSome: boolean): LogRow | null {
+  try {
+    return topic.log.rowAt(id);
+  } catch (error) {
+    if (hasSome && error instanceof DamageError) return null; // the next get reports it
+    throw error;
+  }
+}

@@ -1,0 +1,102 @@
+/** The topics of a store that are served, open or sealed. */
+import { BatonError } from "../../../base/errors.ts";
+import { DamageError } from "../../../base/storage/damage.ts";
+import { ClientTable } from "../clients/client_table.ts";
+import { topicsMax } from "../limits/topic_store_limits.ts";
+import { StoredTopic } from "../content/stored_topic.ts";
+import { awaitAnswer, type Steps, withData } from "../rows/store_steps.ts";
+import type { TopicRow, TopicRows } from "../rows/topic_rows.ts";
+
+export class TopicTable {
+  readonly clients: ClientTable;
+  readonly #rows: TopicRows;
+  readonly #topics = new Map<string, StoredTopic>();
+  /** Topics that were dropped from memory because a commit failed, and are to be opened again. */
+  readonly #lost = new Set<string>();
+  /** The values that were committed last for each topic. */
+  readonly #committedValues = new Map<StoredTopic, string>();
+
+  constructor(rows: TopicRows) {
+    this.#rows = rows;
+    this.clients = new ClientTable(rows);
+  }
+
+  /** Loads all topics. One with a damaged row is not served: it is unavailable until an operator gives it up. */
+  *open(): Steps {
+    for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
+      try {
+        yield* this.load(id);
+      } catch (error) {
+        if (!(error instanceof DamageError)) throw error;
+      }
+    }
+  }
+
+  get(name: string): StoredTopic | null {
+    return this.#topics.get(name) ?? null;
+  }
+
+  findById(id: number): StoredTopic | null {
+    return [...this.#topics.values()].find((topic) => topic.id === id) ?? null;
+  }
+
+  all(): Iterable<StoredTopic> {
+    return this.#topics.values();
+  }
+
+  get count(): number {
+    return this.#topics.size;
+  }
+
+  /** Throws BAD_DATA if the store has as many topics as it may have. */
+  requireRoomFor(name: string): void {
+    if (this.#topics.size < topicsMax) return;
+    throw new BatonError(
+      "BAD_DATA",
+      `Cannot add topic ${JSON.stringify(name)}: a server is limited to ${topicsMax} topics`,
+    );
+  }
+
+  /** Loads a topic into memory, to be served. Throws Damaged. */
+  *load(id: number): Steps<StoredTopic> {
+    const opened = yield* awaitAnswer(this.#rows.open(id));
+    this.clients.noteOpened(id, opened.clients);
+    const nextRowId = (first: number) => this.#rows.numbers.message(id, first);
+    const topic = yield* withData(this.#rows, () => new StoredTopic(opened, nextRowId));
+    this.#topics.set(topic.name, topic);
+    this.#lost.delete(topic.name);
+    this.noteCommitted(topic);
+    return topic;
+  }
+
+  isLost(name: string): boolean {
+    return this.#lost.has(name);
+  }
+
+  /** Drops a topic from memory: it is no longer served. `isLost`: its server still owns it, and opens it again. */
+  unload(topic: StoredTopic, { isLost = false }: { readonly isLost?: boolean } = {}): void {
+    if (isLost) this.#lost.add(topic.name);
+    else this.#lost.delete(topic.name);
+    this.#committedValues.delete(topic);
+    this.#topics.delete(topic.name);
+    this.clients.forgetTopic(topic.id);
+  }
+
+  /** The topic's row, if it has changed since the last commit; otherwise null. */
+  changedRowOf(topic: StoredTopic): TopicRow | null {
+    if (this.#committedValues.get(topic) === changingValuesOf(topic)) return null;
+    this.noteCommitted(topic);
+    return topic.row();
+  }
+
+  /** Notes that the values of the topic are stored, or are stored by the next commit. */
+  noteCommitted(topic: StoredTopic): void {
+    this.#committedValues.set(topic, changingValuesOf(topic));
+  }
+}
+
+function changingValuesOf(
+  { log: { lastId: last, gone, stored, bytes }, clientCount, registration }: StoredTopic,
+): string {
+  return `${last} ${gone} ${stored} ${bytes} ${clientCount} ${registration}`;
+}

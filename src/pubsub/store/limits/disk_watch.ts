@@ -1,0 +1,123 @@
+/**
+ * Measures how full the store's disk is, against the store's own limit and the space of the file system. Measures
+ * before the first put of a batch; its bytes are counted before any of them is written.
+ */
+import { type DiskSpace, freeBytesAfter } from "../../../base/storage/disk_space.ts";
+import { diskFullShare, diskReserveShare, diskWarningShare } from "./topic_store_limits.ts";
+
+/** Interval of measurements in commits without puts. */
+const commitsPerMeasurement = 64;
+/** Share of bytes that SQLite's pages and log add, and bytes that a commit writes besides. */
+const overheadShare = 0.02;
+const overheadBytes = 64 << 10;
+
+/** The rows of a store, whose space is measured. */
+interface MeasuredRows {
+  space(): DiskSpace;
+  /** Gives the space of a long log to the file system. Returns whether it gave any. */
+  freeLog(): boolean;
+}
+
+export class DiskWatch {
+  readonly #rows: MeasuredRows;
+  readonly #maxBytes: number | null;
+  #commits = 0;
+  #space!: DiskSpace;
+  /** Other programs may have taken space since the last measurement. */
+  #isOld = false;
+  /** Bytes of the batch that is not committed yet, and of those that were committed since the last measurement. */
+  #batchBytes = 0;
+  #committedBytes = 0;
+
+  constructor(rows: MeasuredRows, maxBytes: number | null) {
+    this.#rows = rows;
+    this.#maxBytes = maxBytes;
+    this.measure();
+  }
+
+  beginBatch(): void {
+    this.#isOld = true;
+  }
+
+  /** Counts bytes that the next commit writes. */
+  expectBytes(bytes: number): void {
+    this.#batchBytes += bytes;
+  }
+
+  /** Called after a commit. */
+  noteCommit(): void {
+    this.#committedBytes += this.#batchBytes;
+    this.#batchBytes = 0;
+    if (++this.#commits >= commitsPerMeasurement) this.measure();
+  }
+
+  measure(): void {
+    this.#space = this.#rows.space();
+    this.#commits = this.#committedBytes = 0;
+    this.#isOld = false;
+  }
+
+  /** The used share of the nearer limit, from 0 to more than 1. */
+  get usedShare(): number {
+    return Math.max(this.#ownShareWith(0), this.#fileSystemShareWith(0));
+  }
+
+  get isNearlyFull(): boolean {
+    return this.usedShare >= diskWarningShare;
+  }
+
+  #fileSystemShareWith(bytes: number): number {
+    const { bytes: all } = this.#space;
+    const expected = this.#expectedWith(bytes);
+    const pages = expected === 0 ? 0 : expected * (1 + overheadShare) + overheadBytes;
+    return all === 0 ? 0 : 1 - freeBytesAfter(this.#space, pages) / all;
+  }
+
+  #ownShareWith(bytes: number): number {
+    return this.#maxBytes === null ? 0 : (this.#space.usedBytes + this.#expectedWith(bytes)) / this.#maxBytes;
+  }
+
+  #expectedWith(bytes: number): number {
+    return this.#committedBytes + this.#batchBytes + bytes;
+  }
+
+  /** Returns a sentence above the warning limit, otherwise null. */
+  warningSentence(): string | null {
+    return this.isNearlyFull ? this.#describeShare(0, diskWarningShare) : null;
+  }
+
+  /**
+   * The same if no new client and no new topic may be stored: the rest is for the positions of those that are there.
+   */
+  reserveSentence(): string | null {
+    return this.fullSentence(0, diskReserveShare);
+  }
+
+  /** Returns a sentence if `bytes` more may not be stored, otherwise null. Gets and acknowledgements never ask. */
+  fullSentence(bytes = 0, limit = diskFullShare): string | null {
+    if (this.#isOld) this.measure(); // some µs
+    const isFull = () => Math.max(this.#ownShareWith(bytes), this.#fileSystemShareWith(bytes)) >= limit;
+    if (!isFull()) return null;
+    this.measure(); // freed space counts immediately
+    if (isFull() && this.#rows.freeLog()) this.measure();
+    return isFull() ? this.#describeShare(bytes, limit) : null;
+  }
+
+  #describeShare(bytes: number, limit: number): string {
+    const percent = (part: number) => `${Math.floor(part * 100)} %`;
+    const soonOwn = this.#ownShareWith(bytes);
+    const soon = this.#fileSystemShareWith(bytes);
+    const isOwn = this.#maxBytes !== null && soonOwn >= soon;
+    const { bytes: all, freeBytes } = this.#space;
+    const share = isOwn ? this.#space.usedBytes / (this.#maxBytes as number) : all === 0 ? 0 : 1 - freeBytes / all;
+    const what = isOwn
+      ? `the store uses ${this.#space.usedBytes} of ${this.#maxBytes} bytes`
+      : `${percent(share)} of the file system is used`;
+    const more = share >= limit
+      ? ""
+      : isOwn
+      ? `, ${percent(soonOwn)} with the data being written`
+      : `, ${percent(soon)} with the data being written to the log and to the database`;
+    return `${what}${more}; the limit is ${percent(limit)}`;
+  }
+}

@@ -1,0 +1,98 @@
+/** Operations of a server on its topic store, and their responses: requests of clients without envelopes. */
+import type { SessionToken } from "../../wire/field_types.ts";
+import type { MessageHeaders } from "../../wire/pubsub_messages.ts";
+import type { StatusCode } from "../../wire/status_codes.ts";
+
+interface ClientOperationFields {
+  /** The server's number of the request, which the response repeats. From 0 to 2^31 - 1. */
+  readonly ticket: number;
+  readonly topic: string;
+  /** The epoch in which the server owns the topic. If another one is stored, the response is NOT_OWNER. */
+  readonly epoch: number;
+  readonly client: string;
+  /** Null for a plain client, which is never fenced. */
+  readonly session: SessionToken | null;
+  /** Registration number of a client with a session; 0 if it is omitted. */
+  readonly registration?: number;
+}
+
+export interface PutOperation extends ClientOperationFields {
+  readonly kind: "put";
+  /** Counter of the first body; each following body has the next counter. */
+  readonly counter: number;
+  /** The session in which the counters were first used; null if it is `session`. */
+  readonly fromSession: SessionToken | null;
+  /** The smallest counter whose outcome the publisher does not know. */
+  readonly firstUnacked: number;
+  /** The counter that has to be stored before; null if any order is allowed. */
+  readonly after: number | null;
+  /** The publisher's own ID of a single message. */
+  readonly msgId: string | null;
+  readonly bodies: readonly Uint8Array[];
+}
+
+export interface GetOperation extends ClientOperationFields {
+  readonly kind: "get";
+  readonly op: number | null;
+  /** The last message that the client received; -1 for none. */
+  readonly last: number;
+  /** Maximum messages, and maximum bytes of bodies; the first message is returned whatever its length. */
+  readonly max: number;
+  readonly maxBytes: number;
+  /** The response waits until there is a message, or a `cancel`. */
+  readonly wait: boolean;
+  readonly peek: boolean;
+}
+
+export interface SubscribeOperation extends ClientOperationFields {
+  readonly kind: "subscribe" | "unsubscribe";
+  readonly op: number | null;
+}
+
+export interface SeekOperation extends ClientOperationFields {
+  readonly kind: "seek";
+  readonly op: number | null;
+  /** The next message is the one after this ID. */
+  readonly to: number | "start" | "end";
+}
+
+export interface InfoOperation extends ClientOperationFields {
+  readonly kind: "info";
+}
+
+/** Cancels the get with the ticket `cancelledTicket`, which is answered immediately. Has no response of its own. */
+export interface CancelOperation {
+  readonly kind: "cancel";
+  readonly cancelledTicket: number;
+}
+
+export type ClientOperation = PutOperation | GetOperation | SubscribeOperation | SeekOperation | InfoOperation;
+export type StoreOperation = ClientOperation | CancelOperation;
+
+/** A message as subscribers receive it. */
+export interface TopicMessageContent {
+  readonly id: number;
+  readonly msgId: string | null;
+  readonly body: Uint8Array;
+}
+
+/** Why an operation is not executed; it has changed nothing. The other fields are headers of the response. */
+export interface RefusedOperation extends MessageHeaders {
+  readonly kind: "refused";
+  readonly code: StatusCode;
+  readonly reason: string;
+}
+
+export function refuse(code: StatusCode, reason: string, headers: MessageHeaders = {}): RefusedOperation {
+  return { kind: "refused", code, reason, ...headers };
+}
+
+/** The other fields are headers of the response. */
+export interface StoreResponse extends MessageHeaders {
+  readonly ticket: number;
+  readonly code: StatusCode;
+  /** A sentence if the code is not OK; otherwise empty. */
+  readonly reason: string;
+  /** get: the messages. */
+  readonly messages?: readonly TopicMessageContent[];
+}

@@ -1,0 +1,89 @@
+/**
+ * A client of one topic, as publisher, subscriber or both. Names are stored as bytes, because some SQLite bindings end
+ * text at a zero byte.
+ */
+import type { KeyEntry } from "../../wire/topic_records.ts";
+import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
+import type { PublisherWindow } from "../decisions/publisher_window.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export const encodeName = (name: string): Uint8Array => encoder.encode(name);
+export const decodeName = (bytes: unknown): string => {
+  if (bytes instanceof Uint8Array) return decoder.decode(bytes);
+  throw new Error("a name is damaged");
+};
+
+/** The location of a topic's own row, for a damage message. The name itself may be damaged. */
+export function describeTopicRow(name: unknown): string {
+  try {
+    return `of this store (named ${JSON.stringify(decodeName(name))})`;
+  } catch {
+    return "of this store (its name cannot be read)";
+  }
+}
+
+/** A client of one topic in memory. Only the engine changes its fields and then calls `changed`. */
+export interface TopicClient {
+  readonly id: number;
+  readonly topicId: number;
+  readonly name: string;
+  /** The client has no row yet. */
+  isNew: boolean;
+  session: number;
+  key: string;
+  op: number;
+  opSession: number;
+  /** Sessions up to this number are no longer remembered. */
+  forgottenSession: number;
+  position: number | null;
+  /** The topic's registration number when the client was created. */
+  readonly registration: number;
+  /** Messages up to this id were delivered since the store was opened. */
+  deliveredUpTo: number;
+  /** Windows by session; null: not read yet. */
+  windows: Map<number, PublisherWindow> | null;
+  msgIds: Map<string, StoredKey> | null;
+}
+
+export interface StoredKey extends KeyEntry {
+  readonly rowId: number;
+}
+
+/** Creates a client from its row. */
+export function clientOfRow(row: DatabaseRow): TopicClient {
+  const position = row["position"];
+  return {
+    id: Number(row["id"]),
+    topicId: Number(row["topic"]),
+    name: decodeName(row["name"]),
+    isNew: false,
+    session: Number(row["session"]),
+    key: decodeName(row["key"]),
+    op: Number(row["op"]),
+    opSession: Number(row["op_session"]),
+    forgottenSession: Number(row["forgotten_session"]),
+    position: position === null ? null : Number(position),
+    registration: Number(row["registration"]),
+    deliveredUpTo: 0,
+    windows: null,
+    msgIds: null,
+  };
+}
+
+/** The row of a client. */
+export function rowOfClient(client: TopicClient) {
+  return {
+    id: client.id,
+    topic: client.topicId,
+    name: encodeName(client.name),
+    session: client.session,
+    key: encodeName(client.key),
+    op: client.op,
+    op_session: client.opSession,
+    forgotten_session: client.forgottenSession,
+    position: client.position,
+    registration: client.registration,
+  };
+}

@@ -1,0 +1,350 @@
+/**
+ * The rows of a topic store, as the engine sees them. The engine decides in memory; it asks these interfaces for data
+ * that is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite, and
+ * `postgres_topic_rows.ts` in a database that servers share.
+ *
+ * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and NotLoaded for
+ * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done
+ * again. If `load` could not bring them, the method throws RowsUnavailable.
+ */
+import type { ErrorCode } from "../../../base/errors.ts";
+import type { ResolvedCounter } from "../../wire/topic_records.ts";
+import type { DamageError } from "../../../base/storage/damage.ts";
+import type { DiskSpace } from "../../../base/storage/disk_space.ts";
+import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
+import type { DroppedTopic, TopicCopy } from "../operations/owned_store.ts";
+import type { PublisherWindow } from "../decisions/publisher_window.ts";
+import { decodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
+import type { MessageLoss } from "../decisions/topic_losses.ts";
+
+/** A result, or the promise of one. */
+export type Answer<Value> = Value | Promise<Value>;
+
+/** A topic's own row. */
+export interface TopicRow {
+  readonly id: number;
+  readonly name: string;
+  readonly incarnation: string;
+  readonly baseOffset: number;
+  readonly epoch: number;
+  readonly sealedFor: string | null;
+  /** The last message id that was assigned, the last message of the last deleted row, and the last message in a row. */
+  readonly last: number;
+  readonly gone: number;
+  readonly stored: number;
+  readonly bytes: number;
+  /** Number of its clients. */
+  readonly clients: number;
+  readonly registration: number;
+}
+
+/** Converts the row of an intact topic. */
+export function decodeTopicRow(row: DatabaseRow): TopicRow {
+  const sealedFor = row["sealed_for"];
+  return {
+    id: Number(row["id"]),
+    name: decodeName(row["name"]),
+    incarnation: String(row["incarnation"]),
+    baseOffset: Number(row["base_offset"]),
+    epoch: Number(row["epoch"]),
+    sealedFor: typeof sealedFor === "string" ? sealedFor : null,
+    last: Number(row["last"]),
+    gone: Number(row["gone"]),
+    stored: Number(row["stored"]),
+    bytes: Number(row["bytes"]),
+    clients: Number(row["clients"]),
+    registration: Number(row["registration"]),
+  };
+}
+
+/** The topic of a transfer that is complete and not activated yet. */
+export interface StagedTopicRow extends Pick<TopicRow, "id" | "incarnation" | "epoch"> {
+  readonly sender: string;
+}
+
+/** The position of a row of messages in its topic's log. */
+export interface RowHead {
+  readonly id: number;
+  readonly first: number;
+  readonly last: number;
+  /** The last message of the row stored before it. */
+  readonly previous: number;
+  readonly bytes: number;
+}
+
+/** A row with its messages. */
+export interface LogRow extends Pick<RowHead, "id" | "first" | "last"> {
+  readonly records: Uint8Array;
+  /** Empty if an operator has given the messages up. */
+  readonly offsets: readonly number[];
+}
+
+/** A row of messages that a commit adds. */
+export interface NewLogRow {
+  readonly head: RowHead;
+  readonly records: Uint8Array;
+}
+
+/** All that one commit changes in the rows of one topic. */
+export interface TopicChange {
+  readonly topicId: number;
+  /** The new values of the topic's row; null: unchanged. */
+  row: TopicRow | null;
+  readonly added: NewLogRow[];
+  readonly deleted: RowHead[];
+  /** Clients to insert or to overwrite. */
+  readonly clients: TopicClient[];
+  /** Clients to delete, with all of their rows. */
+  readonly forgottenClients: number[];
+  readonly windows: ChangedWindow[];
+  /** Windows to delete, with their counters. */
+  readonly deletedWindows: { readonly client: number; readonly session: number }[];
+  readonly resolved: ResolvedRow[];
+  /** Counters to delete: of each window, all rows up to this one. */
+  readonly deletedResolved: { readonly client: number; readonly session: number; readonly upTo: number }[];
+  readonly keys: KeyRow[];
+  readonly deletedKeys: { readonly client: number; readonly id: number }[];
+}
+
+export interface ChangedWindow {
+  readonly client: number;
+  readonly session: number;
+  readonly key: string;
+  readonly firstUnacked: number;
+  /** False: it overwrites a row. */
+  readonly isNew: boolean;
+}
+
+export interface ResolvedRow {
+  readonly id: number;
+  readonly client: number;
+  readonly session: number;
+  readonly firstUnacked: number;
+  readonly entries: readonly ResolvedCounter[];
+}
+
+export interface KeyRow {
+  readonly id: number;
+  readonly client: number;
+  readonly key: string;
+  readonly message: number;
+  readonly fingerprint: number;
+}
+
+export function emptyChange(topicId: number): TopicChange {
+  return {
+    topicId,
+    row: null,
+    added: [],
+    deleted: [],
+    clients: [],
+    forgottenClients: [],
+    windows: [],
+    deletedWindows: [],
+    resolved: [],
+    deletedResolved: [],
+    keys: [],
+    deletedKeys: [],
+  };
+}
+
+/** Data that a reading method does not have in memory: its name, and its arguments. */
+export type Lack =
+  | { readonly kind: "findClient"; readonly topicId: number; readonly name: string }
+  | { readonly kind: "readWindows" | "readKeys"; readonly client: TopicClient }
+  | { readonly kind: "oldestPublishers"; readonly topicId: number; readonly most: number }
+  | { readonly kind: "clientsAfter"; readonly topicId: number; readonly name: string | null }
+  | {
+    readonly kind: "findRowUpTo" | "findRowAfter" | "rowsAfter" | "load";
+    readonly topicId: number;
+    readonly id: number;
+    /** The opening of the topic that asks, in a shared store: an earlier one may have had other rows. */
+    readonly opening?: number;
+  }
+  | { readonly kind: "countBetween"; readonly topicId: number; readonly from: number; readonly to: number }
+  | { readonly kind: "firstStored"; readonly topicId: number };
+
+/** The clients of a topic when it is opened. */
+export interface LoadedClients {
+  readonly subscribers: Map<string, TopicClient>;
+  readonly count: number;
+  /** Clients without a session. */
+  readonly plain: number;
+  /** Describes damaged or missing clients; null: none. */
+  readonly damaged: string | null;
+  /** Fingerprints of the clients' names. */
+  readonly names: Set<number>;
+}
+
+/** A topic as it is opened, to be served. */
+export interface OpenedTopic {
+  readonly row: TopicRow;
+  /** Only of a shared store. Default: none. */
+  readonly losses?: readonly MessageLoss[];
+  readonly clients: LoadedClients;
+  readonly messages: MessageReader;
+}
+
+/** Reads the messages of one topic. */
+export interface MessageReader {
+  /** Returns the last row that starts at message `id` or before it, or null. */
+  findRowUpTo(id: number): RowHead | null;
+  /** Returns the first row that starts after message `id`, or null. */
+  findRowAfter(id: number): RowHead | null;
+  /** Returns a row that starts with this message, if it was read ahead. */
+  rowReadAhead(first: number): LogRow | undefined;
+  load(row: Pick<RowHead, "id">): LogRow;
+  /** Number of stored messages after `from` up to `to`. */
+  countBetween(from: number, to: number): number;
+  /** The next rows after this message, as many as fit into a piece of a transfer. */
+  rowsAfter(last: number): ExportedRow[];
+  /** The first stored message; null if there is none. */
+  firstStored(): number | null;
+  /** Keeps a row in the cache until it is deleted, or the cache needs its memory. */
+  cache(row: LogRow): void;
+  uncache(row: Pick<RowHead, "id">): void;
+  /** Reports that messages from `first` to `last` were stored but are missing. */
+  missingRowError(first: number, last: number): DamageError;
+}
+
+/** A row of messages for a transfer. */
+export interface ExportedRow extends Pick<RowHead, "first" | "last" | "previous"> {
+  /** Null if an operator has given the messages up. */
+  readonly records: Uint8Array | null;
+}
+
+/** Reads clients that are not in memory. Changes of the clients it reads must have been committed before. */
+export interface ClientReader {
+  /** Returns null for an unknown client. */
+  findClient(topicId: number, name: string): TopicClient | null;
+  /** The error for a client that is stored and that the index does not find. */
+  notFoundError(name: string): DamageError;
+  readWindows(client: TopicClient): Map<number, PublisherWindow>;
+  readKeys(client: TopicClient): StoredKey[];
+  /** The oldest clients with sessions that never subscribed; damaged rows are left out. */
+  oldestPublishers(topicId: number, most: number): TopicClient[];
+  /** The next stored clients of a topic after this one, in the order of their names' bytes; null: the first ones. */
+  clientsAfter(topicId: number, name: string | null): TopicClient[];
+}
+
+/** Gives numbers to new rows; none is given twice. */
+export interface RowNumbers {
+  /** `first`: the first message of the row. */
+  message(topicId: number, first: number): number;
+  client(topicId: number): number;
+  resolved(topicId: number): number;
+  key(topicId: number): number;
+}
+
+/**
+ * A topic whose change was not committed, or may not have been. Its memory is not what the rows have, so the topic must
+ * be opened again.
+ * - `not_owner`: another server has opened it. Nothing was written.
+ * - `not_done`: nothing was written. `code`: that of the database's error.
+ * - `unknown`: it may have been written, or may be written later.
+ */
+export interface LostTopic {
+  readonly topicId: number;
+  readonly outcome: "not_owner" | "not_done" | "unknown";
+  readonly code?: ErrorCode;
+  /** A sentence without its end. */
+  readonly reason: string;
+}
+
+/**
+ * The copies of topics that a store has: served, staged, arriving, dropped and set aside. Each change is one durable
+ * transaction.
+ */
+export interface TopicCopyRows {
+  /** Ids of the topics that are served; damaged ones are reported and left out. */
+  active(): Answer<readonly number[]>;
+  /**
+   * Names of the topics that are served or staged, except damaged ones; of a shared store those that are sealed or
+   * staged.
+   */
+  names(): Answer<string[]>;
+  /** Whether the store has no data, as in a new folder. */
+  isEmpty(): Answer<boolean>;
+  /** `server`: another server of a shared store. */
+  generation(server?: string): Answer<number>;
+  setGeneration(generation: number): Answer<void>;
+  staged(name: string): Answer<StagedTopicRow | null>;
+  dropped(name: string): Answer<DroppedTopic | null>;
+  /** The content of a shared store under this name; null for a store that is not shared. */
+  unopened(name: string): Answer<TopicCopy | null>;
+  /** Creates a topic without messages, which is served. Returns its id. */
+  create(topic: NewTopic): Answer<number>;
+  /** Writes the receiver of a topic that is now sealed. */
+  seal(topic: TopicRow): Answer<void>;
+  /**
+   * Opens a topic of a shared store at this epoch: nothing that was sent for it before changes it afterwards. Returns
+   * its id, or null if the store does not have it. Throws STALE_TOKEN if another server has opened it at a higher
+   * epoch, or its content is another one. `incarnation` null: any. Null for a store that is not shared.
+   */
+  takeOver(name: string, incarnation: string | null, epoch: number): Answer<number | null>;
+  /** Writes the epoch of a topic that is now open. */
+  reopen(topic: TopicRow): Answer<void>;
+  /** Serves a staged topic in place of another one. */
+  activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
+  /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
+  drop(topic: TopicRow, epoch: number): Answer<void>;
+  /**
+   * The same in a shared store for a topic that this server has not opened: its content of this incarnation and a lower
+   * epoch.
+   */
+  dropUnopened(name: string, incarnation: string, epoch: number): Answer<void>;
+  /** Starts new message ids after the base offset; `clients` have new positions. */
+  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Answer<void>;
+  /** Drops a topic that was staged or is arriving. */
+  discard(id: number): Answer<void>;
+  /** Drops all topics that are arriving, except these. */
+  discardArriving(except: ReadonlySet<number>): Answer<void>;
+  setAside(id: number): Answer<void>;
+  /** Adds a topic that another server sends; durable with the next commit. Returns its id. */
+  addArriving(topic: NewTopic, sender: string): Answer<number>;
+  isArriving(id: number): Answer<boolean>;
+  /** Deletes the messages of an arriving topic below `first`. Returns the bytes that its messages have less. */
+  deleteBelow(id: number, first: number): Answer<number>;
+  /** Stages an arriving topic in place of another one, which no server activates any longer. */
+  stage(id: number, ends: TopicEnds, replaced: number | null): Answer<void>;
+}
+
+export type NewTopic = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
+export type TopicEnds = Pick<TopicRow, "last" | "gone" | "stored" | "bytes" | "clients" | "registration">;
+
+export interface TopicRows {
+  /**
+   * Several servers may open a topic. So every response waits for a commit that began after its request: it shows that
+   * no other server has opened the topic before.
+   */
+  readonly isShared: boolean;
+  readonly clients: ClientReader;
+  readonly numbers: RowNumbers;
+  readonly copies: TopicCopyRows;
+  /** Number of commits since the store was opened. */
+  readonly commits: number;
+  /** Rows of dropped topics wait to be deleted; each commit deletes some. */
+  readonly hasGarbage: boolean;
+  /** Opens a topic to be served. Throws Damaged. */
+  open(id: number): Answer<OpenedTopic>;
+  /** Brings data that a reading method did not have: it is there at least until the next commit. */
+  load(lacks: readonly Lack[]): Answer<void>;
+  /**
+   * Frees what `load` has brought, and asks again for what it could not bring: called by a reader between its pieces.
+   */
+  forgetLoaded(): void;
+  /**
+   * All changes are durable then, except those of the topics that it returns. After an exception the outcome is
+   * unknown, unless the disk is full.
+   */
+  commit(changes: readonly TopicChange[]): Answer<readonly LostTopic[]>;
+  /**
+   * Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again.
+   */
+  repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
+  /** Compares indexes with tables again when they are next used: they may have been damaged since. */
+  checkIndexesAgain(): void;
+  space(): DiskSpace;
+  /** Gives the space of a long log to the file system. Returns whether it gave any. */
+  freeLog(): boolean;
+}

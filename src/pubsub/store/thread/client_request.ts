@@ -1,0 +1,113 @@
+/** Requests of clients as operations of the store, and the store's responses as messages. Pure. */
+import type { InvalidMessage } from "../../wire/decode_message.ts";
+import { batchMessagesMax, bodyBytesMax } from "../../wire/message_limits.ts";
+import type { Message, MessageHeaders, MessageOf } from "../../wire/pubsub_messages.ts";
+import { makeStatus, type Status } from "../../status_message.ts";
+import { toIdRanges } from "../decisions/decide_put.ts";
+import type { ClientOperation, StoreResponse } from "../operations/store_operations.ts";
+
+/** Requests about one topic and one client, which the store executes. */
+export type ClientMessage = MessageOf<"SUBSCRIBE" | "UNSUBSCRIBE" | "GET" | "PUT" | "SEEK" | "INFO">;
+
+const clientMessages: ReadonlySet<string> = new Set<ClientMessage["name"]>(
+  ["PUT", "GET", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK", "INFO"],
+);
+const nothing = new Uint8Array(0);
+
+export function isClientMessage(message: Message | InvalidMessage): message is ClientMessage {
+  return message.name !== null && clientMessages.has(message.name);
+}
+
+/** Converts a client's message into an operation of the store. `wait`: a get is held until there is a message. */
+export function toStoreOperation(message: ClientMessage, { ticket, epoch, wait }: {
+  readonly ticket: number;
+  readonly epoch: number;
+  readonly wait: boolean;
+}): ClientOperation {
+  const { topic, sender, headers } = message;
+  const session = headers?.session ?? null;
+  if (message.name === "PUT") {
+    // Written out: spreading `common` would cost more than the rest of this function.
+    return {
+      kind: "put",
+      ticket,
+      topic,
+      epoch,
+      client: sender,
+      session,
+      registration: headers?.registration ?? 0,
+      counter: message.counter,
+      fromSession: headers?.fromSession ?? null,
+      firstUnacked: headers?.firstUnacked ?? 0,
+      after: headers?.after ?? null,
+      msgId: headers?.msgId ?? null,
+      bodies: message.batch ?? [message.body ?? nothing],
+    };
+  }
+  const common = { ticket, topic, epoch, client: sender, session, registration: headers?.registration ?? 0 };
+  switch (message.name) {
+    case "GET":
+      return {
+        kind: "get",
+        ...common,
+        op: headers?.op ?? null,
+        last: message.last,
+        max: Math.min(Math.max(headers?.max ?? 1, 1), batchMessagesMax),
+        maxBytes: Math.min(headers?.maxBytes ?? 0, bodyBytesMax),
+        wait,
+        peek: headers?.peek ?? false,
+      };
+    case "SEEK":
+      return { kind: "seek", ...common, op: headers?.op ?? null, to: message.to };
+    case "INFO":
+      return { kind: "info", ...common };
+    case "SUBSCRIBE":
+      return { kind: "subscribe", ...common, op: headers?.op ?? null };
+    case "UNSUBSCRIBE":
+      return { kind: "unsubscribe", ...common, op: headers?.op ?? null };
+  }
+}
+
+/** The store's response. `epoch` is included if the client sent another one. */
+export function statusOfStoreResponse(
+  server: string,
+  message: ClientMessage,
+  response: StoreResponse,
+  epoch: number,
+): Status {
+  const { code, ids } = response;
+  // Shortcut for the most frequent response.
+  if (
+    code === "OK" && ids !== undefined && response.loss === undefined && message.headers !== undefined &&
+    (message.headers.epoch ?? epoch) === epoch
+  ) {
+    const headers = response.subscribers === 0 ? { ids, subscribers: 0 } : { ids };
+    return { name: "STATUS", sender: server, status: code, headers };
+  }
+  const { ticket: _ticket, code: _code, reason, messages = [], ...more } = response;
+  const known = message.headers !== undefined;
+  const headers: { -readonly [Name in keyof MessageHeaders]: MessageHeaders[Name] } = {};
+  if (known) {
+    if (message.headers.epoch !== undefined && message.headers.epoch !== epoch) headers.epoch = epoch;
+    Object.assign(headers, more);
+    if (code !== "OK" || more.missed === 0) delete headers.missed; // the next message says it
+    if (more.redelivered === 0) delete headers.redelivered;
+  }
+  if (code !== "OK" || message.name !== "GET") {
+    // NO_MESSAGE is frequent and needs no reason.
+    return makeStatus(server, message, code, { reason: code === "NO_MESSAGE" ? "" : reason, headers });
+  }
+  const [first] = messages;
+  const status: Status = { name: "STATUS", sender: server, status: "OK", messageId: first?.id ?? 0 };
+  if (!known || message.headers.max === undefined) {
+    if (first?.msgId !== null && first?.msgId !== undefined) headers.msgId = first.msgId;
+    return { ...status, ...(known ? { headers } : {}), body: first?.body };
+  }
+  if (messages.length === 1 && first?.msgId !== null && first?.msgId !== undefined) headers.msgId = first.msgId;
+  headers.ids = toIdRanges(messages.map(({ id }) => id));
+  return {
+    ...status,
+    headers,
+    batch: messages.slice(0, batchMessagesMax).map(({ body }) => body),
+  };
+}

@@ -1,0 +1,105 @@
+/**
+ * The requests of a storage thread that have no response yet: batches of frames in, operations of the engine out; and
+ * its responses back as frames, in pieces.
+ */
+import { errorMessage } from "../../../base/errors.ts";
+import { decodeMessage } from "../../wire/decode_message.ts";
+import { encodeMessage } from "../../wire/encode_message.ts";
+import { type StatusCode, statusCodes } from "../../wire/status_codes.ts";
+import { makeStatus } from "../../status_message.ts";
+import { type ClientMessage, isClientMessage, statusOfStoreResponse, toStoreOperation } from "./client_request.ts";
+import { FrameBatch, type TicketFrames, unpackFrames } from "./frame_batch.ts";
+import type { StoreOperation, StoreResponse } from "../operations/store_operations.ts";
+import { responsePieceBytes, transactionBytes } from "../limits/topic_store_limits.ts";
+import { storeRequests } from "./topic_store_messages.ts";
+
+export class ThreadRequests {
+  readonly #server: string;
+  readonly #onPiece: (bytes: Uint8Array, batches: number) => void;
+  readonly #responses = new FrameBatch();
+  /** Requests without a response, by ticket, and the epoch in which the server owns the topic. */
+  readonly #requests = new Map<number, { readonly message: ClientMessage; readonly epoch: number }>();
+  /** Tickets answered in the current batch. */
+  respondedTickets: number[] = [];
+
+  /** `onPiece`: called with packed responses, and the number of batches that are finished with them. */
+  constructor(server: string, onPiece: (bytes: Uint8Array, batches: number) => void) {
+    this.#server = server;
+    this.#onPiece = onPiece;
+  }
+
+  /**
+   * Yields the operations of the batches, and of further ones from `next`, which are appended to `batches`, up to the
+   * size of a transaction.
+   */
+  *operations(
+    batches: Uint8Array[],
+    next: () => Uint8Array | null,
+    skippedTickets: ReadonlySet<number> = new Set(),
+  ): Generator<StoreOperation, void, void> {
+    let bytes = 0;
+    for (let at = 0; at < batches.length; at++) {
+      const batch = batches[at] as Uint8Array;
+      for (const request of unpackFrames(batch)) {
+        if (request.kind === storeRequests.cancel) yield { kind: "cancel", cancelledTicket: request.ticket };
+        else if (!skippedTickets.has(request.ticket)) {
+          const operation = this.#decode(request);
+          if (operation !== null) yield operation;
+        }
+      }
+      bytes += batch.byteLength;
+      if (at + 1 < batches.length || bytes >= transactionBytes) continue;
+      const more = next();
+      if (more !== null) batches.push(more);
+    }
+  }
+
+  /** Returns null for a request that was refused. */
+  #decode({ ticket, kind, epoch, frames }: TicketFrames): StoreOperation | null {
+    const message = decodeMessage(frames);
+    if (!isClientMessage(message)) return this.#respond(ticket, "BAD_REQUEST", []);
+    const asked = message.headers?.epoch ?? 0;
+    if (asked > epoch) {
+      const topic = JSON.stringify(message.topic);
+      const reason = `topic ${topic} is at epoch ${epoch} here; the request is for epoch ${asked}`;
+      const status = makeStatus(this.#server, message, "NOT_OWNER", { reason });
+      return this.#respond(ticket, "NOT_OWNER", encodeMessage(status));
+    }
+    this.#requests.set(ticket, { message, epoch });
+    return toStoreOperation(message, { ticket, epoch, wait: kind === storeRequests.held });
+  }
+
+  /** Adds a response of the engine. */
+  encode(response: StoreResponse): void {
+    const request = this.#requests.get(response.ticket);
+    if (request === undefined) throw new Error(`a response to the unknown request ${response.ticket}`);
+    this.#requests.delete(response.ticket);
+    const { message, epoch } = request;
+    try {
+      const status = statusOfStoreResponse(this.#server, message, response, epoch);
+      this.#respond(response.ticket, response.code, encodeMessage(status));
+    } catch (error) {
+      // A bug, or a message of another server that none can carry. It concerns one request; the others continue.
+      const reason = `internal error: ${errorMessage(error)}`;
+      const status = makeStatus(this.#server, message, "ERROR", { reason, headers: { unknown: true } });
+      this.#respond(response.ticket, "ERROR", encodeMessage(status));
+    }
+  }
+
+  #respond(ticket: number, code: StatusCode, frames: readonly Uint8Array[]): null {
+    this.#responses.add({ ticket, kind: statusCodes.indexOf(code), epoch: 0, frames });
+    this.respondedTickets.push(ticket);
+    if (this.#responses.byteLength >= responsePieceBytes) this.sendResponses(0);
+    return null;
+  }
+
+  /** Sends what was added since the last piece. */
+  sendResponses(batches: number): void {
+    this.#onPiece(this.#responses.take(), batches);
+  }
+
+  /** Sends responses that no batch waits for. */
+  sendLateResponses(): void {
+    if (this.#responses.count > 0) this.sendResponses(0);
+  }
+}
