@@ -27,7 +27,7 @@ import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { ConnectionLog, type ConnectionState, problemLogger, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 import { ServiceStop } from "./service_stop.ts";
-import { readTopicStoreLocation, type SharedDatabase, type TopicStoreLocation } from "./topic_store_location.ts";
+import { type PostgresDatabase, readTopicStoreLocation, type TopicStoreLocation } from "./topic_store_location.ts";
 import { type Metric, metricFactory } from "../../src/base/terminal/metrics_text.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 import { describeReach } from "../../src/base/sockets/socket_reach.ts";
@@ -117,7 +117,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
     await using server = await TopicServer.start({
       id,
       dataDir: store.dataDir,
-      ...(store.database === null ? {} : { openShared: databaseOpener(store.database, id, values.moved) }),
+      ...(store.database === null ? {} : { openSharedStore: databaseOpener(store.database, id, values.moved) }),
       ...(values.pubsubNoBalance ? { balanceEveryMs: null } : {}),
       wasMoved: values.moved,
       listen: values.pubsubServerListen,
@@ -216,10 +216,10 @@ function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
 
 /** The code for databases is loaded only if one is named. */
 function databaseOpener(
-  { address, ...opening }: SharedDatabase,
+  { address, ...opening }: PostgresDatabase,
   server: string,
   wasMoved: boolean,
-): NonNullable<TopicServerOptions["openShared"]> {
+): NonNullable<TopicServerOptions["openSharedStore"]> {
   return async (hooks, options, signal) => {
     const { openPostgresStore } = await import("../../src/pubsub/store/postgres/open_postgres_store.ts");
     return await openPostgresStore(address, hooks, { ...options, ...opening, server, wasMoved, signal });

@@ -41,7 +41,7 @@ import type {
 import { serverRows, serversTable, topicRows, topicsTable } from "./overview_view.ts";
 import { checkServerFlags, type ServerCall } from "./server_options.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { readTopicStoreLocation, type SharedDatabase } from "./topic_store_location.ts";
+import { type PostgresDatabase, readTopicStoreLocation } from "./topic_store_location.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
@@ -370,7 +370,7 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
 }
 
 /** The topics of a database that has lost commits go on with what they have. */
-async function acceptDatabase(call: ServerCall, { address }: SharedDatabase): Promise<ExitCode> {
+async function acceptDatabase(call: ServerCall, { address }: PostgresDatabase): Promise<ExitCode> {
   const { values, io } = call;
   if (!values.acceptLoss) {
     throw new BatonError(

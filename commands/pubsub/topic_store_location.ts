@@ -16,7 +16,8 @@ const locationSettings = {
   ...pubsubStoreSettings,
 } satisfies SettingTable;
 
-export interface SharedDatabase {
+/** The database of a server whose topics are in PostgreSQL. */
+export interface PostgresDatabase {
   readonly address: DatabaseAddress;
   /** A database whose commits do not wait for a standby is refused. */
   readonly requiresSync: boolean;
@@ -33,7 +34,7 @@ export type TopicStoreLocation =
   }
   & ({ readonly dataDir: string; readonly database: null } | {
     readonly dataDir: null;
-    readonly database: SharedDatabase;
+    readonly database: PostgresDatabase;
   });
 
 /** Options that a folder has and a database does not. */

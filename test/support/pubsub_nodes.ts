@@ -171,7 +171,7 @@ export class ServerObject extends ObjectNode {
     this.#server = await TopicServer.start({
       ...(store === undefined ? {} : { store }),
       ...(database === undefined ? {} : {
-        openShared: (hooks: TopicStoreHooks, options: Partial<StoreOptions>) =>
+        openSharedStore: (hooks: TopicStoreHooks, options: Partial<StoreOptions>) =>
           openPostgresStore(database, hooks, { server: this.id, ...options }),
       }),
       ...{ id: this.id, dataDir: database === undefined ? this.#dataDir : null, listen: "tcp://127.0.0.1:0" },

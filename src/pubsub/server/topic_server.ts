@@ -64,10 +64,10 @@ function zeros<Name extends string>(names: readonly Name[]): Record<Name, number
 
 export interface TopicServerOptions {
   readonly id: string;
-  /** Null: `openShared` opens the store. */
+  /** Null: `openSharedStore` opens the store. */
   readonly dataDir: string | null;
   /** Opens a store that several servers share. */
-  readonly openShared?:
+  readonly openSharedStore?:
     | ((hooks: TopicStoreHooks, options: Partial<StoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
   /**
@@ -285,7 +285,7 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #openStore(hooks: TopicStoreHooks, signal: AbortSignal | undefined): Promise<TopicStore> {
-    const { id, dataDir, store = {}, openShared, system = {} } = this.#options;
+    const { id, dataDir, store = {}, openSharedStore, system = {} } = this.#options;
     if (dataDir !== null) {
       const { startStoreThreads: startThreads } = system;
       return TopicStore.open(dataDir, hooks, {
@@ -293,8 +293,10 @@ export class TopicServer implements AsyncDisposable {
         ...(startThreads === undefined ? {} : { startThreads }),
       });
     }
-    if (openShared === undefined) throw new BatonError("INTERNAL", "The server has neither a folder nor a database");
-    return openShared(hooks, store, signal);
+    if (openSharedStore === undefined) {
+      throw new BatonError("INTERNAL", "The server has neither a folder nor a database");
+    }
+    return openSharedStore(hooks, store, signal);
   }
 
   #createParts(): void {

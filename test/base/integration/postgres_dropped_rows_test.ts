@@ -11,8 +11,8 @@ import { postgresQueueTables } from "../../../src/retry/queue/postgres/postgres_
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
 import { rigMessage, rigRules, rigSuccess } from "../../support/retry_rig.ts";
-import { databaseAddress, SharedTopicStore } from "../../support/shared_topic_store.ts";
-import { codes, connecting, get, newTopics, put, subscribe, texts } from "../../support/shared_topics.ts";
+import { databaseAddress, PostgresTopicStore } from "../../support/postgres_topic_store.ts";
+import { codes, connecting, get, newTopics, put, subscribe, texts } from "../../support/postgres_topics.ts";
 
 setDefaultTimeout(60_000);
 
@@ -167,7 +167,7 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
       );
     await grant(schema);
     const url = server.url.replace("baton@", "plain@");
-    await using plain = new SharedTopicStore(databaseAddress(url, schema), "s1");
+    await using plain = new PostgresTopicStore(databaseAddress(url, schema), "s1");
     await plain.open("news", 1);
     expect(codes(await plain.execute(put(1, "one")))).toEqual(["OK"]);
     await server.sql(`ALTER TABLE ${schema}.topic_message ENABLE ROW LEVEL SECURITY`);

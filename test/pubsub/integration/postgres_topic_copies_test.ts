@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { runSteps } from "../../../src/pubsub/store/rows/store_steps.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
-import { databaseAddress, SharedTopicStore } from "../../support/shared_topic_store.ts";
-import { codes, get, newSchema, newTopics, put, texts } from "../../support/shared_topics.ts";
+import { databaseAddress, PostgresTopicStore } from "../../support/postgres_topic_store.ts";
+import { codes, get, newSchema, newTopics, put, texts } from "../../support/postgres_topics.ts";
 import { StatementCutter } from "../../support/statement_cutter.ts";
 
 describeWithPeer("postgres", "copies of topics in a database", () => {
@@ -15,7 +15,7 @@ describeWithPeer("postgres", "copies of topics in a database", () => {
   const topics = (url = server.url) => newTopics(server, url);
 
   /** The content of a topic that is sealed for another store. */
-  async function sealedContent(from: SharedTopicStore): Promise<{ pieces: Uint8Array[]; hash: string }> {
+  async function sealedContent(from: PostgresTopicStore): Promise<{ pieces: Uint8Array[]; hash: string }> {
     await runSteps(from.transfer.seal("news", 1, "elsewhere"));
     const transfer = from.transfer.exportBegin("news", 1);
     const pieces: Uint8Array[] = [];
@@ -27,7 +27,7 @@ describeWithPeer("postgres", "copies of topics in a database", () => {
   }
 
   /** Another store sends the content, which it has sealed at this epoch. Returns the step that stages it. */
-  async function arrived(to: SharedTopicStore, { pieces, hash }: { pieces: Uint8Array[]; hash: string }, epoch = 1) {
+  async function arrived(to: PostgresTopicStore, { pieces, hash }: { pieces: Uint8Array[]; hash: string }, epoch = 1) {
     const content = { incarnation: "of news", baseOffset: 0, owner: "old", epoch };
     const transfer = await runSteps(to.transfer.importBegin("news", content));
     for (const piece of pieces) await runSteps(to.transfer.importPiece(transfer, piece));
@@ -41,8 +41,8 @@ describeWithPeer("postgres", "copies of topics in a database", () => {
     const content = await sealedContent(source);
     const schema = await newSchema(server);
     const address = databaseAddress(server.url, schema);
-    await using s1 = new SharedTopicStore(address, "s1");
-    await using s2 = new SharedTopicStore(address, "s2");
+    await using s1 = new PostgresTopicStore(address, "s1");
+    await using s2 = new PostgresTopicStore(address, "s2");
     const [first, second] = [await arrived(s1, content), await arrived(s2, content)];
     await first();
     const staged = { incarnation: "of news", owner: "old", epoch: 1 };

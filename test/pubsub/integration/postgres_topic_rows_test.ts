@@ -13,8 +13,8 @@ import { runSteps } from "../../../src/pubsub/store/rows/store_steps.ts";
 import { eventually } from "../../support/eventually.ts";
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
-import { databaseAddress, SharedTopicStore } from "../../support/shared_topic_store.ts";
-import { codes, connecting, get, newTopics, put, subscribe, texts } from "../../support/shared_topics.ts";
+import { databaseAddress, PostgresTopicStore } from "../../support/postgres_topic_store.ts";
+import { codes, connecting, get, newTopics, put, subscribe, texts } from "../../support/postgres_topics.ts";
 import { StatementCutter } from "../../support/statement_cutter.ts";
 
 describeWithPeer("postgres", "topics of a database that servers share", () => {
@@ -88,7 +88,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("a statement of an earlier owner that waited behind the take-over writes nothing", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;
-    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    await using s2 = new PostgresTopicStore(databaseAddress(server.url, schema), "s2");
     const locked = await lock(schema, "news");
     const late = s1.execute(put(1, "late"), put(1, "other", { topic: "other" }));
     await eventually(waitsForLock("s1"));
@@ -123,7 +123,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("an owner that another server has replaced answers nothing from memory", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;
-    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    await using s2 = new PostgresTopicStore(databaseAddress(server.url, schema), "s2");
     await s1.execute(put(1, "one"));
     await s2.open("news", 2);
     expect(codes(await s2.execute({ ...get, epoch: 2 }))).toEqual(["OK"]);
@@ -137,7 +137,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("a get that is held is refused when its topic is lost", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;
-    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    await using s2 = new PostgresTopicStore(databaseAddress(server.url, schema), "s2");
     expect(await s1.execute({ ...get, wait: true, ticket: 77 })).toEqual([]);
     await s2.open("news", 2);
     const held = s1.execute(put(1, "one"), { ...get, wait: true, ticket: 78 });
@@ -162,7 +162,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("a commit that did not wait for its standby is unknown", async () => {
     await using primary = await PostgresServer.start({ settings: ["fsync = off"] });
     await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
-    await using s1 = new SharedTopicStore(databaseAddress(primary.url, "news"), "s1");
+    await using s1 = new PostgresTopicStore(databaseAddress(primary.url, "news"), "s1");
     await s1.create("news");
     await s1.execute(subscribe);
     primary.configure("synchronous_standby_names = 'absent'");
@@ -190,7 +190,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
       await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
       await using standby = await primary.standby({ isSynchronous });
       const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
-      await using s1 = new SharedTopicStore(databaseAddress(`postgres://baton@${hosts}/postgres`, "news"), "s1");
+      await using s1 = new PostgresTopicStore(databaseAddress(`postgres://baton@${hosts}/postgres`, "news"), "s1");
       await s1.create("news");
       await s1.execute(subscribe, { ...subscribe, client: "carol" });
       expect(codes(await s1.execute(put(1, "one"), put(2, "two")))).toEqual(["OK", "OK"]);
@@ -232,8 +232,8 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     await using standby = await primary.standby({ isSynchronous: true });
     const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
     const both = databaseAddress(`postgres://baton@${hosts}/postgres`, "news");
-    await using s1 = new SharedTopicStore(both, "s1");
-    await using careful = new SharedTopicStore(both, "s1", { stopsOnLoss: true });
+    await using s1 = new PostgresTopicStore(both, "s1");
+    await using careful = new PostgresTopicStore(both, "s1", { stopsOnLoss: true });
     await s1.create("news");
     await s1.execute(subscribe);
     expect(codes(await s1.execute(put(1, "one")))).toEqual(["OK"]);
@@ -285,14 +285,14 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     expect(s1.losses).toEqual([expect.stringMatching(/messages of topic "news" after message 2 .* are lost/)]);
     await s1[Symbol.asyncDispose](); // it has told no client
 
-    await using s2 = new SharedTopicStore(databaseAddress(server.url, schema), "s2");
+    await using s2 = new PostgresTopicStore(databaseAddress(server.url, schema), "s2");
     await s2.open("news", 2);
     const at = { epoch: 2 };
     await s2.execute({ ...subscribe, ...at, client: "dave" });
     const [stored] = await s2.execute(put(5, "five", at));
     expect(stored).toMatchObject({ code: "OK", loss: "certain" });
     const five = stored?.ids?.[0]?.first ?? 0;
-    const told = async (store: SharedTopicStore, client: string, last: number, epoch = 2) => {
+    const told = async (store: PostgresTopicStore, client: string, last: number, epoch = 2) => {
       const [response] = await store.execute({ ...get, client, last, epoch });
       return [texts(response === undefined ? [] : [response]).join(" "), response?.loss, response?.missed];
     };
@@ -301,7 +301,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     expect(await told(s2, "carol", 3)).toEqual(["five", "certain", 1]); // it says that it has got message 3
     expect(await told(s2, "dave", -1)).toEqual(["five", undefined, 0]); // it has come since
 
-    await using s3 = new SharedTopicStore(databaseAddress(server.url, schema), "s3");
+    await using s3 = new PostgresTopicStore(databaseAddress(server.url, schema), "s3");
     await s3.open("news", 3);
     expect(s3.losses).toEqual([]); // it is noted once
     expect(await told(s3, "alice", 2, 3)).toEqual(["five", "certain", 2]);
@@ -319,7 +319,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
     for (const [at, timeline] of [0, -1].entries()) {
       await undo();
       await server.sql(`UPDATE ${schema}.topic SET timeline = ${timeline}, synchronous = false WHERE name = 'news'`);
-      await using owner = new SharedTopicStore(databaseAddress(server.url, schema), `s${at + 2}`);
+      await using owner = new PostgresTopicStore(databaseAddress(server.url, schema), `s${at + 2}`);
       await owner.open("news", at + 2);
       const responses = await owner.execute(put(1, "one", { epoch: at + 2 }), put(2, "two", { epoch: at + 2 }));
       ids.push(...responses.flatMap(({ ids: ranges = [] }) => ranges.map(({ first }) => first)));
@@ -450,7 +450,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("an earlier process of the same server, at the same epoch, writes nothing more", async () => {
     const { s1, schema } = await topics();
     await using _s1 = s1;
-    await using restarted = new SharedTopicStore(databaseAddress(server.url, schema), "s1");
+    await using restarted = new PostgresTopicStore(databaseAddress(server.url, schema), "s1");
     await restarted.open("news", 1);
     expect(codes(await s1.execute(put(1, "late")))).toEqual(["NOT_OWNER"]);
     expect(codes(await restarted.execute(put(1, "one")))).toEqual(["OK"]);
@@ -460,7 +460,7 @@ describeWithPeer("postgres", "topics of a database that servers share", () => {
   test("a database that does not respond is not waited for: requests are refused, and nothing is lost", async () => {
     await using primary = await PostgresServer.start({ settings: ["fsync = off"] });
     await migrateDatabase(databaseAddress(primary.url, "news"), { ...connecting, tables: topicTables });
-    await using s1 = new SharedTopicStore(databaseAddress(primary.url, "news"), "s1", { refusedMs: 200 });
+    await using s1 = new PostgresTopicStore(databaseAddress(primary.url, "news"), "s1", { refusedMs: 200 });
     await s1.create("news");
     await s1.execute(subscribe);
     await s1.execute(put(1, "one"));

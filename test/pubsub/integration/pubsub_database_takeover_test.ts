@@ -9,7 +9,7 @@ import { describeBackend, keeper, zooKeeperEnsemble } from "../../support/backen
 import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
-import { databaseAddress } from "../../support/shared_topic_store.ts";
+import { databaseAddress } from "../../support/postgres_topic_store.ts";
 
 setDefaultTimeout(120_000);
 

@@ -12,7 +12,7 @@ import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
 import type { ProxyClient } from "../../support/proxy_client.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
-import { databaseAddress } from "../../support/shared_topic_store.ts";
+import { databaseAddress } from "../../support/postgres_topic_store.ts";
 import { type StatementCut, StatementCutter } from "../../support/statement_cutter.ts";
 
 setDefaultTimeout(isFullDose ? 1_200_000 : 120_000);

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../../support/dose.ts";
 import { exploreAndPrint } from "../../support/explore.ts";
-import { type SharedStoreMistake, SharedStoreModel, type SharedStoreOptions } from "./shared_store_model.ts";
+import { type PostgresStoreMistake, PostgresStoreModel, type PostgresStoreOptions } from "./postgres_store_model.ts";
 
-const alone: SharedStoreOptions = {
+const alone: PostgresStoreOptions = {
   ...{ puts: 2, gets: false, faults: 1, expiries: 1, failovers: 0, isSynchronous: true },
 };
 const twoFaults = { ...alone, faults: 2 };
@@ -13,18 +13,18 @@ const asynchronous = { ...failOver, faults: 0, isSynchronous: false };
 const repeats = { ...alone, puts: 1, gets: true, repeats: 2, faults: 0 };
 const marked = { ...asynchronous, gets: false, marks: true };
 
-const check = (name: string, options: SharedStoreOptions) =>
-  exploreAndPrint(name, new SharedStoreModel(options), 4_000_000);
+const check = (name: string, options: PostgresStoreOptions) =>
+  exploreAndPrint(name, new PostgresStoreModel(options), 4_000_000);
 
 describe("a shared store holds", () => {
-  const gate: Record<string, SharedStoreOptions> = {
+  const gate: Record<string, PostgresStoreOptions> = {
     "delayed statements, a fault and an end of a session": alone,
     "an asynchronous fail-over, whose loss is named": asynchronous,
     "a synchronous fail-over": failOver,
     "gets without a message, and repeated puts": repeats,
     "marks, which may be lost with the server that raised them": marked,
   };
-  const full: Record<string, SharedStoreOptions> = {
+  const full: Record<string, PostgresStoreOptions> = {
     "a publisher and a subscriber": withGets,
     "two faults": twoFaults,
     "an asynchronous fail-over and a fault": { ...asynchronous, faults: 1 },
@@ -37,7 +37,7 @@ describe("a shared store holds", () => {
 
 describe("the checker finds a server that", () => {
   const lost = /is lost, unnamed/;
-  const variants: [SharedStoreMistake, RegExp, SharedStoreOptions][] = [
+  const variants: [PostgresStoreMistake, RegExp, PostgresStoreOptions][] = [
     ["compares nothing in its statements", /older epoch|two servers|lost/, twoFaults],
     ["compares the epoch, and not the revision", /lost|twice/, { ...twoFaults, lacksUniqueIndex: true }],
     ["takes a unique violation for a repetition", lost, twoFaults],

@@ -11,7 +11,7 @@ import { describeWithPeer } from "../../support/peers.ts";
 import { PostgresServer } from "../../support/postgres_server.ts";
 import type { Answered, ProxyClient } from "../../support/proxy_client.ts";
 import { PubsubCluster } from "../../support/pubsub_cluster.ts";
-import { databaseAddress } from "../../support/shared_topic_store.ts";
+import { databaseAddress } from "../../support/postgres_topic_store.ts";
 
 const encoder = new TextEncoder();
 const topics = ["a", "b", "c", "d", "e", "f"];

@@ -14,7 +14,7 @@ import { systemClock } from "../../src/base/support/clock.ts";
 export const databaseAddress = (url: string, schema: string): DatabaseAddress =>
   parseDatabaseUrl(`${url}?schema=${schema}`, { mayHavePassword: true, env: {} });
 
-export class SharedTopicStore implements AsyncDisposable {
+export class PostgresTopicStore implements AsyncDisposable {
   readonly #lane: DatabaseLane;
   readonly engine: StoreEngine;
   readonly transfer: TopicTransfer;

@@ -10,7 +10,7 @@ import { decideTopic } from "../../../src/pubsub/ownership/topic_decision.ts";
 import type { TopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
-export type SharedStoreMistake =
+export type PostgresStoreMistake =
   | "compares nothing in its statements"
   | "compares the epoch, and not the revision"
   | "takes a unique violation for a repetition"
@@ -27,7 +27,7 @@ export type SharedStoreMistake =
   | "does not look for lost commits"
   | "looks for lost commits in its own memory only";
 
-export interface SharedStoreOptions {
+export interface PostgresStoreOptions {
   readonly puts: number;
   readonly gets: boolean;
   /** Connections lost, and servers killed. */
@@ -40,7 +40,7 @@ export interface SharedStoreOptions {
   readonly repeats?: number;
   /** Servers raise a mark in the database and then record it, and it may be lost. */
   readonly marks?: boolean;
-  readonly mistakes?: readonly SharedStoreMistake[];
+  readonly mistakes?: readonly PostgresStoreMistake[];
   /** The unique index of messages is not there either. */
   readonly lacksUniqueIndex?: boolean;
 }
@@ -117,11 +117,11 @@ const firstNode: TopicNode = {
   ...{ owner: "s0", epoch: 1, state: "stored", incarnation: "b", baseOffset: 0, source: null, store: "db" },
 };
 
-export class SharedStoreModel implements Model<State> {
-  readonly #options: SharedStoreOptions;
+export class PostgresStoreModel implements Model<State> {
+  readonly #options: PostgresStoreOptions;
   readonly initial: readonly State[];
 
-  constructor(options: SharedStoreOptions) {
+  constructor(options: PostgresStoreOptions) {
     this.#options = options;
     const server = (known: TopicNode | null): ServerState => (
       { hasSession: true, known, opened: null, waitsFor: 0, request: null, durable: 0, foundLoss: false }
@@ -189,7 +189,7 @@ export class SharedStoreModel implements Model<State> {
     return found;
   }
 
-  #has(mistake: SharedStoreMistake): boolean {
+  #has(mistake: PostgresStoreMistake): boolean {
     return this.#options.mistakes?.includes(mistake) ?? false;
   }
 

@@ -4,7 +4,7 @@ import { migrateDatabase } from "../../src/base/postgres/database_schema.ts";
 import { topicTables } from "../../src/pubsub/store/postgres/postgres_tables.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
 import type { PostgresServer } from "./postgres_server.ts";
-import { databaseAddress, SharedTopicStore } from "./shared_topic_store.ts";
+import { databaseAddress, PostgresTopicStore } from "./postgres_topic_store.ts";
 
 export const connecting = { clock: systemClock(), name: "test" };
 export const put = (counter: number, body: string, more: Record<string, unknown> = {}) => ({
@@ -32,9 +32,9 @@ export async function newSchema(server: PostgresServer): Promise<string> {
 export async function newTopics(
   server: PostgresServer,
   url = server.url,
-): Promise<{ schema: string; s1: SharedTopicStore }> {
+): Promise<{ schema: string; s1: PostgresTopicStore }> {
   const schema = await newSchema(server);
-  const s1 = new SharedTopicStore(databaseAddress(url, schema), "s1");
+  const s1 = new PostgresTopicStore(databaseAddress(url, schema), "s1");
   for (const topic of ["news", "other"]) {
     await s1.create(topic);
     expect(codes(await s1.execute({ ...subscribe, topic }))).toEqual(["OK"]);
