@@ -19,6 +19,7 @@ export interface ContentSource {
  */
 export type TopicNodeState = "new" | "moving" | "stored" | "sealed";
 
+/** A topic in the coordination service: its owner, its epoch, and which content it has. */
 export interface TopicNode {
   /** The server's id; empty while no server has the topic. */
   readonly owner: string;

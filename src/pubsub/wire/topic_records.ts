@@ -22,6 +22,7 @@ const recordBytesMax = bodyBytesMax + (1 << 20);
 const none = -1;
 const encoder = new TextEncoder();
 
+/** A topic in the stream of a handoff: the record with its numbers, after its messages and before its clients. */
 export interface TopicRecord {
   readonly name: string;
   /** The incarnation of the topic, and the ID before its first message. */

@@ -1,6 +1,6 @@
 /** The states of the model of a topic that moves between stores, and what the database does. */
 import type { TopicNode } from "../../../src/pubsub/ownership/topic_node.ts";
-import type { DroppedTopic, StagedCopy, TopicCopy } from "../../../src/pubsub/store/operations/owned_store.ts";
+import type { DroppedCopy, StagedCopy, TopicCopy } from "../../../src/pubsub/store/operations/owned_store.ts";
 
 /** Ways to build the protocol wrong: each must be found. */
 export type TransferMistake =
@@ -94,7 +94,7 @@ export interface PrivateServer {
   known: VersionedNode | null;
   copy: { epoch: number; sealedFor: string | null; log: string } | null;
   staged: StagedCopy & { readonly log: string } | null;
-  dropped: DroppedTopic | null;
+  dropped: DroppedCopy | null;
 }
 
 export interface TransferState {
@@ -103,7 +103,7 @@ export interface TransferState {
   p1: SharedServer;
   p2: SharedServer;
   rows: Row[];
-  dropped: DroppedTopic | null;
+  dropped: DroppedCopy | null;
   nextRow: number;
   statements: Statement[];
   nextId: number;

@@ -1,4 +1,4 @@
-/** One active topic of a store, open or sealed: its log and its subscribers. */
+/** One topic in the memory of a store, and which of its messages retention and the limits of a topic concern. */
 import { noMessageId } from "../../wire/field_types.ts";
 import type { MessageHeaders } from "../../wire/pubsub_messages.ts";
 import type { StoreOptions } from "../limits/topic_store_limits.ts";
@@ -7,6 +7,7 @@ import { TopicLog } from "./topic_log.ts";
 import { TopicLosses } from "../decisions/topic_losses.ts";
 import type { OpenedTopic, TopicRow } from "../rows/topic_rows.ts";
 
+/** A topic that a store serves, in memory: its log and its subscribers. */
 export class StoredTopic {
   readonly id: number;
   readonly name: string;

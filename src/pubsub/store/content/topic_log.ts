@@ -6,7 +6,7 @@
 import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/topic_records.ts";
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { rowBytesMax, rowMessagesMax } from "../limits/topic_store_limits.ts";
-import type { LogRow, MessageReader, RowHead, TopicChange } from "../rows/topic_rows.ts";
+import type { LogRow, MessageReader, RowHead, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 
 /** Larger writers are not reused. */
 const spareBytesMax = 2 * rowBytesMax;
@@ -24,16 +24,6 @@ interface UnwrittenRow {
 
 /** Positions of subscribers: ids of their last acknowledged messages. */
 export type Positions = Iterable<number>;
-
-/** The end positions of a log, as stored in the topic's row. */
-export interface LogEnds {
-  /** The last message id that was assigned. */
-  readonly last: number;
-  /** Last message of the last deleted row; last message in a row. */
-  readonly gone: number;
-  readonly stored: number;
-  readonly bytes: number;
-}
 
 export class TopicLog {
   readonly messages: MessageReader;
@@ -61,7 +51,7 @@ export class TopicLog {
 
   constructor(
     messages: MessageReader,
-    topic: LogEnds,
+    topic: Pick<TopicRow, "last" | "gone" | "stored" | "bytes">,
     { nextRowId, subscribers }: { readonly nextRowId: (first: number) => number; readonly subscribers: () => number },
   ) {
     this.messages = messages;

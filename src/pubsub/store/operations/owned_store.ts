@@ -3,7 +3,7 @@
  * completely or not at all, and may be repeated. One process owns a store; a process that has ended no longer writes.
  */
 
-/** The content that a server serves, or has served. */
+/** The content of a topic that a server serves, or has sealed for another server. */
 export interface TopicCopy {
   readonly incarnation: string;
   readonly baseOffset: number;
@@ -12,15 +12,15 @@ export interface TopicCopy {
   readonly sealedFor: string | null;
 }
 
-/** The content of a sealed copy, received completely and checked against its hash. */
+/** The content of a sealed copy that another server has received completely and has not activated. */
 export interface StagedCopy {
   readonly incarnation: string;
   readonly owner: string;
   readonly epoch: number;
 }
 
-/** A dropped copy: its content continues elsewhere from this epoch on. */
-export interface DroppedTopic {
+/** The note of a copy that a store has dropped: its content continues elsewhere from this epoch on. */
+export interface DroppedCopy {
   readonly incarnation: string;
   readonly epoch: number;
 }
@@ -32,7 +32,7 @@ export interface TopicCopies {
   /** Received but not yet activated. */
   readonly staged: StagedCopy | null;
   /** The last dropped copy. */
-  readonly dropped: DroppedTopic | null;
+  readonly dropped: DroppedCopy | null;
   /** The content that a shared store has and this server has not opened. */
   readonly unopened?: TopicCopy | null;
 }

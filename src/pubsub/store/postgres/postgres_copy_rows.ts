@@ -8,7 +8,7 @@ import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/post
 import { changeAll, countRowsSql, missingRowsHint, mustChange } from "../../../base/postgres/required_rows.ts";
 import { StatementError } from "../../../base/postgres/statement_error.ts";
 import { messageOffsets } from "../../wire/topic_records.ts";
-import type { DroppedTopic, TopicCopy } from "../operations/owned_store.ts";
+import type { DroppedCopy, TopicCopy } from "../operations/owned_store.ts";
 import { decodeName, type TopicClient } from "../rows/topic_client.ts";
 import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../rows/topic_rows.ts";
 import { deletedRowsPerCommitMax } from "../limits/topic_store_limits.ts";
@@ -224,11 +224,15 @@ export class PostgresCopyRows implements TopicCopyRows {
   async staged(name: string): Promise<StagedTopicRow | null> {
     const [row] = await this.#run("staged", [nameBytes(name)]);
     if (row === undefined) return null;
-    const [id, epoch] = [Number(row["id"]), Number(row["epoch"])];
-    return { id, epoch, incarnation: String(row["incarnation"]), sender: String(row["sender"]) };
+    return {
+      id: Number(row["id"]),
+      incarnation: String(row["incarnation"]),
+      owner: String(row["sender"]),
+      epoch: Number(row["epoch"]),
+    };
   }
 
-  async dropped(name: string): Promise<DroppedTopic | null> {
+  async dropped(name: string): Promise<DroppedCopy | null> {
     const [row] = await this.#run("dropped", [nameBytes(name)]);
     return row === undefined ? null : { incarnation: String(row["incarnation"]), epoch: Number(row["epoch"]) };
   }
@@ -236,11 +240,11 @@ export class PostgresCopyRows implements TopicCopyRows {
   async unopened(name: string): Promise<TopicCopy | null> {
     const [row] = await this.#run("find", [nameBytes(name)]);
     if (row === undefined) return null;
-    const [baseOffset, epoch, sealedFor] = [Number(row["base_offset"]), Number(row["epoch"]), row["sealed_for"]];
+    const sealedFor = row["sealed_for"];
     return {
       incarnation: String(row["incarnation"]),
-      baseOffset,
-      epoch,
+      baseOffset: Number(row["base_offset"]),
+      epoch: Number(row["epoch"]),
       sealedFor: typeof sealedFor === "string" ? sealedFor : null,
     };
   }

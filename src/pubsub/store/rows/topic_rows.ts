@@ -12,7 +12,7 @@ import type { ResolvedCounter } from "../../wire/topic_records.ts";
 import type { DamageError } from "../../../base/storage/damage.ts";
 import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import type { DatabaseRow } from "../../../base/storage/sql_row.ts";
-import type { DroppedTopic, TopicCopy } from "../operations/owned_store.ts";
+import type { DroppedCopy, StagedCopy, TopicCopy } from "../operations/owned_store.ts";
 import type { PublisherWindow } from "../decisions/publisher_window.ts";
 import { decodeName, type StoredKey, type TopicClient } from "./topic_client.ts";
 import type { MessageLoss } from "../decisions/topic_losses.ts";
@@ -20,14 +20,10 @@ import type { MessageLoss } from "../decisions/topic_losses.ts";
 /** A result, or the promise of one. */
 export type Answer<Value> = Value | Promise<Value>;
 
-/** A topic's own row. */
-export interface TopicRow {
+/** A topic in the tables of a store: its copy, the ends of its log, and its numbers. */
+export interface TopicRow extends TopicCopy {
   readonly id: number;
   readonly name: string;
-  readonly incarnation: string;
-  readonly baseOffset: number;
-  readonly epoch: number;
-  readonly sealedFor: string | null;
   /** The last message id that was assigned, the last message of the last deleted row, and the last message in a row. */
   readonly last: number;
   readonly gone: number;
@@ -57,9 +53,9 @@ export function decodeTopicRow(row: DatabaseRow): TopicRow {
   };
 }
 
-/** The topic of a transfer that is complete and not activated yet. */
-export interface StagedTopicRow extends Pick<TopicRow, "id" | "incarnation" | "epoch"> {
-  readonly sender: string;
+/** A staged copy with the id of its row. */
+export interface StagedTopicRow extends StagedCopy {
+  readonly id: number;
 }
 
 /** The position of a row of messages in its topic's log. */
@@ -269,7 +265,7 @@ export interface TopicCopyRows {
   generation(server?: string): Answer<number>;
   setGeneration(generation: number): Answer<void>;
   staged(name: string): Answer<StagedTopicRow | null>;
-  dropped(name: string): Answer<DroppedTopic | null>;
+  dropped(name: string): Answer<DroppedCopy | null>;
   /** The content of a shared store under this name; null for a store that is not shared. */
   unopened(name: string): Answer<TopicCopy | null>;
   /** Creates a topic without messages, which is served. Returns its id. */

@@ -2,7 +2,7 @@
 import { orIfDamaged } from "../../../base/storage/damage.ts";
 import { messageOffsets } from "../../wire/topic_records.ts";
 import { insertMessages } from "./log_rows.ts";
-import type { DroppedTopic } from "../operations/owned_store.ts";
+import type { DroppedCopy } from "../operations/owned_store.ts";
 import type { SqliteChangeWriter } from "./sqlite_change.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
 import { decodeName, encodeName, type TopicClient } from "../rows/topic_client.ts";
@@ -67,11 +67,11 @@ export class SqliteCopyRows implements TopicCopyRows {
       id: Number(row["id"]),
       incarnation: String(row["incarnation"]),
       epoch: Number(row["epoch"]),
-      sender: String(row["sender"]),
+      owner: String(row["sender"]),
     };
   }
 
-  dropped(name: string): DroppedTopic | null {
+  dropped(name: string): DroppedCopy | null {
     const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, encodeName(name));
     if (row === undefined) return null;
     // A damaged row is treated as forgotten: the topic's node decides.

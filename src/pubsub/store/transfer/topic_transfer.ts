@@ -82,7 +82,7 @@ export class TopicTransfer {
     return {
       copy: here &&
         { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
-      staged: staged && { incarnation: staged.incarnation, owner: staged.sender, epoch: staged.epoch },
+      staged: staged && { incarnation: staged.incarnation, owner: staged.owner, epoch: staged.epoch },
       dropped: yield* awaitAnswer(this.#copies.dropped(name)),
       ...(this.#rows.isShared && here === null ? { unopened: yield* awaitAnswer(this.#copies.unopened(name)) } : {}),
     };
@@ -200,7 +200,7 @@ export class TopicTransfer {
 
   *discard(name: string, { incarnation, owner, epoch }: StagedCopy): Steps {
     const staged = yield* awaitAnswer(this.#copies.staged(name));
-    const isSame = staged?.incarnation === incarnation && staged.sender === owner && staged.epoch === epoch;
+    const isSame = staged?.incarnation === incarnation && staged.owner === owner && staged.epoch === epoch;
     if (isSame) yield* awaitAnswer(this.#copies.discard(staged.id));
   }
 
