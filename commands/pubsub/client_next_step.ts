@@ -30,7 +30,8 @@ function nextStepOf(error: BatonError, { id, operation, topic, resumesInput }: F
     const { isWholeTopic } = error;
     const name = shellQuoteIfNeeded(topic);
     if (isWholeTopic) {
-      return `an operator restores its server from a backup, or deletes the topic: baton pubsub topic delete ${name} --accept-loss`;
+      return "an operator restores its server from a backup, or deletes the topic: " +
+        `baton pubsub topic delete ${name} --accept-loss`;
     }
     const isReading = operation === "get" || operation === "peek";
     const skip = `to skip it: baton pubsub client ${shellQuoteIfNeeded(id)} seek ${name} LAST-DAMAGED-ID; `;

@@ -35,7 +35,8 @@ export const clientCommandSettings = {
   lines: toggle("--lines", {
     basic: true,
     help:
-      "put: put each line of stdin or PATH as a message; get: a newline follows each message, also a single one, and on the stdin of --exec",
+      "put: put each line of stdin or PATH as a message; get: a newline follows each message, also a single one, and " +
+      "on the stdin of --exec",
   }),
   null: toggle("-0, --null", {
     help: "put: split messages at NUL; get: NUL follows each message, also on the stdin of --exec",

@@ -25,11 +25,12 @@ export const keygenCommand = defineCommand({
   summary: "make a key pair for encrypted connections (CURVE)",
   usage: "[FILE] [options]",
   details: [
-    "Writes the key pair to FILE, which only its owner can read, and the public key to FILE.pub, for other users; prints the public " +
-    "key. Either both files are written or neither, and existing files are replaced only with --force.",
+    "Writes the key pair to FILE, which only its owner can read, and the public key to FILE.pub, for other users; " +
+    "prints the public key. Either both files are written or neither, and existing files are replaced only with " +
+    "--force.",
     "Without FILE the whole pair is printed, including the secret key, for a program that stores secrets.",
-    "The files are certificates as CZMQ (zcert) and PyZMQ (zmq.auth) write them, so that other ZeroMQ programs can use them. " +
-    "A secret key file that other users can read is refused wherever it is used (78).",
+    "The files are certificates as CZMQ (zcert) and PyZMQ (zmq.auth) write them, so that other ZeroMQ programs can " +
+    "use them. A secret key file that other users can read is refused wherever it is used (78).",
   ],
   examples: [
     ["baton pubsub keygen /etc/baton/server.key", "makes server.key and server.key.pub"],

@@ -35,12 +35,13 @@ export const pubsubServeCommand = defineCommand({
   summary: "run all that publishers and subscribers of this machine need: a server and a proxy",
   usage: "[options]",
   details: [
-    "Runs a server and a proxy in one process, without any option. The topics are stored in the folder of this user's keeper " +
-    "(--data-dir), durably; they are found again after a restart. Clients find it by themselves: baton publish and baton subscribe need no " +
-    "option either. It prints a line on stderr for the server and one for the proxy when they serve, and runs until SIGTERM, " +
-    "SIGINT or SIGHUP; a second signal ends it immediately.",
-    "Only this user's processes reach it, by sockets in a private folder; if root has set up a keeper for all users of the machine, all " +
-    "users do, by TCP on 127.0.0.1. For several machines, keys or metrics, use baton pubsub server and baton pubsub proxy.",
+    "Runs a server and a proxy in one process, without any option. The topics are stored in the folder of this " +
+    "user's keeper (--data-dir), durably; they are found again after a restart. Clients find it by themselves: baton " +
+    "publish and baton subscribe need no option either. It prints a line on stderr for the server and one for the " +
+    "proxy when they serve, and runs until SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately.",
+    "Only this user's processes reach it, by sockets in a private folder; if root has set up a keeper for all users " +
+    "of the machine, all users do, by TCP on 127.0.0.1. For several machines, keys or metrics, use baton pubsub " +
+    "server and baton pubsub proxy.",
   ],
   examples: [
     ["baton pubsub serve &", "then: baton subscribe news, and baton publish news hello"],
@@ -61,8 +62,10 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
   if (readCoordinationServers(values, sources).scope === "cluster") {
     throw new BatonError(
       "USAGE",
-      `baton pubsub serve is for one machine, but the servers are ${values.servers}; with an ensemble start on each machine: ` +
-        "baton pubsub server --id ID --data-dir FOLDER --listen tcp://0.0.0.0:7001 --advertise tcp://HOST:7001, and baton pubsub proxy",
+      `baton pubsub serve is for one machine, but the servers are ${values.servers}; ` +
+        "with an ensemble start on each machine: " +
+        "baton pubsub server --id ID --data-dir FOLDER --listen tcp://0.0.0.0:7001 --advertise tcp://HOST:7001, and " +
+        "baton pubsub proxy",
     );
   }
   const place = ownKeeperLocation(values, sources);

@@ -53,12 +53,14 @@ export const pubsubProxyCommand = defineCommand({
   summary: "take requests of publishers and subscribers to the servers that have their topics",
   usage: "[--listen ENDPOINT,…] [options]",
   details: [
-    "Forwards each request to the server that owns its topic, assigns new topics to the server with the fewest, and tries again " +
-    "if a server is lost or has handed a topic off, unless a request could then be executed twice. A proxy stores nothing: if it is " +
-    "killed, its clients try again, at any proxy. It prints its endpoint on stderr, and runs until SIGTERM, SIGINT or SIGHUP; a " +
-    "second signal ends it immediately. With --clients, SIGHUP makes it read the client list again.",
-    "Every request gets its response within the time that its client waits (--request-timeout if the client does not say): OVERLOADED " +
-    "means definitely not done, ERROR means that the outcome is unknown. A client that does not read loses responses, not messages.",
+    "Forwards each request to the server that owns its topic, assigns new topics to the server with the fewest, and " +
+    "tries again if a server is lost or has handed a topic off, unless a request could then be executed twice. A " +
+    "proxy stores nothing: if it is killed, its clients try again, at any proxy. It prints its endpoint on stderr, " +
+    "and runs until SIGTERM, SIGINT or SIGHUP; a second signal ends it immediately. With --clients, SIGHUP makes it " +
+    "read the client list again.",
+    "Every request gets its response within the time that its client waits (--request-timeout if the client does not " +
+    "say): OVERLOADED means definitely not done, ERROR means that the outcome is unknown. A client that does not " +
+    "read loses responses, not messages.",
     "Any ZeroMQ REQ socket can be a client; docs/protocol/pubsub.md describes the messages.",
   ],
   examples: [

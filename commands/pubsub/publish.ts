@@ -51,14 +51,15 @@ export const publishCommand = defineCommand({
   summary: "put messages into a topic, each exactly once",
   usage: "TOPIC MESSAGE… | TOPIC -|-f FILE [--lines] [options]",
   details: [
-    "Each MESSAGE is one message, without a newline; - is stdin, as one message, or with --lines each of its lines. Exit 0: every current " +
-    "subscriber gets each message, once. Exit 76: the outcome is unknown, and the messages are kept; publish TOPIC --resume sends " +
-    "them again, and each is stored once.",
-    "A topic keeps messages for its subscribers, and for no other client: subscribe first (baton subscribe TOPIC). If there is no " +
-    "subscriber, a message on stderr and --json say it; the exit code is 0.",
-    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id any number of calls run at the same " +
-    "time, each under its own client ID: USER@HOST.put-1, .put-2 … A FILE, --msg-id and --resume need what an earlier call has " +
-    "recorded; they use USER@HOST.put, one after the other for each topic (75 after --timeout). The long form is baton pubsub client ID put.",
+    "Each MESSAGE is one message, without a newline; - is stdin, as one message, or with --lines each of its lines. " +
+    "Exit 0: every current subscriber gets each message, once. Exit 76: the outcome is unknown, and the messages are " +
+    "kept; publish TOPIC --resume sends them again, and each is stored once.",
+    "A topic keeps messages for its subscribers, and for no other client: subscribe first (baton subscribe TOPIC). " +
+    "If there is no subscriber, a message on stderr and --json say it; the exit code is 0.",
+    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id any number of calls run " +
+    "at the same time, each under its own client ID: USER@HOST.put-1, .put-2 … A FILE, --msg-id and --resume need " +
+    "what an earlier call has recorded; they use USER@HOST.put, one after the other for each topic (75 after " +
+    "--timeout). The long form is baton pubsub client ID put.",
   ],
   examples: [
     ["baton publish news 'disk db1 is full'", "one message"],

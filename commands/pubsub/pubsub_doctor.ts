@@ -59,7 +59,8 @@ async function lossFindings(
   const losses = await read(
     "doctor_losses",
     `SELECT t.name, l.certain, l.last, to_char(l.at, 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS at FROM SCHEMA.topic_loss l
-    JOIN SCHEMA.topic t ON t.id = l.topic WHERE l.at > clock_timestamp() - interval '${lossDays} days' ORDER BY l.at DESC LIMIT ${lossesMax}`,
+    JOIN SCHEMA.topic t ON t.id = l.topic WHERE l.at > clock_timestamp() - interval '${lossDays} days'
+    ORDER BY l.at DESC LIMIT ${lossesMax}`,
   );
   const topic = ({ name }: PostgresRow) => JSON.stringify(String(name));
   const findings: Finding[] = losses.map((row) => {

@@ -273,7 +273,8 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
     for (const topic of takenOver) io.out(`taken over ${printable(topic)}\n`);
     if (!values.quiet && lost.length + returned.length + takenOver.length > 0) {
       io.err(
-        `baton: topics that begin again, empty: ${lost.length}; that are back where they came from: ${returned.length}; ` +
+        `baton: topics that begin again, empty: ${lost.length}; ` +
+          `that are back where they came from: ${returned.length}; ` +
           `that another server has taken over: ${takenOver.length}\n`,
       );
     }
@@ -346,8 +347,8 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
   if (!values.acceptLoss) {
     throw new BatonError(
       "USAGE",
-      `baton pubsub server restore loses everything that "${id}" has stored since the copy in ${dataDir} was made. Add ` +
-        "--accept-loss if there is no newer copy",
+      `baton pubsub server restore loses everything that "${id}" has stored since the copy in ${dataDir} was made. ` +
+        "Add --accept-loss if there is no newer copy",
     );
   }
   const done = await restoreFrom(call, id, dataDir);
@@ -362,7 +363,8 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
     if (!values.quiet) {
       io.err(
         `baton: topics restored from the copy: ${restored.length}; topics that begin again, empty: ${lost.length}; ` +
-          `topics returned to their previous server: ${returned.length}; topics that stay unavailable: ${left.length}\n`,
+          `topics returned to their previous server: ${returned.length}; ` +
+          `topics that stay unavailable: ${left.length}\n`,
       );
     }
   }
@@ -375,7 +377,8 @@ async function acceptDatabase(call: ServerCall, { address }: PostgresDatabase): 
   if (!values.acceptLoss) {
     throw new BatonError(
       "USAGE",
-      "baton pubsub server restore goes on without the commits that the database has lost. Add --accept-loss if no newer copy of it exists",
+      "baton pubsub server restore goes on without the commits that the database has lost. Add --accept-loss if no " +
+        "newer copy of it exists",
     );
   }
   const { AcceptedDatabase } = await import("../../src/pubsub/store/postgres/accept_database.ts");

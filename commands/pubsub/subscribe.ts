@@ -53,17 +53,19 @@ export const subscribeCommand = defineCommand({
   summary: "get the messages of a topic as they arrive, each exactly once",
   usage: "TOPIC [--exec LINE | --out-dir FOLDER | --lines] [options]",
   details: [
-    "Subscribes, and delivers every message from then on, until a signal. The subscription stays: the next call continues after the last " +
-    "message that was delivered, so no message is lost while no subscriber runs. --unsubscribe ends it.",
-    "A message is delivered when it is printed, when it is a file in FOLDER, or when the command has exited with 0; then it never comes " +
-    "again. If the command fails, subscribe ends with its exit code, and the message comes again with the next call: a supervisor " +
-    "such as systemd can start it again. To try failing messages again by a schedule while others continue: baton retry-processor run " +
-    "--from-topic TOPIC --exec LINE.",
-    "--exec passes the message unchanged, with BATON_MESSAGE_ID, BATON_TOPIC, and BATON_REDELIVERED, which is 1 if baton was killed " +
-    "between an earlier run and its record.",
-    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id the subscription belongs to this user on this " +
-    "machine (USER@HOST). One process uses it at a time; another one waits up to --timeout, and then exits with 75. With an --id of its own " +
-    "it gets all messages, too. The long form is baton pubsub client ID subscribe, get, seek, pending …",
+    "Subscribes, and delivers every message from then on, until a signal. The subscription stays: the next call " +
+    "continues after the last message that was delivered, so no message is lost while no subscriber runs. " +
+    "--unsubscribe ends it.",
+    "A message is delivered when it is printed, when it is a file in FOLDER, or when the command has exited with 0; " +
+    "then it never comes again. If the command fails, subscribe ends with its exit code, and the message comes again " +
+    "with the next call: a supervisor such as systemd can start it again. To try failing messages again by a " +
+    "schedule while others continue: baton retry-processor run --from-topic TOPIC --exec LINE.",
+    "--exec passes the message unchanged, with BATON_MESSAGE_ID, BATON_TOPIC, and BATON_REDELIVERED, which is 1 if " +
+    "baton was killed between an earlier run and its record.",
+    "Needs a server and a proxy: baton pubsub serve runs both for this machine. Without --id the subscription " +
+    "belongs to this user on this machine (USER@HOST). One process uses it at a time; another one waits up to " +
+    "--timeout, and then exits with 75. With an --id of its own it gets all messages, too. The long form is baton " +
+    "pubsub client ID subscribe, get, seek, pending …",
   ],
   examples: [
     ["baton subscribe news", "print each message, with a newline"],

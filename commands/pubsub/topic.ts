@@ -43,13 +43,14 @@ export const pubsubTopicCommand = defineCommand({
   summary: "list topics; show, delete or repair one",
   usage: "ls | show TOPIC | delete TOPIC [--accept-loss] | repair TOPIC --accept-loss",
   details: [
-    "ls lists the topics, the server of each, and whether that server is available. show asks the server what the topic holds: messages, " +
-    "clients, and how far each subscriber is behind, the slowest first.",
-    "delete removes a topic with all its data. It is refused (64) while clients are subscribed, unless --accept-loss allows that " +
-    "undelivered messages are lost. The next put or subscribe creates a new topic, whose message IDs continue above the old ones; " +
-    "subscribers of the deleted topic are not subscribed to it: their next get exits with 64, and they must subscribe again.",
-    "repair is for a topic with data that the server's disk has damaged, and which therefore fails with 74: damaged messages count as " +
-    "missed, damaged clients are forgotten, and everything else is served as before.",
+    "ls lists the topics, the server of each, and whether that server is available. show asks the server what the " +
+    "topic holds: messages, clients, and how far each subscriber is behind, the slowest first.",
+    "delete removes a topic with all its data. It is refused (64) while clients are subscribed, unless --accept-loss " +
+    "allows that undelivered messages are lost. The next put or subscribe creates a new topic, whose message IDs " +
+    "continue above the old ones; subscribers of the deleted topic are not subscribed to it: their next get exits " +
+    "with 64, and they must subscribe again.",
+    "repair is for a topic with data that the server's disk has damaged, and which therefore fails with 74: damaged " +
+    "messages count as missed, damaged clients are forgotten, and everything else is served as before.",
     "As for server move and forget, the service's key (--key) is needed if the service has one.",
   ],
   examples: [
@@ -163,7 +164,8 @@ async function repair(call: PubsubTopicCall, topic: string): Promise<ExitCode> {
   if (!values.acceptLoss) {
     throw new BatonError(
       "USAGE",
-      `baton pubsub topic repair deletes the damaged rows of "${topic}": add --accept-loss if no backup can replace them`,
+      `baton pubsub topic repair deletes the damaged rows of "${topic}": ` +
+        "add --accept-loss if no backup can replace them",
     );
   }
   const { owner, value } = await runManageRequest(call, { topic, action: "repair", acceptsLoss: true });

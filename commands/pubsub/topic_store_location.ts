@@ -58,7 +58,8 @@ export function readTopicStoreLocation(
   if (folder !== undefined && url !== undefined && flags.has("pubsubDataDir") === flags.has("pubsubStore")) {
     throw new BatonError(
       "USAGE",
-      `baton pubsub server: the topics are either in the folder "${folder}" (--data-dir) or in a database (--store), not in both`,
+      `baton pubsub server: the topics are either in the folder "${folder}" (--data-dir) or in a database (--store), ` +
+        "not in both",
     );
   }
   const isInDatabase = url !== undefined && (folder === undefined || flags.has("pubsubStore"));

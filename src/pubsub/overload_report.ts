@@ -29,8 +29,9 @@ export class OverloadReport {
     ) {
       this.#report(
         "memory",
-        `The connection from ${event.address} was closed: memory for incomplete messages (--max-incoming-bytes) is short, ` +
-          "and its message did not arrive in time. Further ones are only counted",
+        `The connection from ${event.address} was closed: ` +
+          "memory for incomplete messages (--max-incoming-bytes) is short, and its message did not arrive in time. " +
+          "Further ones are only counted",
       );
     }
   }

@@ -113,7 +113,8 @@ function checkDrain(servers: readonly ServerOverview[], id: string, to: string |
     throw new BatonError(
       "UNREACHABLE",
       drained.isAvailable
-        ? `Cannot drain the server "${id}": it is not there; other servers of its database take its topics over with the next requests`
+        ? `Cannot drain the server "${id}": it is not there; other servers of its database take its topics over with ` +
+          "the next requests"
         : `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
     );
   }

@@ -57,8 +57,8 @@ export interface InputPosition {
 
 /** Servers know the positions of the client. Only puts with an unknown outcome exist nowhere else. */
 const damageAdvice =
-  "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later calls " +
-  "continue at the position that the servers know: move away";
+  "; puts whose outcome is unknown are lost with it. Without this file, the first call exits with 84, and later " +
+  "calls continue at the position that the servers know: move away";
 
 const reportWaitMs = 1000;
 
@@ -424,8 +424,8 @@ export const schema = `
     folder TEXT, sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS registrations (topic TEXT PRIMARY KEY, number INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, registration INTEGER NOT NULL,
-    session INTEGER NOT NULL, key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT, sum INTEGER NOT NULL,
-    lengths BLOB, bodies BLOB NOT NULL);
+    session INTEGER NOT NULL, key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT,
+    sum INTEGER NOT NULL, lengths BLOB, bodies BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS inputs (topic TEXT NOT NULL, name TEXT NOT NULL, taken INTEGER NOT NULL,
     digest TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (topic, name));`;
 

@@ -16,5 +16,6 @@ export function lossSentence(topic: string, loss: LossCertainty, missed = 0): st
   const count = missed > 0
     ? `; ${countWithNoun(missed, "message")} before the next one ${missed === 1 ? "is" : "are"} missing`
     : "";
-  return `a fail-over of the database ${what} messages of topic "${topic}" that were answered OK${count}; doctor and the servers' log name them`;
+  return `a fail-over of the database ${what} messages of topic "${topic}" that were answered OK${count}; ` +
+    "doctor and the servers' log name them";
 }

@@ -137,8 +137,8 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
   } catch (thrown) {
     const sentence =
       `Cannot finish the interrupted delivery into ${folder}: ${errorMessage(thrown)}; without that folder it is ` +
-      `unknown which messages up to ${intent} of topic "${topic}" were delivered. Restore the folder; if it is lost, use seek to continue ` +
-      "after the last message that was seen";
+      `unknown which messages up to ${intent} of topic "${topic}" were delivered. Restore the folder; if it is lost, ` +
+      "use seek to continue after the last message that was seen";
     throw new BatonError("IO", sentence, { cause: thrown });
   }
   onStep("cursor");

@@ -85,8 +85,9 @@ export class Subscriber {
     this.#client.state.forgetPosition(this.topic);
     throw new BatonError(
       "BAD_DATA",
-      `Cannot get from topic "${this.topic}": the last message that this client had is ${cursor}, but the newest is ${end}: ` +
-        "a wrong response said so, or the topic has lost messages; the next call continues at the server's position",
+      `Cannot get from topic "${this.topic}": the last message that this client had is ${cursor}, ` +
+        `but the newest is ${end}: a wrong response said so, or the topic has lost messages; ` +
+        "the next call continues at the server's position",
     );
   }
 

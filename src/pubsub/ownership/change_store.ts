@@ -35,8 +35,9 @@ export async function changeStore(
     context.onProblem(
       new BatonError(
         "CONFIG",
-        `The stored data of topic "${topic}" (epoch ${stored.copy?.epoch}) was set aside, because its node names other ` +
-          "data: the topic was given up, or started again after the coordination service had lost its data",
+        `The stored data of topic "${topic}" (epoch ${stored.copy?.epoch}) was set aside, ` +
+          "because its node names other data: the topic was given up, or started again after " +
+          "the coordination service had lost its data",
       ),
     );
   }

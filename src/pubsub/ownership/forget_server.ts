@@ -119,7 +119,8 @@ export async function withServerName<T>(
       `Cannot ${what} the server "${id}": ` +
         (at === null
           ? "another operator's command is running for it"
-          : `it is running at ${at.endpoint}, or its session has not ended yet; stop it and wait for the session timeout`),
+          : `it is running at ${at.endpoint}, or its session has not ended yet; ` +
+            "stop it and wait for the session timeout"),
       { cause: thrown },
     );
   }

@@ -91,7 +91,8 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
     // The tree is an older one.
     return { do: "write", next: claimedNode(node, content, { owner: me, store }), why: "claim" };
   }
-  if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" }; // this id had another store
+  // Missing: this id had another store.
+  if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" };
   if (!isHere) return decideLeftover(node, copy, content);
   const hasContent = node.state === "stored" || node.state === "moving";
   if (hasContent && !isOwnerThere) return { do: "write", next: takenOverNode(node, me), why: "take over" };

@@ -142,8 +142,8 @@ export class ZookeeperDirectory {
     if (!this.#resetDetector.observe(list)) return;
     const names = this.#resetDetector.awaitedServers.map((id) => `"${id}"`).join(", ");
     const sentence =
-      "The coordination service has lost its data. This proxy assigns no new topics until these servers have announced " +
-      `themselves again: ${names}; if a server is lost for good, restart the proxies`;
+      "The coordination service has lost its data. This proxy assigns no new topics until these servers " +
+      `have announced themselves again: ${names}; if a server is lost for good, restart the proxies`;
     this.#options.onProblem(new BatonError("CONFIG", sentence));
   }
 

@@ -56,7 +56,8 @@ export function claimDataDir(dataDir: string, id: string, { wasMoved }: { readon
   if (claim !== null && !wasMoved) {
     throw new BatonError(
       "CONFIG",
-      `Cannot serve ${dataDir}: it is a copy or a backup of the data of "${id}". If the original is never used again, ` +
+      `Cannot serve ${dataDir}: it is a copy or a backup of the data of "${id}". ` +
+        "If the original is never used again, " +
         "add --moved",
     );
   }

@@ -75,7 +75,8 @@ export const pubsubServerSettings = {
   pubsubRetainMessages: server("retain_messages", integerType("count", { min: 1, max: 1_000_000_000 }), {
     group: "limits",
     help:
-      "keep at most this many messages per topic and delete the oldest, delivered or not; subscribers are told how many they missed",
+      "keep at most this many messages per topic and delete the oldest, delivered or not; subscribers are told how " +
+      "many they missed",
     unset: "no limit",
   }),
   pubsubRetainSize: server("retain_size", sizeType(), {
@@ -142,8 +143,8 @@ export const pubsubProxySettings = {
 export const pubsubKeySettings = inGroup("security", {
   pubsubKey: pubsub("key", textType("file"), {
     help:
-      "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts all " +
-      "connections, and servers accept only processes with the service's key",
+      "key pair of this process (baton pubsub keygen); all proxies and servers of a service share one. It encrypts " +
+      "all connections, and servers accept only processes with the service's key",
     unset: "nothing is encrypted",
   }),
 }) satisfies SettingTable;

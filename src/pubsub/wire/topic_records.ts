@@ -5,8 +5,10 @@
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
  *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
- *   topic    name, incarnation, baseOffset, epoch, the newest id that was given, the oldest message that is there, registration
- *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none, registration
+ *   topic    name, incarnation, baseOffset, epoch, the newest id that was given, the oldest message that is there,
+ *            registration
+ *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none,
+ *            registration
  *   window   of the client before it: session, its key, firstUnacked, and up to 4,096 of (counter, id, fingerprint)
  *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
  *   end      number of records before it

@@ -30,7 +30,8 @@ export function checkSession(client: ClientSessionState, session: SessionToken |
   if (session.number === client.session && session.key === client.key) return { kind: "passed", raised: false };
   const reason = session.number < client.session
     ? `session ${session.number} of this client was taken over by session ${client.session}`
-    : `session ${session.number} of this client belongs to another client state: this state was copied, restored or lost`;
+    : `session ${session.number} of this client belongs to another client state: this state was copied, ` +
+      "restored or lost";
   return { kind: "fenced", reason };
 }
 

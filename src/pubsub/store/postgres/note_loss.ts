@@ -22,7 +22,8 @@ export function noteLoss(
   condition: string,
   { certain, lastLost }: Readonly<Record<"certain" | "lastLost", string>>,
 ): string {
-  return `WITH o AS (SELECT id, last AS before, last + ${idsLeftOut} AS base FROM SCHEMA.topic WHERE ${condition} FOR UPDATE),
+  return `WITH o AS (SELECT id, last AS before, last + ${idsLeftOut} AS base FROM SCHEMA.topic
+      WHERE ${condition} FOR UPDATE),
     t AS (UPDATE SCHEMA.topic t SET revision = revision + 1, ${committedState}, base_offset = o.base, last = o.base + 1,
       registration = o.base FROM o WHERE t.id = o.id
       RETURNING t.id, t.name, t.epoch, t.revision, t.timeline, t.last, t.base_offset, t.numbers, o.before),

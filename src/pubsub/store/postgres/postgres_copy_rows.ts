@@ -50,7 +50,8 @@ const changes = {
       RETURNING octet_length(m.records) AS bytes),
     i AS (INSERT INTO SCHEMA.topic_message (topic, first, last, previous, content_sum, sum, records)
       SELECT t.id, $4::bigint, r.last, r.previous, r.content_sum, r.sum, $9::bytea
-      FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum) RETURNING 1)
+      FROM t, unnest($5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[]) r(last, previous, content_sum, sum)
+      RETURNING 1)
     SELECT epoch, revision, (SELECT sum(bytes)::bigint FROM m) AS bytes FROM t
     WHERE ${mustChange("topic_message", countRowsSql("m"), countRowsSql(`SCHEMA.topic_message m, t WHERE ${isBelow}`))}
     AND ${mustChange("topic_message", countRowsSql("i"), countRowsSql("t, unnest($5::bigint[]) r"))}`,
@@ -98,12 +99,13 @@ const statements = {
    */
   open: `UPDATE ${topic} SET revision = revision + 1, epoch = $3::bigint, owner = $4::text,
     sealed_for = CASE WHEN epoch < $3::bigint THEN NULL ELSE sealed_for END WHERE name = $1::bytea AND place = ${served}
-    AND incarnation = COALESCE($2::text, incarnation) AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
+    AND incarnation = COALESCE($2::text, incarnation)
+    AND (epoch < $3::bigint OR (epoch = $3::bigint AND owner = $4::text))
     RETURNING ${columns}, timeline, synchronous, ${timelineNow} AS timeline_now`,
   names: `SELECT DISTINCT name FROM ${topic} WHERE place = ${staged}
     OR (place = ${served} AND sealed_for IS NOT NULL) ORDER BY name`,
-  find:
-    `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place = ${served}`,
+  find: `SELECT incarnation, base_offset, epoch, owner, sealed_for FROM ${topic} WHERE name = $1::bytea AND place ` +
+    `= ${served}`,
   give_up: changeAll(
     "topic",
     dropping,
@@ -155,7 +157,8 @@ const garbageTables = [
 const deleteSome = garbageTables.map(([table, key]): SqlStatement => ({
   name: `topic_garbage_${table}`,
   text: `WITH w AS (SELECT ${key} FROM SCHEMA.${table} WHERE topic = $1::bigint
-      AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped}) LIMIT ${deletedRowsPerCommitMax} FOR UPDATE),
+      AND EXISTS (SELECT 1 FROM ${topic} WHERE id = $1::bigint AND place = ${dropped})
+      LIMIT ${deletedRowsPerCommitMax} FOR UPDATE),
     d AS (DELETE FROM SCHEMA.${table} WHERE topic = $1::bigint AND (${key}) IN (SELECT ${key} FROM w) RETURNING topic)
     SELECT topic FROM d UNION ALL SELECT NULL WHERE NOT ${mustChange(table, countRowsSql("d"), countRowsSql("w"))}`,
 }));

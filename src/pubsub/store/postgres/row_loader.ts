@@ -48,8 +48,8 @@ const findClient: SqlStatement = {
 };
 const readClientsAfter: SqlStatement = {
   name: "topic_clients_after",
-  text:
-    `SELECT ${clientColumns} WHERE topic = $1::bigint AND name > $2::bytea ORDER BY topic, name LIMIT ${clientsPerPage}`,
+  text: `SELECT ${clientColumns} WHERE topic = $1::bigint AND name > $2::bytea ORDER BY topic, ` +
+    `name LIMIT ${clientsPerPage}`,
 };
 const readOldestPublishers: SqlStatement = {
   name: "topic_oldest_publishers",

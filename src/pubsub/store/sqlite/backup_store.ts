@@ -67,7 +67,8 @@ function damagedData(dataDir: string, target: string, problems: readonly string[
   const rest = more.length === 0 ? "" : `, and ${countWithNoun(more.length, "other problem")}`;
   return new BatonError(
     "IO",
-    `Cannot back up ${dataDir} to ${target}: ${first}${rest}. No copy is left; all problems: baton pubsub server verify`,
+    `Cannot back up ${dataDir} to ${target}: ${first}${rest}. No copy is left; all problems: ` +
+      "baton pubsub server verify",
   );
 }
 

@@ -103,7 +103,8 @@ export class LogRows implements MessageReader {
       }
       if (through < 0) return [];
       return this.#database.all(
-        `SELECT ${messages.allColumns}, records FROM messages WHERE topic = ? AND first > ? AND first <= ? ORDER BY first`,
+        `SELECT ${messages.allColumns}, records FROM messages WHERE topic = ? AND first > ? AND first <= ? ` +
+          "ORDER BY first",
         this.#topicId,
         last,
         through,

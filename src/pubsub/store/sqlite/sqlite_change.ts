@@ -8,9 +8,10 @@ import type { TopicDatabase } from "./topic_database.ts";
 import type { ResolvedRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 import { tables, topicStates } from "./topic_tables.ts";
 
+/** A client's topic, name and registration never change. */
 const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
-  key = excluded.key, op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
-  position = excluded.position, sum = excluded.sum`; // its topic, name and registration never change
+  key = excluded.key, op = excluded.op, op_session = excluded.op_session,
+  forgotten_session = excluded.forgotten_session, position = excluded.position, sum = excluded.sum`;
 
 export class SqliteChangeWriter {
   readonly #database: TopicDatabase;
@@ -58,8 +59,8 @@ export class SqliteChangeWriter {
     const changes = { epoch, sealed_for: sealedFor, last, gone, stored, bytes, clients, registration };
     const fixed = { id, name: encodeName(name), state: topicStates.active, incarnation, base_offset: baseOffset };
     this.#database.run(
-      `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
-       sum = ? WHERE id = ?`,
+      `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?,
+       registration = ?, sum = ? WHERE id = ?`,
       ...Object.values(changes),
       tables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
       id,

@@ -48,7 +48,7 @@ test("a move to the owner waits for the handoff in progress, and then asks the n
   expect(asked).toEqual(["s1: to s1 at 1", "s2: to s1 at 2"]);
 });
 
-test("a move to the owner says that the topic is there when the owner says so, and why it does not serve it", async () => {
+test("a move to the owner says that the topic is there if the owner says so, and why it is not served", async () => {
   const { server, move } = await rig();
   const answers = [1, "this server does not serve it"];
   await using _owner = await server("s1", () => Promise.resolve(answers.shift() ?? ""));

@@ -85,7 +85,7 @@ test("what was written before the disk had no more room is delivered, and the re
   expect(take("full")).toEqual(["body 3", "body 4"]);
 });
 
-test("a link that leads elsewhere meanwhile changes nothing: messages are where it led when the folder was opened", async () => {
+test("a link that is changed later changes nothing: messages are where it led when the folder was opened", async () => {
   using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
   const [link, other] = [join(root, "link"), join(root, "other", "inbox")];
   mkdirSync(join(root, "first", "inbox"), { recursive: true });
@@ -100,7 +100,7 @@ test("a link that leads elsewhere meanwhile changes nothing: messages are where 
   expect([take("first"), take("other")]).toEqual([["body 1"], []]);
 });
 
-test("what a kill left half written is no message of the recovery, when the client has gone elsewhere meanwhile", async () => {
+test("what a kill left half written is no message of the recovery if the client has gone elsewhere", async () => {
   using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
   const inbox = join(root, "sought", "inbox");
   new OutFolder(inbox, { state, topic: "news" });

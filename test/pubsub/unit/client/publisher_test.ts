@@ -190,7 +190,7 @@ test("behind a message that was refused nothing is stored, and the place is befo
   expect(state.inputPosition("news", "lines")?.taken).toBe(128);
 });
 
-test("what is behind a refusal is in the input, and not kept as well, also when it was given up before the refusal came", async () => {
+test("what is behind a refusal is in the input and not kept as well, also if it was given up before", async () => {
   using state = await openState();
   const server = new FakeServer();
   let hasGivenUp = () => {};
@@ -224,7 +224,7 @@ test("what is behind a refusal is in the input, and not kept as well, also when 
   expect(server.log).toEqual(items);
 });
 
-test("of inputs that are a message each those are noted that were stored, and none of those behind a refusal", async () => {
+test("of inputs of one message each those that were stored are noted, and none behind a refusal", async () => {
   const server = new FakeServer();
   using state = await openState();
   const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
@@ -244,7 +244,7 @@ test("of inputs that are a message each those are noted that were stored, and no
   expect(server.log).toEqual(noted);
 });
 
-test("an unknown outcome keeps the messages, and resume sends the same again, in the earlier session's name", async () => {
+test("an unknown outcome keeps the messages; resume sends the same again, in the earlier session's name", async () => {
   const server = new FakeServer();
   {
     using state = await openState();
@@ -260,7 +260,7 @@ test("an unknown outcome keeps the messages, and resume sends the same again, in
   expect(await new Publisher(client, "news").resume()).toBe(0);
 });
 
-test("a refusal is told when its session has ended at the server: no copy of the request is stored any more", async () => {
+test("a refusal is told when its session has ended at the server: no copy of the request is stored then", async () => {
   const server = new FakeServer();
   using state = await openState();
   const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
@@ -277,7 +277,7 @@ test("a refusal is told when its session has ended at the server: no copy of the
   expect(server.log).toEqual(items.slice(0, 64));
 });
 
-test("a full topic whose server does not confirm the end of the session leaves the outcome unknown, and resume puts it once", async () => {
+test("a full topic whose server confirms no end of the session: the outcome is unknown; resume puts once", async () => {
   const server = new FakeServer();
   const items = numbered(130);
   {
@@ -364,7 +364,7 @@ async function oneLife(client: PubsubClientSession, items: readonly string[], ki
   }
 }
 
-test("a topic that has forgotten the client is asked again with its number before anything is put, and the number is kept", async () => {
+test("a topic that forgot the client is asked again with its number before a put, and the number is kept", async () => {
   const server = new FakeServer();
   server.registration = 3;
   for (const known of [3, 3]) {
@@ -376,7 +376,7 @@ test("a topic that has forgotten the client is asked again with its number befor
   }
 });
 
-test("what a topic has forgotten the client in the middle of is unknown, is never sent with a newer number, and can be given up", async () => {
+test("a put during which a topic forgot the client is unknown, keeps its number, and can be given up", async () => {
   const server = new FakeServer();
   using state = await openState();
   const forget = server.requester(({ counter }) => {

@@ -206,7 +206,7 @@ test("a look for proxies that takes long is told; a response that is held back o
   expect(told).toEqual([]);
 });
 
-test("a proxy whose name has no address is told with the reason, also while the next try to connect is on its way", async () => {
+test("a proxy whose name has no address is told with the reason, also during the next try to connect", async () => {
   const told: string[] = [];
   const options = { stallMs: 700, timeoutMs: 1500, onStall: (why: string) => void told.push(why) };
   expect(await requester(["tcp://no-such-host.invalid:1"], options).request(put())).toMatchObject({ kind: "fail" });

@@ -45,7 +45,7 @@ test("requests that are answered in time are never told, however many follow eac
   expect(told).toEqual([]);
 });
 
-test("what is held back on purpose is in trouble only behind that, or from the moment its connection is lost", async () => {
+test("what is held back on purpose is in trouble only behind that, or when its connection is lost", async () => {
   const { clock, told, begin } = watching();
   const held = begin("held", clock.now() + 20_000);
   await clock.advance(19_000);

@@ -52,7 +52,7 @@ test("a call that has put nothing says nothing of what an earlier one has put", 
   expect(await put(lines(), false, [ok()], false)).toEqual({ result: "UNREACHABLE", said: [""] });
 });
 
-test("messages whose outcome is unknown are not counted as put, and --resume counts those that it continues after", async () => {
+test("messages of unknown outcome are not counted as put, and --resume counts those it continues after", async () => {
   expect(await put(lines(), false, [ok(), silent])).toEqual({
     result: "OUTCOME_UNKNOWN",
     said: [

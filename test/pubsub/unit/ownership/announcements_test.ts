@@ -26,7 +26,7 @@ test("the next life of a store takes the place of the one before at once", async
   expect(endpoint()).toBe("tcp://two");
 });
 
-test("another store, or a copy of it elsewhere, waits until the first one's session has ended, and then gives up", async () => {
+test("another store, or a copy of it elsewhere, waits for the end of the first session, and gives up", async () => {
   const { client, come, endpoint, clock, told } = town();
   const first = client();
   await come(first, "a here", "tcp://one");

@@ -33,7 +33,7 @@ async function forgotten(id: string, node: TopicNode, others: readonly string[] 
   return { lost, returned, takenOver, node: (await nodes.read("t"))?.node };
 }
 
-test("a topic on its way into a database goes to another server of it, or back to its source if there is none", async () => {
+test("a topic on its way into a database goes to another of its servers, or back to its source", async () => {
   const moving = takenNode(own, "s1", "db");
   expect(await forgotten("s1", moving, ["s2"])).toEqual({
     ...{ lost: [], returned: [], takenOver: ["t"] },

@@ -4,13 +4,13 @@ import { ownershipEndMs, OwnershipLease } from "../../../../src/pubsub/ownership
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeSession } from "../../../support/fake_zookeeper.ts";
 
-test("the ownership lease ends two thirds of T after the last request that the leader is known to have heard of", () => {
+test("the ownership lease ends two thirds of T after the last request that the leader has answered", () => {
   for (const timeoutMs of [2000, 10_000, 60_000]) {
     expect(ownershipEndMs(leaseEndMs(5000, timeoutMs), timeoutMs)).toBeCloseTo(5000 + timeoutMs * 2 / 3, 6);
   }
 });
 
-test("nothing is confirmed once the lease has run out, until it is renewed; nothing at all once it has ended", async () => {
+test("nothing is confirmed after the lease has run out, until it is renewed; nothing after its end", async () => {
   const clock = new FakeClock();
   const session = new FakeSession(1n, clock, 9000);
   session.renew(leaseEndMs(clock.now(), 9000));

@@ -55,7 +55,7 @@ test("a store is served again as often as it is started, and refused when it was
   await session().confirm();
 });
 
-test("a copy that was taken while the server ran is known by what was stored since, and not by what was not", async () => {
+test("a copy that was taken while the server ran is known by what was stored since", async () => {
   const { store, session, noted } = rig();
   const running = session();
   await running.confirm();
@@ -94,7 +94,7 @@ test("whichever answer is lost, the note is never ahead of the store", async () 
   });
 });
 
-test("a server stops serving when its store turns out to be an older one, and a copy beside it is refused", async () => {
+test("a server stops serving if its store turns out to be older, and a copy beside it is refused", async () => {
   const tree = new FakeTree();
   const clock = hastyClock(100);
   const connect = () => Promise.resolve(new FakeZooKeeper(tree, clock, { timeoutMs: 1e9 }));

@@ -83,7 +83,7 @@ test("what was staged is taken only from the epoch that was sealed, and an old n
   expect(decide({ me: "s2", node: { ...stored, state: "moving" }, staged })).toEqual({ do: "read again" });
 });
 
-test("a topic that is given up begins again under another incarnation, with higher numbers; one on its way goes back", () => {
+test("a topic that is given up begins again as another incarnation with higher numbers; a moving one goes back", () => {
   const fresh = forgottenNode(stored, "c");
   expect(fresh).toEqual({
     owner: "",
@@ -107,7 +107,7 @@ test("a topic that is given up begins again under another incarnation, with high
 const db = { store: "db", isOwnerThere: true };
 const [here, gone] = [{ shared: db }, { shared: { ...db, isOwnerThere: false } }];
 
-test("a topic of a shared store is opened by its owner, and taken over by another server when its owner is gone", () => {
+test("a topic of a shared store is opened by its owner, and taken over when its owner is gone", () => {
   const node = { ...stored, store: "db" };
   expect(decide({ ...here, node })).toEqual({ do: "activate", what: "copy" });
   expect(decide({ ...here, node, copy: open })).toEqual({ do: "serve" });
@@ -130,7 +130,7 @@ test("a topic of a shared store is opened by its owner, and taken over by anothe
   expect(decide({ ...here, node: stored })).toEqual({ do: "missing" });
 });
 
-test("content of a shared store is claimed for a node that a lost tree has lost, and never for one that gave it up", () => {
+test("content of a shared store is claimed for a node of a lost tree, and never for one that gave it up", () => {
   const content = { incarnation: "b", baseOffset: 0, epoch: 7, sealedFor: null };
   const made = assignedNode("s1", "c", "db");
   const next = { ...made, incarnation: "b", epoch: 8, state: "stored" } as const;
@@ -211,7 +211,7 @@ test("staged content of a shared store is discarded only if no server can need i
   });
 });
 
-test("a transfer out of a shared store: the sealed rows are handed off, taken back, and dropped when another store has them", () => {
+test("a transfer out of a shared store: sealed rows are handed off, taken back, and dropped at the end", () => {
   const node = { ...stored, store: "db" };
   const back = takenBackNode(node);
   expect(decide({ ...here, node, copy: sealed })).toEqual({ do: "hand off", to: "s2", mayTakeBack: true });

@@ -131,7 +131,7 @@ test("who only asks makes no topic, and is told of one that was made just now el
   expect((await nodes.read("given up"))?.node.owner).toBe("s2");
 });
 
-test("a topic of a shared store whose owner is gone is sent to another server of that store, the same for all proxies", () => {
+test("requests for a topic of a shared store whose owner is gone go to one other server, for all proxies", () => {
   const servers = ["s1", "s2", "s3", "s4"];
   const topics = Array.from({ length: 400 }, (_, at) => `topic ${at}`);
   const before = topics.map((topic) => chooseSuccessor(topic, servers));

@@ -38,7 +38,7 @@ test("a proxy that cannot announce itself tries more and more seldom", async () 
   expect(Math.max(...waits)).toBeGreaterThan(500);
 });
 
-test("after the tree was lost no topic is taken for a new one before the servers that were there are back", async () => {
+test("after the tree was lost no topic counts as new before the servers that were there are back", async () => {
   const [clock, path, stopping] = [systemClock(), new PubsubPath("/baton"), new AbortController()];
   const [lost, empty] = [new FakeTree(), new FakeTree()];
   empty.zxid = 1000n;

@@ -200,7 +200,7 @@ test("a request whose topic nobody knows is answered by its deadline, and never 
   expect(responses).toHaveLength(1);
 });
 
-test("a put that only its names are read of is refused as invalid where it is decoded first: by the store or before it", () => {
+test("a put of which only the names are read is refused as invalid where it is decoded: by the store or before", () => {
   const { handler, submitted, invalid, responses, world } = rig();
   const frames = [bytes("PUT bob t first\r\n\r\n")];
   const request = { envelope, frames, name: "PUT", topic: "t", message: null } as const;
@@ -213,7 +213,7 @@ test("a put that only its names are read of is refused as invalid where it is de
   expect([invalid.length, responses.length, handler.inFlight, handler.pendingAdmissions]).toEqual([2, 0, 0, 0]);
 });
 
-test("a get waits for as long as it says, as its deadline says, and as the server allows, whichever is least", async () => {
+test("a get waits as long as it says, as its deadline says, or as the server allows: the shortest", async () => {
   for (
     const [headers, ms] of [[{ waitMs: 300 }, 300], [{ waitMs: 300, deadlineMs: 100 }, 100], [
       { waitMs: 1e9 },
@@ -257,7 +257,7 @@ test("a broken store: whoever is not answered hears that nobody knows", () => {
   ]]);
 });
 
-test("a server that shuts down completes held gets, admits nothing new, and is done when the last response is sent", async () => {
+test("a server that shuts down completes held gets, admits nothing new, and ends with the last response", async () => {
   const { handler, take, response, responses, cancelled, submitted, world } = rig();
   take({ ...get, headers: { waitMs: 5000 } });
   world.epoch = null;
@@ -271,7 +271,7 @@ test("a server that shuts down completes held gets, admits nothing new, and is d
   expect(handler.inFlight).toBe(0);
 });
 
-test("a get that waits for nobody is cancelled: by its envelope, by its connection, and while its topic is looked at", () => {
+test("a get without a receiver is cancelled: by its envelope, by its connection, while its topic is read", () => {
   const { handler, take, cancelled, submitted, world, responses, response } = rig();
   take({ ...get, headers: { waitMs: 20_000 } });
   take(get); // it does not wait

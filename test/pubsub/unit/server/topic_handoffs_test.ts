@@ -47,7 +47,7 @@ test("so many are on their way at once, and not one more", () => {
   expect(handoffs.size).toBe(handoffsMax);
 });
 
-test("a server that leaves gives away all it has, what came meanwhile too, and gives up on what cannot be moved", async () => {
+test("a server that leaves gives away all topics, later ones too, and gives up on what cannot be moved", async () => {
   const here = new Set(["a", "b", "stuck"]);
   let isLate = false;
   const { handoffs } = rig((topic) => {

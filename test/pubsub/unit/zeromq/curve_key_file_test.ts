@@ -129,7 +129,8 @@ describe("a secret key is refused", () => {
 test("a secret key is not taken for a public one: it is where it should not be", () => {
   const { path } = newKey();
   expect(refusal(() => readPublicKey(path))).toBe(
-    `${path} has a secret key, which is for its owner alone; the public one is wanted here, which is likely in ${path}.pub`,
+    `${path} has a secret key, which is for its owner alone; the public one is wanted here, ` +
+      `which is likely in ${path}.pub`,
   );
 });
 

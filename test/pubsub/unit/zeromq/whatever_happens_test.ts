@@ -24,7 +24,8 @@ const actions = fc.array(
 );
 
 test(
-  `nothing comes twice, out of order or out of nowhere, and what is lost was lost with a connection [BATON_SEED=${seed}]`,
+  `nothing comes twice, out of order or out of nowhere, and what is lost was lost with a connection ` +
+    `[BATON_SEED=${seed}]`,
   async () => {
     await fc.assert(
       fc.asyncProperty(actions, fc.integer({ min: 1, max: 12 }), async (steps, highWater) => {

@@ -262,7 +262,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
     },
   );
 
-  test("A put of a session that was refused for want of room is refused for good, when the network delivers it again", () => {
+  test("A put of a session that was refused for want of room is refused when the network delivers it again", () => {
     const store = driver();
     store.execute({ kind: "subscribe", client: "alice" });
     const session = { number: 1, key: "k" };

@@ -116,7 +116,7 @@ describe("a damaged row of messages", () => {
 });
 
 describe("a damaged client", () => {
-  test("is refused, and so is one that is not known, which may be the same; others are served, and nothing is deleted", () => {
+  test("is refused, and so is an unknown one, which may be the same; others are served, nothing is deleted", () => {
     const store = filled();
     store.execute({ kind: "subscribe", client: "carl", op: 1 });
     damage(store, "UPDATE clients SET position = 4 WHERE id = 1");

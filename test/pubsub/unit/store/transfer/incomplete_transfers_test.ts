@@ -24,7 +24,7 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
   }
 
   for (const [when, isCollected] of [["at once", true], ["later", false]] as const) {
-    test(`a topic that arrives while what is left of an earlier try is dropped has all its messages; deleted ${when}`, () => {
+    test(`a topic that arrives while the rest of an earlier try is dropped has all messages; deleted ${when}`, () => {
       const { pieces: [first = new Uint8Array(), ...others], hash } = sealed();
       const content = { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 };
       const to = driver();

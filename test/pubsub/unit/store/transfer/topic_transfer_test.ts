@@ -219,7 +219,8 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       const from = filled(), to = driver();
       from.transfer.seal("news", 1, "s2");
       received(to, from.exported());
-      expect(codeThrown(() => to.transfer.activate("news", 1, "staged"))).toBeUndefined(); // it is served in this epoch already
+      // It is served in this epoch already.
+      expect(codeThrown(() => to.transfer.activate("news", 1, "staged"))).toBeUndefined();
       expect(to.execute({ kind: "info", client: "zoë" })[0]?.end).toBe(0);
       to.transfer.activate("news", 2, "staged");
       expect(to.execute({ kind: "info", client: "zoë", epoch: 2 })[0]).toMatchObject({ end: 51, pending: 51 });
