@@ -109,7 +109,11 @@ async function runOperation(call: ClientCall, words: ClientArguments): Promise<E
       return exitCodes.SUCCESS;
     case "put":
       return await runClientPut({
-        ...{ call, topic: words.topic, client, signal, input },
+        call,
+        topic: words.topic,
+        client,
+        signal,
+        input,
         command: `baton pubsub client ${shellQuoteIfNeeded(words.id)} put ${shellQuoteIfNeeded(words.topic)}`,
       });
     case "get":

@@ -125,8 +125,11 @@ async function putInput(
   const { notes, chunks, earlier } = unsentPartOf(input, { state, topic, resume: values.resume === true, onSkipped });
   done.earlier = earlier;
   const count = await publisher.putAll(chunks, {
-    ...{ msgId: values.msgId ?? null, input: notes, isStream: input.isStream },
-    ...{ signal, until },
+    msgId: values.msgId ?? null,
+    input: notes,
+    isStream: input.isStream,
+    signal,
+    until,
     onStored: (messages, bytes) => {
       done.stored += messages;
       onStored(messages, bytes);

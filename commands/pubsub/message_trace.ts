@@ -26,11 +26,17 @@ export class MessageTrace implements AsyncDisposable {
       environment: this.#source.environment(context),
       end: (exitCode: number): void => {
         const attributes = {
-          ...{ "baton.name": this.#topic, "baton.message_id": String(messageId), "baton.exit_code": exitCode },
+          "baton.name": this.#topic,
+          "baton.message_id": String(messageId),
+          "baton.exit_code": exitCode,
         };
         this.#source.add({
-          ...{ name: "subscribe.message", context, parentId: this.#source.parent?.spanId ?? null },
-          ...{ startMs, endMs: this.#source.now(), attributes },
+          name: "subscribe.message",
+          context,
+          parentId: this.#source.parent?.spanId ?? null,
+          startMs,
+          endMs: this.#source.now(),
+          attributes,
           error: exitCode === exitCodes.SUCCESS ? null : `exit code ${exitCode}`,
         });
       },

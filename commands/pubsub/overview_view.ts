@@ -26,14 +26,21 @@ export interface ShownTopic {
 
 export function serverRows(servers: readonly ServerOverview[]): ShownServer[] {
   return servers.map(({ id: server, endpoint, isDraining: draining, topics, store }) => ({
-    ...{ server, endpoint, topics: topics.length, draining, store },
+    server,
+    endpoint,
+    topics: topics.length,
+    draining,
+    store,
   }));
 }
 
 export function topicRows(servers: readonly ServerOverview[]): ShownTopic[] {
   return servers.flatMap(({ id: server, endpoint, isAvailable, topics }) =>
     topics.map(({ topic, node: { epoch, state } }): ShownTopic => ({
-      ...{ topic, server, epoch, state: endpoint !== null ? state : isAvailable ? "unserved" : "offline" },
+      topic,
+      server,
+      epoch,
+      state: endpoint !== null ? state : isAvailable ? "unserved" : "offline",
     }))
   );
 }

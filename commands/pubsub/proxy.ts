@@ -140,7 +140,12 @@ export async function runProxy(call: PubsubProxyCall, until?: AbortSignal): Prom
     }
     const endpoint = values.pubsubProxyAdvertise ?? bound;
     await serve(proxy, {
-      ...{ directory, endpoint, place, log, signal: stop.signal, clock },
+      directory,
+      endpoint,
+      place,
+      log,
+      signal: stop.signal,
+      clock,
       needs: security?.authorize === undefined ? null : "a key of the client list",
     });
     await proxy.drain(values.pubsubDrainTimeout);

@@ -29,7 +29,8 @@ export async function readOverview(zk: ZooKeeper, path: PubsubPath): Promise<Ser
     const announced = there.get(id);
     const store = announced?.store ?? topics.get(id)?.find(({ node }) => node.store !== undefined)?.node.store ?? null;
     return {
-      ...{ id, store },
+      id,
+      store,
       endpoint: announced?.endpoint ?? null,
       isAvailable: announced !== undefined || (store !== null && storesThere.has(store)),
       isDraining: announced?.isDraining ?? false,

@@ -99,7 +99,12 @@ export class RequestForwarder implements ServerLinkHost {
     if (refusal !== null) return refusal;
     const arrivedMs = this.cachedClock.now();
     const request: ProxyRequest = {
-      ...{ client, envelope, frames, bytes, traits, arrivedMs },
+      client,
+      envelope,
+      frames,
+      bytes,
+      traits,
+      arrivedMs,
       tick: 0,
       tries: 0,
       connectionLosses: 0,

@@ -255,7 +255,11 @@ export class TopicServer implements AsyncDisposable {
     this.bound = await this.#router.bind(this.#options.listen, { signal });
     this.endpoint = this.#options.advertise ?? this.bound;
     this.#presence = new ServerPresence({
-      ...{ id, path, clock, onProblem, onDraining: this.#options.onDraining },
+      id,
+      path,
+      clock,
+      onProblem,
+      onDraining: this.#options.onDraining,
       endpoint: this.endpoint,
       onProxies: (proxies) => this.#reports?.setProxies(proxies),
     });
@@ -289,7 +293,8 @@ export class TopicServer implements AsyncDisposable {
     if (dataDir !== null) {
       const { startStoreThreads: startThreads } = system;
       return TopicStore.open(dataDir, hooks, {
-        ...{ server: id, ...store },
+        server: id,
+        ...store,
         ...(startThreads === undefined ? {} : { startThreads }),
       });
     }
@@ -329,7 +334,10 @@ export class TopicServer implements AsyncDisposable {
     const { balanceEveryMs = balanceEveryMsDefault } = this.#options;
     if (store !== null && balanceEveryMs !== null) {
       this.#balance = new TopicBalance({
-        ...{ server: id, clock, everyMs: balanceEveryMs, topics },
+        server: id,
+        clock,
+        everyMs: balanceEveryMs,
+        topics,
         counts: () => this.#presence.topicCounts(store),
         handOff: (some, to) => this.#handoffs.handOffSome(some, to),
       });

@@ -35,7 +35,12 @@ export class TopicMaintenance {
     }));
     const slowest = places.sort((a, b) => b.pending - a.pending || (a.client < b.client ? -1 : 1));
     return {
-      ...{ epoch, first, end: last, bytes, clients: clientCount, plainClients: plainCount },
+      epoch,
+      first,
+      end: last,
+      bytes,
+      clients: clientCount,
+      plainClients: plainCount,
       clientsMax: this.#engine.capacity.max,
       subscribers: subscribers.size,
       slowest: slowest.slice(0, subscribersShownMax),

@@ -16,7 +16,9 @@ export class AcceptedDatabase implements AsyncDisposable {
 
   private constructor(address: DatabaseAddress) {
     this.#lane = new DatabaseLane({
-      ...{ address, clock: systemClock(), name: "operator" },
+      address,
+      clock: systemClock(),
+      name: "operator",
       onConnect: async (connection) =>
         void (this.storeId = (await requireSharedStore(connection, address, topicTables)).storeId),
     });

@@ -141,7 +141,9 @@ function insertion(table: string, list: ListName, conflict = ""): StatementPart 
   );
   const rows = `FROM ${rowsOf(list, "r")} WHERE r.topic ${isOwn}`;
   return {
-    ...{ table, kind: "insertion", wanted: `SELECT ${rows}` },
+    table,
+    kind: "insertion",
+    wanted: `SELECT ${rows}`,
     text: `INSERT INTO SCHEMA.${table} (${columns.map(([name]) => name).join(", ")})
     SELECT ${values.join(", ")} ${rows} ${conflict} RETURNING 1`,
   };
@@ -151,7 +153,9 @@ function insertion(table: string, list: ListName, conflict = ""): StatementPart 
 function deletion(table: string, list: ListName, condition: string): StatementPart {
   const where = `WHERE d.topic = r.topic AND ${condition} AND r.topic ${isOwn}`;
   return {
-    ...{ table, kind: "deletion", wanted: `SELECT d.ctid FROM SCHEMA.${table} AS d, ${rowsOf(list, "r")} ${where}` },
+    table,
+    kind: "deletion",
+    wanted: `SELECT d.ctid FROM SCHEMA.${table} AS d, ${rowsOf(list, "r")} ${where}`,
     text: `DELETE FROM SCHEMA.${table} AS d USING ${rowsOf(list, "r")} ${where} RETURNING 1`,
   };
 }

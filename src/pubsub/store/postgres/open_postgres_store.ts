@@ -28,7 +28,12 @@ export async function openPostgresStore(
     },
 ): Promise<TopicStore> {
   const opening: PostgresStoreOpening = {
-    ...{ address, server, requiresSync, migrates, wasMoved, stopsOnLoss },
+    address,
+    server,
+    requiresSync,
+    migrates,
+    wasMoved,
+    stopsOnLoss,
     options: { ...defaultStoreOptions, ...options },
   };
   const start = () => startStoreWorker(new URL("./postgres_store_worker.ts", import.meta.url));

@@ -98,11 +98,17 @@ class PostgresStore {
       this.storeId = storeId;
     };
     this.#lane = new DatabaseLane({
-      ...{ address, clock, name: server, onConnect },
+      address,
+      clock,
+      name: server,
+      onConnect,
       warn: (message) => emit({ kind: "problem", code: "CONFIG", message }),
     });
     this.#rows = new PostgresTopicRows({
-      ...{ lane: this.#lane, clock, server, stopsOnLoss },
+      lane: this.#lane,
+      clock,
+      server,
+      stopsOnLoss,
       onLoss: (message) => {
         this.#losses++;
         emit({ kind: "problem", code: "BAD_DATA", message });
@@ -208,7 +214,11 @@ class PostgresStore {
   async #statistics(): Promise<TopicStoreStatistics> {
     const full = this.#trial.wasFull ? await this.#trial.whyNotStored() : null;
     return {
-      ...{ topics: this.#engine.topics.count, usedBytes: 0, diskShare: 0, full, commits: this.#rows.commits },
+      topics: this.#engine.topics.count,
+      usedBytes: 0,
+      diskShare: 0,
+      full,
+      commits: this.#rows.commits,
       damages: this.#rows.damage.count,
       losses: this.#losses,
       clientsShare: this.#engine.clientsShare,

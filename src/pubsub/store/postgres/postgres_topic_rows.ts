@@ -120,7 +120,10 @@ export class PostgresTopicRows implements TopicRows {
       : `${row.clients} clients ${where} were stored, but ${count} were found`;
     if (damaged !== null) this.damage.reportDamage(damaged);
     const clients: LoadedClients = {
-      ...{ count: Math.max(count, row.clients), plain, damaged, names: new Set<number>() },
+      count: Math.max(count, row.clients),
+      plain,
+      damaged,
+      names: new Set<number>(),
       subscribers: new Map(subscribers.map((client) => [client.name, client])),
     };
     return { row, clients, losses: lossesOf(stored["losses"]), messages: this.#loaded.messagesOf(id, row.name) };

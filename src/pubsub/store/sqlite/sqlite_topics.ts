@@ -66,8 +66,19 @@ export class SqliteTopics {
     const id = this.#nextTopicId++;
     this.#setAsideDamaged(name, state);
     this.#database.insert(tables.topics, {
-      ...{ id, name: encodeName(name), state, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
-      ...{ last: baseOffset, gone: baseOffset, stored: baseOffset, bytes: 0, clients: 0 },
+      id,
+      name: encodeName(name),
+      state,
+      incarnation,
+      base_offset: baseOffset,
+      epoch,
+      sealed_for: null,
+      sender,
+      last: baseOffset,
+      gone: baseOffset,
+      stored: baseOffset,
+      bytes: 0,
+      clients: 0,
       // Greater than the registration numbers of clients of earlier incarnations, whose base offset was lower.
       registration: baseOffset,
     });

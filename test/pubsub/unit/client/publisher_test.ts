@@ -270,7 +270,8 @@ test("a refusal is told when its session has ended at the server: no copy of the
     code: "STORE_FULL",
   });
   expect(server.heard.at(-1)).toMatchObject({
-    ...{ counter: 65, batch: [] },
+    counter: 65,
+    batch: [],
     headers: { session: { number: 2 }, fromSession: { number: 1 } },
   });
   for (const put of server.heard) server.deliverAgain(put);

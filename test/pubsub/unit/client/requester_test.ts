@@ -247,8 +247,10 @@ test("the only proxy's connection is waited for, however slowly it comes about",
   });
   await new Promise<void>((done) => slow.listen(0, "127.0.0.1", done));
   const requester = new Requester({
-    ...{ findProxies: () => Promise.resolve([`tcp://127.0.0.1:${(slow.address() as AddressInfo).port}`]) },
-    ...{ clock: systemClock(), timeoutMs: 15_000, attemptMs: 3000 },
+    findProxies: () => Promise.resolve([`tcp://127.0.0.1:${(slow.address() as AddressInfo).port}`]),
+    clock: systemClock(),
+    timeoutMs: 15_000,
+    attemptMs: 3000,
   });
   const close = () => {
     for (const socket of sockets) socket.destroy();

@@ -113,7 +113,10 @@ function wrongOutcome(random: () => number): RequestOutcome {
   return {
     kind: "response",
     response: {
-      ...{ name: "STATUS", sender: "s1", headers: known, messageId: chosen(number) },
+      name: "STATUS",
+      sender: "s1",
+      headers: known,
+      messageId: chosen(number),
       status: statusCodes[Math.floor(random() * statusCodes.length)],
       ...(random() < 0.5 ? { batch } : { body: new TextEncoder().encode("invented") }),
     } as StatusMessage,

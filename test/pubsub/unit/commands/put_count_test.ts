@@ -40,7 +40,10 @@ async function put(input: Input | null, resume: boolean, outcomes: readonly Requ
   const result = await putMessages({
     call: { values: { resume, json: false, progress: false, quiet: false, verbose: false } as never, io },
     client: new PubsubClientSession(state, { request } as unknown as Requester),
-    ...{ topic: "news", signal: new AbortController().signal, input, command: "put" },
+    topic: "news",
+    signal: new AbortController().signal,
+    input,
+    command: "put",
   }).catch((error) => error.code as string);
   return { result, said: io.stderr().trimEnd().split("\n") };
 }

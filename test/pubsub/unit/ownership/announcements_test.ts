@@ -13,7 +13,9 @@ function town() {
   const told: string[] = [];
   const come = (zk: FakeZooKeeper, storeId: string, endpoint: string) =>
     announce(zk, path, { id: "s1", endpoint, storeId }, {
-      ...{ clock, signal, onProblem: ({ message }) => void told.push(message) },
+      clock,
+      signal,
+      onProblem: ({ message }) => void told.push(message),
     });
   const endpoint = () => parseAnnouncement(tree.nodes.get(path)?.data ?? new Uint8Array())?.endpoint;
   return { clock, come, endpoint, told, client: () => new FakeZooKeeper(tree, clock) };

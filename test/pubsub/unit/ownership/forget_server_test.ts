@@ -36,11 +36,15 @@ async function forgotten(id: string, node: TopicNode, others: readonly string[] 
 test("a topic on its way into a database goes to another of its servers, or back to its source", async () => {
   const moving = takenNode(own, "s1", "db");
   expect(await forgotten("s1", moving, ["s2"])).toEqual({
-    ...{ lost: [], returned: [], takenOver: ["t"] },
+    lost: [],
+    returned: [],
+    takenOver: ["t"],
     node: takenOverNode(moving, "s2"),
   });
   expect(await forgotten("s1", moving)).toEqual({
-    ...{ lost: [], returned: ["t"], takenOver: [] },
+    lost: [],
+    returned: ["t"],
+    takenOver: [],
     node: { ...own, epoch: 3, state: "moving", source: { owner: "old", epoch: 1 } },
   });
 });
@@ -48,7 +52,9 @@ test("a topic on its way into a database goes to another of its servers, or back
 test("a topic on its way out of a database is opened there again, by whichever server is there", async () => {
   const moving = takenNode(ofDatabase, "old");
   expect(await forgotten("old", moving, ["s2"])).toEqual({
-    ...{ lost: [], returned: ["t"], takenOver: [] },
+    lost: [],
+    returned: ["t"],
+    takenOver: [],
     node: { ...ofDatabase, epoch: 3 },
   });
 });

@@ -153,13 +153,11 @@ test("content of a shared store is claimed for a node of a lost tree, and never 
     expect(decide({ ...here, node: old, unopened: content })).toEqual({ do: "write", next: claimed, why: "claim" });
   }
   expect(decideTransfer({ incarnation: "b", owner: "s3", epoch: 4 }, {
-    ...{
-      node: { ...stored, owner: "s3", state: "sealed" },
-      copy: null,
-      staged: null,
-      dropped: null,
-      unopened: content,
-    },
+    node: { ...stored, owner: "s3", state: "sealed" },
+    copy: null,
+    staged: null,
+    dropped: null,
+    unopened: content,
   })).toBe("passed");
 });
 
@@ -192,7 +190,8 @@ test("a transfer into a shared store, step by step: any of its servers takes and
   expect(decide({ ...facts, me: "s2", node: next, unopened: activated })).toEqual({ do: "activate", what: "copy" });
   // The database has lost both: the source has everything.
   expect(decide({ ...here, me: "s2", node: next, unopened: null })).toEqual({
-    ...{ do: "write", why: "return" },
+    do: "write",
+    why: "return",
     next: { ...node, epoch: 7, state: "moving", source: { owner: "s3", epoch: 4 } },
   });
 });

@@ -93,7 +93,9 @@ async function open(schema: string, options: StoreOptions, isNew: boolean): Prom
     await lane.run({ name: "empty", text: `TRUNCATE ${all} RESTART IDENTITY` });
   }
   const rows = new PostgresTopicRows({
-    ...{ lane, clock, server: "s1" },
+    lane,
+    clock,
+    server: "s1",
     onLoss: (sentence) => warnings.push(sentence),
   });
   const engine = new StoreEngine(rows, options, {
@@ -107,7 +109,11 @@ async function open(schema: string, options: StoreOptions, isNew: boolean): Prom
   const transfer = new TopicTransfer(rows, engine);
   const maintenance = new TopicMaintenance(rows, engine);
   const store: OpenStore = {
-    ...{ lane, rows, engine, transfer, maintenance },
+    lane,
+    rows,
+    engine,
+    transfer,
+    maintenance,
     newTransfer: () => void (store.transfer = new TopicTransfer(rows, engine, store.transfer)),
   };
   stores.set(schema, store);

@@ -213,7 +213,14 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
       expect(codes(store.execute(once(1)))).toEqual(["UNREGISTERED"]);
       expect(comes(store, 1)?.code).toBe("OK");
       expect(store.maintenance.show("news", 1)).toMatchObject({
-        ...{ epoch: 1, first: 1, end: 2, clients: 2, plainClients: 1, clientsMax, subscribers: 1, damage: null },
+        epoch: 1,
+        first: 1,
+        end: 2,
+        clients: 2,
+        plainClients: 1,
+        clientsMax,
+        subscribers: 1,
+        damage: null,
         slowest: [{ client: "reader", position: 0, pending: 2 }],
       });
       expect(() => store.maintenance.show("news", 2)).toThrow("is not served here in epoch 2");

@@ -2,7 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { type MessageLoss, TopicLosses } from "../../../../../src/pubsub/store/decisions/topic_losses.ts";
 
 const loss = (change: Partial<MessageLoss> = {}): MessageLoss => ({
-  ...{ isCertain: true, last: 10, lastLost: 14, baseOffset: 1000, lastClient: 7, atMs: 0 },
+  isCertain: true,
+  last: 10,
+  lastLost: 14,
+  baseOffset: 1000,
+  lastClient: 7,
+  atMs: 0,
   ...change,
 });
 const told = (losses: MessageLoss[], get: Partial<Parameters<TopicLosses["forMessages"]>[0]>) =>
