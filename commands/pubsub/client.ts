@@ -227,7 +227,8 @@ export async function runClientBench(run: ClientRun): Promise<ExitCode> {
   });
   if (place?.isSubscribed !== true) await client.unsubscribe(topic, { signal });
   const rate = (ms: number) => Math.round(count / (ms / 1000));
-  const [puts_per_second, gets_per_second] = [rate(putMs), rate(getMs)];
+  const puts_per_second = rate(putMs);
+  const gets_per_second = rate(getMs);
   if (values.json) {
     const result = { topic, messages: count, bytes: bodyBytes, puts_per_second, gets_per_second };
     printJson<PubsubBenchJson>(io, { version: 1, ...result });

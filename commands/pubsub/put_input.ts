@@ -218,7 +218,8 @@ export async function* unsentMessages(
   { taken, digest }: InputPosition,
   onSkipped: (messages: number, bytes: number) => void,
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
-  let [skipped, found] = [0, emptyDigest];
+  let skipped = 0;
+  let found = emptyDigest;
   for await (const chunk of input.read()) {
     const skip = Math.min(taken - skipped, chunk.length);
     for (const item of chunk.slice(0, skip)) found = rollingDigest(found, item);

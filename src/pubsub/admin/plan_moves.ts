@@ -33,7 +33,8 @@ export function planRebalance(load: TopicsByServer): PlannedMove[] {
   for (;;) {
     const from = chooseServer(new Map([...counts].map(([id, count]) => [id, -count]))) ?? "";
     const to = chooseServer(counts) ?? "";
-    const [most, fewest] = [counts.get(from) ?? 0, counts.get(to) ?? 0];
+    const most = counts.get(from) ?? 0;
+    const fewest = counts.get(to) ?? 0;
     if (most - fewest < 2) return moves;
     // A topic that is moved in this plan is not moved again.
     const topic = rest.get(from)?.pop();

@@ -231,10 +231,13 @@ export class Publisher {
    */
   async #sendAll(items: readonly Uint8Array[], options: PutOptions, ends: AbortSignal): Promise<void> {
     let group: Uint8Array[][] = [];
-    let [messages, bytes] = [0, 0];
+    let messages = 0;
+    let bytes = 0;
     const sendGroup = () => {
       const batches = group;
-      [group, messages, bytes] = [[], 0, 0];
+      group = [];
+      messages = 0;
+      bytes = 0;
       if (batches.length > 0) this.#send(batches, options);
     };
     try {
@@ -462,7 +465,8 @@ function* splitIntoBatches(items: readonly Uint8Array[]): Generator<Uint8Array[]
     }
     if (batch.length > 0 && (batch.length >= batchMessages || bytes + item.byteLength > batchBytes)) {
       yield batch;
-      [batch, bytes] = [[], 0];
+      batch = [];
+      bytes = 0;
     }
     batch.push(item);
     bytes += item.byteLength;

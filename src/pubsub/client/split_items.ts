@@ -20,7 +20,8 @@ export async function* splitItems(
   };
   const close = () => {
     const item = open.length === 1 ? open[0] as Uint8Array : Buffer.concat(open);
-    [open, openBytes] = [[], 0];
+    open = [];
+    openBytes = 0;
     number++;
     return item;
   };

@@ -297,7 +297,9 @@ function decodeRecord(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   switch (kind) {
     case recordKinds.topic: {
       const names = { name: text(), incarnation: text() };
-      const [baseOffset, epoch, last] = [number(), number(), number()];
+      const baseOffset = number();
+      const epoch = number();
+      const last = number();
       return { kind: "topic", topic: { ...names, baseOffset, epoch, last, first: number(), registration: number() } };
     }
     case recordKinds.client: {

@@ -169,7 +169,8 @@ export function whyFull(
 
 /** Bytes of the largest body, and of all bodies. */
 function bodySizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
-  let [largest, all] = [0, 0];
+  let largest = 0;
+  let all = 0;
   for (const { byteLength } of bodies) {
     largest = Math.max(largest, byteLength);
     all += byteLength;

@@ -333,7 +333,8 @@ export class StoreEngine {
     if (topic.subscribers.size === 0) return topic.log.skipIds(newIndexes.length);
     for (const index of newIndexes) {
       const body = put.bodies[index] as Uint8Array;
-      const [session, counter] = [window.session, put.counter + index];
+      const session = window.session;
+      const counter = put.counter + index;
       topic.log.append({ timeMs: nowMs, session, counter, publisher: put.client, msgId: put.msgId, body });
     }
   }

@@ -263,7 +263,8 @@ function addChange(values: ListValues, { change, fence: { epoch, revision }, num
   const { last, gone, stored, bytes, clients, registration } = ends;
   values.add("topics", { topic, epoch, revision, last, gone, stored, bytes, clients, registration, numbers });
   for (const { head, records } of change.added) values.add("added", messageColumns(topic, head, records));
-  const [oldest, newest] = [change.deleted[0], change.deleted.at(-1)];
+  const oldest = change.deleted[0];
+  const newest = change.deleted.at(-1);
   // The rows that a commit deletes follow each other.
   if (oldest !== undefined && newest !== undefined) {
     values.add("deleted", { topic, low: oldest.first, high: newest.first });

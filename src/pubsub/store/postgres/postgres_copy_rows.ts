@@ -365,7 +365,9 @@ export class PostgresCopyRows implements TopicCopyRows {
     if (row !== undefined) {
       const all = row["records"] as Buffer;
       records = all.subarray(messageOffsets(all)[first - Number(row["first"])]);
-      const [last, previous, bytes] = [Number(row["last"]), Number(row["previous"]), records.byteLength];
+      const last = Number(row["last"]);
+      const previous = Number(row["previous"]);
+      const bytes = records.byteLength;
       const sum = crc32(records);
       [last, previous, sum, messageSum(id, { id: first, first, last, previous, bytes }, sum)]
         .forEach((value, column) => kept[column]?.push(value));
@@ -461,7 +463,8 @@ export class PostgresCopyRows implements TopicCopyRows {
   /** Notes a row whose revision this server has raised. */
   #open(row: PostgresRow): number {
     const of = (column: string) => Number(row[column]);
-    const [id, fence] = [of("id"), { epoch: of("epoch"), revision: of("revision") }];
+    const id = of("id");
+    const fence = { epoch: of("epoch"), revision: of("revision") };
     this.#rows.fences.set(id, { ...fence, numbers: of("numbers") });
     this.#rows.confirmed.set(id, { ...fence, last: of("last") });
     return id;
@@ -477,7 +480,8 @@ export class PostgresCopyRows implements TopicCopyRows {
       throw new BatonError("STALE_TOKEN", `Another server has opened topic ${id} of the database`);
     }
     const { numbers } = fence;
-    const [epoch, revision] = [Number(row["epoch"]), Number(row["revision"])];
+    const epoch = Number(row["epoch"]);
+    const revision = Number(row["revision"]);
     this.#rows.fences.set(id, { epoch, revision, numbers });
     const last = Number(row["last"] ?? this.#rows.confirmed.get(id)?.last ?? 0);
     this.#rows.confirmed.set(id, { epoch, revision, last });

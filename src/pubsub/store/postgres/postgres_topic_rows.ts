@@ -113,7 +113,8 @@ export class PostgresTopicRows implements TopicRows {
     fence.numbers = Number(stored["numbers"]);
     const row = decodeTopicRow(stored);
     const subscribers = (await this.read(readSubscribers, [id])).map(clientOfRow);
-    const [count, plain] = [Number(stored["found"]), Number(stored["plain"])];
+    const count = Number(stored["found"]);
+    const plain = Number(stored["plain"]);
     const where = `of topic ${JSON.stringify(row.name)}`;
     const damaged = count === row.clients
       ? null

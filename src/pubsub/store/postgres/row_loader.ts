@@ -142,7 +142,8 @@ export class RowLoader {
       heads.push(head);
     }
     if (kind !== "rowsAfter") this.#loaded.cache(opening, heads, found);
-    const [first, head] = [found[0], heads[0]];
+    const first = found[0];
+    const head = heads[0];
     // The cache may have no room for it.
     if (first !== undefined) this.#loaded.set({ ...lack, kind: "load", id: first.first }, first);
     switch (kind) {

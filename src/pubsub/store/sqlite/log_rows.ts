@@ -182,7 +182,11 @@ export function insertMessages(
 }
 
 function rowHeadOf(row: SqlRow): RowHead {
-  const [id, first, last, previous, bytes] = [row["id"], row["first"], row["last"], row["previous"], row["bytes"]];
+  const id = row["id"];
+  const first = row["first"];
+  const last = row["last"];
+  const previous = row["previous"];
+  const bytes = row["bytes"];
   return {
     id: Number(id),
     first: Number(first),

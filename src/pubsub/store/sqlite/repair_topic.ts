@@ -72,7 +72,8 @@ function repairMessages(
     return hasItsRecords(row) && row["topic"] === id && Number(row["first"]) > gone && Number(row["last"]) <= stored;
   }, { columns: ", records" }).sort((a, b) => Number(a["first"]) - Number(b["first"]));
   const done: string[] = [];
-  let [before, bytes] = [gone, 0];
+  let before = gone;
+  let bytes = 0;
   const giveUp = (last: number) => {
     if (last <= before) return;
     const range = { first: before + 1, last, previous: before, bytes: 0 };

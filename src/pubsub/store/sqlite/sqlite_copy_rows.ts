@@ -180,7 +180,9 @@ export class SqliteCopyRows implements TopicCopyRows {
     if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
     this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
     const kept = records.slice(messageOffsets(records)[first - Number(row["first"])]);
-    const [last, previous, bytes] = [Number(row["last"]), Number(row["previous"]), kept.byteLength];
+    const last = Number(row["last"]);
+    const previous = Number(row["previous"]);
+    const bytes = kept.byteLength;
     const head = { id: this.#topics.numbers.message(topic, first), topic, first, last, previous, bytes };
     insertMessages(this.#database, head, kept);
     return records.byteLength - bytes;

@@ -239,7 +239,8 @@ function indexAgrees(database: TopicDatabase, { table, index, columns }: (typeof
 
 function findDifferences(database: TopicDatabase, { table, index, columns }: (typeof putIndexes)[number]): SqlRow[] {
   const rows = (how: string) => `SELECT ${columns} FROM ${table} ${how}`;
-  const [stored, found] = [rows("NOT INDEXED"), rows(`INDEXED BY ${index}`)];
+  const stored = rows("NOT INDEXED");
+  const found = rows(`INDEXED BY ${index}`);
   const either = `SELECT client FROM (${stored} EXCEPT ${found}) UNION SELECT client FROM (${found} EXCEPT ${stored})`;
   return database.all(`SELECT client FROM (${either}) WHERE client BETWEEN 0 AND ${Number.MAX_SAFE_INTEGER}`);
 }

@@ -147,7 +147,9 @@ function verifyMessages(
     if (previous > before) addProblem(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
   };
   for (const row of readRows(database, "SELECT * FROM messages WHERE topic = ? ORDER BY first", id)) {
-    const [first, end, records] = [Number(row["first"]), Number(row["last"]), row["records"] as Uint8Array];
+    const first = Number(row["first"]);
+    const end = Number(row["last"]);
+    const records = row["records"] as Uint8Array;
     const where = `${title}: row ${row["id"]} of the messages`;
     missing(Number(row["previous"]));
     if (first <= before) addProblem(`${where} starts at ${first}, but the row before it ends at ${before}`);

@@ -93,7 +93,8 @@ export class TopicImport {
 
   /** The values of the topic's row when it is complete. */
   get ends(): TopicEnds {
-    const [gone, stored] = [this.#gone, Math.max(this.#stored, this.#gone)];
+    const gone = this.#gone;
+    const stored = Math.max(this.#stored, gone);
     const counts = { bytes: this.#bytes, clients: this.#clients, registration: this.#registration };
     return { last: this.#last, gone, stored, ...counts };
   }
@@ -223,7 +224,8 @@ export class TopicImport {
       records.set(record, at);
       at += record.byteLength;
     }
-    const [id, bytes] = [this.#rows.numbers.message(this.topicId, this.#rowFirst), this.#rowBytes];
+    const id = this.#rows.numbers.message(this.topicId, this.#rowFirst);
+    const bytes = this.#rowBytes;
     const head = { id, first: this.#rowFirst, last: this.#rowLast, previous: this.#stored, bytes };
     this.#change.added.push({ head, records });
     this.#stored = this.#rowLast;

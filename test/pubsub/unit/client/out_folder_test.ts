@@ -87,7 +87,8 @@ test("what was written before the disk had no more room is delivered, and the re
 
 test("a link that is changed later changes nothing: messages are where it led when the folder was opened", async () => {
   using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
-  const [link, other] = [join(root, "link"), join(root, "other", "inbox")];
+  const link = join(root, "link");
+  const other = join(root, "other", "inbox");
   mkdirSync(join(root, "first", "inbox"), { recursive: true });
   new OutFolder(other, { state, topic: "news" });
   symlinkSync(join(root, "first", "inbox"), link);

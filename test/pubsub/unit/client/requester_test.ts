@@ -83,13 +83,15 @@ const put = (counter = 1) => ({ name: "PUT", sender: "bob", topic: "news", count
 const get = { name: "GET", sender: "bob", topic: "news", last: -1 } as const;
 
 test("a silent proxy, and one that is not there, cost a try each, and the next one is asked", async () => {
-  const [silent, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("OK")];
+  const silent = await FakeProxy.start("nothing");
+  const good = await FakeProxy.start("OK");
   const nobody = await FakeProxy.start();
   await nobody[Symbol.asyncDispose]();
   const outcome = await requester([nobody.endpoint, silent.endpoint, good.endpoint]).request(put());
   expect(outcome).toMatchObject({ kind: "response", response: { status: "OK" } });
   expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
-  const [first, second] = [silent.heard[0], good.heard[0]];
+  const first = silent.heard[0];
+  const second = good.heard[0];
   expect({ ...first, headers: null }).toEqual({ ...second, headers: null } as never);
 });
 
@@ -112,7 +114,8 @@ test("what was refused for now is asked again at the same proxy", async () => {
 });
 
 test("a proxy that goes on refusing is left for the next one, and what is under way there is still heard", async () => {
-  const [busy, good] = [await FakeProxy.start("OVERLOADED"), await FakeProxy.start("OK")];
+  const busy = await FakeProxy.start("OVERLOADED");
+  const good = await FakeProxy.start("OK");
   const asking = requester([busy.endpoint, good.endpoint]);
   const outcomes = await Promise.all([1, 2, 3, 4].map((counter) => asking.request(put(counter))));
   expect(outcomes.map(({ kind }) => kind)).toEqual(["response", "response", "response", "response"]);
@@ -120,7 +123,8 @@ test("a proxy that goes on refusing is left for the next one, and what is under 
 });
 
 test("only definite answers make a definite failure; a silent try makes it unknown, but for a get", async () => {
-  const [busy, silent] = [await FakeProxy.start("OVERLOADED"), await FakeProxy.start("nothing")];
+  const busy = await FakeProxy.start("OVERLOADED");
+  const silent = await FakeProxy.start("nothing");
   const options = { timeoutMs: 500, attemptMs: 100 };
   expect(await requester([busy.endpoint], options).request(put())).toMatchObject({ kind: "fail" });
   expect(await requester([silent.endpoint], options).request(put())).toMatchObject({ kind: "unknown" });
@@ -136,7 +140,8 @@ test("only definite answers make a definite failure; a silent try makes it unkno
 });
 
 test("a connection that is lost under way is not taken for a response", async () => {
-  const [dying, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("FULL")];
+  const dying = await FakeProxy.start("nothing");
+  const good = await FakeProxy.start("FULL");
   const asked = requester([dying.endpoint, good.endpoint], { attemptMs: 2000 }).request(put());
   while (dying.heard.length === 0) await new Promise((resolve) => setImmediate(resolve));
   await dying[Symbol.asyncDispose]();
@@ -198,7 +203,8 @@ test("a look for proxies that takes long is told; a response that is held back o
   const never = requester([], { ...options, timeoutMs: 600, findProxies: () => new Promise(() => {}) });
   expect(await never.request(put())).toMatchObject({ kind: "fail" });
   expect(told.splice(0)).toEqual(["the proxies are being looked up at the moon, without a response yet"]);
-  const [silent, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("NO_MESSAGE")];
+  const silent = await FakeProxy.start("nothing");
+  const good = await FakeProxy.start("NO_MESSAGE");
   const asking = requester([silent.endpoint, good.endpoint], { ...options, attemptMs: 100, stallMs: 1000 });
   const asked = asking.request({ ...get, headers: { waitMs: 1200 } }, { holdMs: 1200 });
   expect(await asked).toMatchObject({ kind: "response" });

@@ -69,7 +69,8 @@ test("what is being received is given up with the session", async () => {
   const router = await crew.router();
   await crew.put(router, "t", "a");
   crew.isNetworkSlow = true;
-  const [one, two] = [crew.servers.get("s1"), crew.servers.get("s2")];
+  const one = crew.servers.get("s1");
+  const two = crew.servers.get("s2");
   const moving = one?.ownership.handOff("t", "s2").catch(() => {});
   await eventually(() => crew.transfers.length === 1);
   const copy = one?.store.row("t").copy;

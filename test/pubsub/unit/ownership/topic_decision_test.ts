@@ -105,7 +105,8 @@ test("a topic that is given up begins again as another incarnation with higher n
 });
 
 const db = { store: "db", isOwnerThere: true };
-const [here, gone] = [{ shared: db }, { shared: { ...db, isOwnerThere: false } }];
+const here = { shared: db };
+const gone = { shared: { ...db, isOwnerThere: false } };
 
 test("a topic of a shared store is opened by its owner, and taken over when its owner is gone", () => {
   const node = { ...stored, store: "db" };

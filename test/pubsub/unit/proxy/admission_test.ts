@@ -28,7 +28,8 @@ test("what is refused is not counted", () => {
 
 test("bytes are limited for one connection and for all, but the largest message always has room alone", () => {
   const admission = new RequestAdmission({ ...proxyLimitsDefault, bytesPerClient: 100, bytesInAll: 150 });
-  const [one, two] = [client(), client()];
+  const one = client();
+  const two = client();
   expect(admission.admit(one, "t", bodyBytesMax)).toBe(null);
   expect(admission.admit(one, "t", 1)).toContain("this connection");
   expect(admission.admit(two, "t", 1)).toContain("this proxy");

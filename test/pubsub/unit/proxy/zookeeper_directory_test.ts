@@ -26,7 +26,8 @@ test("a proxy that cannot announce itself tries more and more seldom", async () 
     },
   };
   const directory = new ZookeeperDirectory({ path: new PubsubPath("/baton"), clock, onProblem: () => {} });
-  const [tree, stopping] = [new FakeTree(), new AbortController()];
+  const tree = new FakeTree();
+  const stopping = new AbortController();
   let sessions = 0;
   const open = () => {
     if (++sessions === 40) stopping.abort(new Error("seen enough"));
@@ -39,8 +40,11 @@ test("a proxy that cannot announce itself tries more and more seldom", async () 
 });
 
 test("after the tree was lost no topic counts as new before the servers that were there are back", async () => {
-  const [clock, path, stopping] = [systemClock(), new PubsubPath("/baton"), new AbortController()];
-  const [lost, empty] = [new FakeTree(), new FakeTree()];
+  const clock = systemClock();
+  const path = new PubsubPath("/baton");
+  const stopping = new AbortController();
+  const lost = new FakeTree();
+  const empty = new FakeTree();
   empty.zxid = 1000n;
   const { signal } = stopping;
   const join = (tree: FakeTree, id: string) => {

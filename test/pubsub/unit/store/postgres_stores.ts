@@ -73,7 +73,10 @@ export class PostgresStore {
     readonly onReply: (reply: ThreadReply) => void;
     readonly nowMs: () => number;
   }) {
-    [this.#stores, this.#options, this.#onReply, this.#nowMs] = [stores, options, onReply, nowMs];
+    this.#stores = stores;
+    this.#options = options;
+    this.#onReply = onReply;
+    this.#nowMs = nowMs;
     this.schema = stores.takeSchema();
   }
 

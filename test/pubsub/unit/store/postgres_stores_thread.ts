@@ -188,7 +188,9 @@ port.on("message", (message: { readonly call: ThreadCall; readonly nowMs: number
       result = { type: "value", error: { code, message: error instanceof Error ? error.message : String(error) } };
     }
     const reply: ThreadReply = { ...result, responses, warnings, waits };
-    [responses, warnings, waits] = [[], [], 0];
+    responses = [];
+    warnings = [];
+    waits = 0;
     port.postMessage(reply);
     Atomics.add(signal, 0, 1);
     Atomics.notify(signal, 0);

@@ -45,7 +45,8 @@ test("a connection that the program ends as it is made brings nothing more", asy
 test("over the limit the connection goes whose handshake has taken longest, and is counted", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket({ ...rig.options, connectionsMax: 2 });
-  const [oldest, silent] = [await rawPeer(rig, router), await rawPeer(rig, router)];
+  const oldest = await rawPeer(rig, router);
+  const silent = await rawPeer(rig, router);
   const third = await rawPeer(rig, router);
   expect([oldest.isClosed(), silent.isClosed(), third.isClosed()]).toEqual([true, false, false]);
   expect([router.counters.connectionsRefused, router.load.connections]).toEqual([1, 2]);

@@ -20,7 +20,8 @@ describe.each([
 ])("%s and its REP", (_name, settings: RequestOptions, envelopeFrames, envelopeBytes) => {
   test("count the envelope, both ways", async () => {
     const { rig, options } = opened();
-    const [req, rep] = [new RequestSocket({ ...options, ...settings }), new ReplySocket(options)];
+    const req = new RequestSocket({ ...options, ...settings });
+    const rep = new ReplySocket(options);
     await rig.join(rep, req);
     const atLimit = [[new Uint8Array(100 - envelopeBytes)], empty(4 - envelopeFrames)];
     const over = [[new Uint8Array(101 - envelopeBytes)], empty(5 - envelopeFrames)];
@@ -41,7 +42,8 @@ describe.each([
 
 test("a ROUTER does not count the identity, which does not travel", async () => {
   const { rig, options } = opened();
-  const [router, dealer] = [new RouterSocket(options), new DealerSocket({ ...options, identity: "d".repeat(50) })];
+  const router = new RouterSocket(options);
+  const dealer = new DealerSocket({ ...options, identity: "d".repeat(50) });
   await rig.join(router, dealer);
   const identity = bytes("d".repeat(50));
   for (const message of [[new Uint8Array(100)], empty(4)]) {

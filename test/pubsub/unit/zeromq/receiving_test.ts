@@ -78,7 +78,8 @@ test("the mark counts what frames cost besides their bytes", async () => {
 test("messages are taken from each peer in turn", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket(rig.options);
-  const [a, b] = [new DealerSocket(rig.options), new DealerSocket(rig.options)];
+  const a = new DealerSocket(rig.options);
+  const b = new DealerSocket(rig.options);
   await rig.join(router, a, b);
   for (let number = 0; number < 5; number++) a.trySend([bytes(`a${number}`)]);
   await rig.settle();
@@ -90,7 +91,8 @@ test("messages are taken from each peer in turn", async () => {
 
 test("who waits gets messages in the order of asking; one who gave up costs no message", async () => {
   const rig = new SocketRig();
-  const [left, right] = [new DealerSocket(rig.options), new DealerSocket(rig.options)];
+  const left = new DealerSocket(rig.options);
+  const right = new DealerSocket(rig.options);
   await rig.join(left, right);
   const giveUp = new AbortController();
   const first = outcome(left.receive().then(words));
@@ -106,7 +108,8 @@ test("who waits gets messages in the order of asking; one who gave up costs no m
 
 test("batches give all that came, and end with the socket", async () => {
   const rig = new SocketRig();
-  const [left, right] = [new DealerSocket(rig.options), new DealerSocket(rig.options)];
+  const left = new DealerSocket(rig.options);
+  const right = new DealerSocket(rig.options);
   await rig.join(left, right);
   const got: string[] = [];
   const batches: number[] = [];

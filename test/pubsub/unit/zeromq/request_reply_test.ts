@@ -9,7 +9,8 @@ const state = expect.objectContaining({ code: "ZMTP_STATE" });
 
 test("a request and its answer go by turns, and anything else is an error", async () => {
   const rig = new SocketRig();
-  const [rep, req] = [new ReplySocket(rig.options), new RequestSocket(rig.options)];
+  const rep = new ReplySocket(rig.options);
+  const req = new RequestSocket(rig.options);
   await rig.join(rep, req);
   await expect(req.receive()).rejects.toEqual(state);
   expect(() => rep.trySend([bytes("x")])).toThrow(state);
@@ -81,7 +82,8 @@ test("a relaxed REQ may ask again, and the answer to the first is thrown away", 
 
 test("a REQ whose peer is lost is told so, and may ask again", async () => {
   const rig = new SocketRig();
-  const [router, req] = [new RouterSocket(rig.options), new RequestSocket(rig.options)];
+  const router = new RouterSocket(rig.options);
+  const req = new RequestSocket(rig.options);
   await rig.join(router, req);
   await req.send([bytes("asked")]);
   const answer = outcome(req.receive());
@@ -99,7 +101,8 @@ test("a REQ whose peer is lost is told so, and may ask again", async () => {
 
 test("an answer that came before its connection was lost counts", async () => {
   const rig = new SocketRig();
-  const [rep, req] = [new ReplySocket(rig.options), new RequestSocket(rig.options)];
+  const rep = new ReplySocket(rig.options);
+  const req = new RequestSocket(rig.options);
   await rig.join(rep, req);
   await req.send([bytes("asked")]);
   await rep.receive();
@@ -112,7 +115,8 @@ test("an answer that came before its connection was lost counts", async () => {
 
 test("a request that was not sent yet goes out with the next connection", async () => {
   const rig = new SocketRig();
-  const [rep, req] = [new ReplySocket(rig.options), new RequestSocket(rig.options)];
+  const rep = new ReplySocket(rig.options);
+  const req = new RequestSocket(rig.options);
   const endpoint = "tcp://127.0.0.1:7";
   req.connect(endpoint);
   await req.send([bytes("early")]);
@@ -129,7 +133,8 @@ test("a request that was not sent yet goes out with the next connection", async 
 
 test("REP keeps the whole envelope, and throws away what has none", async () => {
   const rig = new SocketRig();
-  const [rep, dealer] = [new ReplySocket(rig.options), new DealerSocket(rig.options)];
+  const rep = new ReplySocket(rig.options);
+  const dealer = new DealerSocket(rig.options);
   await rig.join(rep, dealer);
   for (const broken of [["no delimiter"], ["no", "delimiter"], ["nothing behind", ""]]) {
     dealer.trySend(broken.map(bytes));
@@ -144,7 +149,8 @@ test("REP keeps the whole envelope, and throws away what has none", async () => 
 test("an answer to a peer that has gone is counted, and the next request is served", async () => {
   const rig = new SocketRig();
   const rep = new ReplySocket(rig.options);
-  const [first, second] = [new RequestSocket(rig.options), new RequestSocket(rig.options)];
+  const first = new RequestSocket(rig.options);
+  const second = new RequestSocket(rig.options);
   await rig.join(rep, first);
   await first.send([bytes("gone")]);
   await rep.receive();

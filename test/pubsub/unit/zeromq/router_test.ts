@@ -80,7 +80,8 @@ test("a send that waits for a peer goes to the one that takes its identity over"
 
 test("the peer of a connect keeps its identity while it is down, and messages wait for it", async () => {
   const rig = new SocketRig();
-  const [router, dealer] = [new RouterSocket(rig.options), new DealerSocket(rig.options)];
+  const router = new RouterSocket(rig.options);
+  const dealer = new DealerSocket(rig.options);
   await rig.join(dealer, router);
   const [identity] = router.identities;
   rig.network.last.close(null);

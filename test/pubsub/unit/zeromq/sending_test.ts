@@ -7,7 +7,8 @@ import { messagesOf } from "../../../support/messages_of.ts";
 
 test("the messages of one turn leave in one write, those of a loop that awaits too", async () => {
   const rig = new SocketRig();
-  const [left, right] = [new DealerSocket(rig.options), new DealerSocket(rig.options)];
+  const left = new DealerSocket(rig.options);
+  const right = new DealerSocket(rig.options);
   await rig.join(left, right);
   const { writes } = rig.network.last;
   const before = writes.length;
@@ -25,7 +26,8 @@ test("the messages of one turn leave in one write, those of a loop that awaits t
 
 test("the answers to the messages of a batch leave together, once it is seen that there are several", async () => {
   const rig = new SocketRig();
-  const [router, dealer] = [new RouterSocket(rig.options), new DealerSocket(rig.options)];
+  const router = new RouterSocket(rig.options);
+  const dealer = new DealerSocket(rig.options);
   await rig.join(router, dealer);
   const echo = (async () => {
     for await (const message of messagesOf(router)) await router.send(message);
@@ -45,7 +47,8 @@ test("the answers to the messages of a batch leave together, once it is seen tha
 
 test("a large frame is written as it is", async () => {
   const rig = new SocketRig();
-  const [left, right] = [new DealerSocket(rig.options), new DealerSocket(rig.options)];
+  const left = new DealerSocket(rig.options);
+  const right = new DealerSocket(rig.options);
   await rig.join(left, right);
   const large = new Uint8Array(100_000).fill(1);
   await right.send([bytes("head"), large]);
@@ -95,7 +98,8 @@ test("messages wait for an endpoint that nobody serves yet, up to the high-water
 
 test("a connected peer is preferred to one that is down", async () => {
   const rig = new SocketRig();
-  const [dealer, router] = [new DealerSocket(rig.options), new RouterSocket(rig.options)];
+  const dealer = new DealerSocket(rig.options);
+  const router = new RouterSocket(rig.options);
   dealer.connect("tcp://127.0.0.1:1");
   await rig.join(router, dealer);
   for (let number = 0; number < 10; number++) await dealer.send([bytes("x")]);

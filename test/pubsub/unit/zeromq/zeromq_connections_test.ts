@@ -163,7 +163,8 @@ describe("the handshake", () => {
   test("that fails for a lasting reason is tried again, after waits that grow, and told each time", async () => {
     const rig = new SocketRig();
     rig.random = 1;
-    const [left, right] = [new RouterSocket(rig.options), new RouterSocket(rig.options)];
+    const left = new RouterSocket(rig.options);
+    const right = new RouterSocket(rig.options);
     Object.assign(right, { type: "REP" }); // which a ROUTER does not talk to
     await rig.join(left, right);
     await rig.clock.advance(100 + 200 + 400 + 800 - 1);
@@ -325,7 +326,8 @@ describe("closing", () => {
 
   test("a socket waits for a connection as long as it lingers", async () => {
     const rig = new SocketRig();
-    const [router, dealer] = [new RouterSocket(rig.options), new DealerSocket(rig.options)];
+    const router = new RouterSocket(rig.options);
+    const dealer = new DealerSocket(rig.options);
     const endpoint = "tcp://127.0.0.1:7";
     dealer.connect(endpoint);
     await dealer.send([bytes("late")]);

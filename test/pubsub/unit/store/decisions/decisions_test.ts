@@ -71,7 +71,8 @@ test.each(
 
 test("messages behind the place are counted as gone, ids that a restore or a loss has left out are not", () => {
   expect(countMissed(1420, 1424)).toBe(3);
-  const [first, second] = [1420 + 2 ** 32, 9000 + 2 * 2 ** 32];
+  const first = 1420 + 2 ** 32;
+  const second = 9000 + 2 * 2 ** 32;
   expect(countMissed(1420, first + 2, first)).toBe(0);
   // A subscriber that lags behind the first of two losses.
   expect(countMissed(1420, first + 2, second)).toBe(0);

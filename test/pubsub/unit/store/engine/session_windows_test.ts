@@ -18,7 +18,8 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
     for (const number of [1, 2, 10, 11, 12, 13, 14, 15, 16, 17]) expect(putIn(store, number)).toEqual(["OK"]);
     expect(resume(store, 18, 2)).toMatchObject({ code: "STALE_OP" });
     // Nothing came of what session 5 has put, and nothing of it is forgotten: it is stored, and is known from then on.
-    const [first, again] = [resume(store, 18, 5), resume(store, 18, 5)];
+    const first = resume(store, 18, 5);
+    const again = resume(store, 18, 5);
     expect(first).toMatchObject({ code: "OK", ids: [{ first: 11, last: 11 }] });
     expect(again).toMatchObject({ code: "OK", ids: [{ first: 11, last: 11 }] });
     store.reopen();

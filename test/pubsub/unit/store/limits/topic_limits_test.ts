@@ -81,7 +81,9 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
           store.close();
           return store.database.statements - before;
         };
-        const [empty, full, crowded] = [cost(0, 1), cost(20_000, 1), cost(0, 300)];
+        const empty = cost(0, 1);
+        const full = cost(20_000, 1);
+        const crowded = cost(0, 300);
         // The first put of a publisher writes a row for it and one for its window, and none of that depends on others.
         expect(full).toBeLessThanOrEqual(empty);
         expect(crowded).toBe(empty);

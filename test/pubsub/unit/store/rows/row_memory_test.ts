@@ -48,7 +48,8 @@ test("a topic's places are those of its 32 newest runs, without deleted rows", (
 
 test("what an opening of a topic has asked for is not given to a later one, whenever it comes", async () => {
   const loaded = new LoadedRows();
-  const [head, records] = [{ id: 5, first: 5, last: 5, previous: 4, bytes: 0 }, Buffer.alloc(0)];
+  const head = { id: 5, first: 5, last: 5, previous: 4, bytes: 0 };
+  const records = Buffer.alloc(0);
   const content_sum = crc32(records);
   const row = { ...head, records, content_sum, sum: messageSum(1, head, content_sum) };
   const loader = new RowLoader(() => Promise.resolve([row]), loaded, () => {});
@@ -61,7 +62,8 @@ test("what an opening of a topic has asked for is not given to a later one, when
     }
     throw new Error("nothing is missing");
   };
-  const [earlier, later] = [loaded.messagesOf(1, "t"), loaded.messagesOf(1, "t")];
+  const earlier = loaded.messagesOf(1, "t");
+  const later = loaded.messagesOf(1, "t");
   const asked = lackOf(() => earlier.findRowUpTo(5));
   await loader.load(asked);
   expect(earlier.findRowUpTo(5)).toMatchObject(head);

@@ -292,7 +292,8 @@ describe("what an operator gives up as damaged", () => {
   /** Gets message after message from the beginning on; how many are missed, and which come. */
   const rest = (store: EngineDriver, client = "bob") => {
     const had: string[] = [];
-    let [last, missed] = [0, 0];
+    let last = 0;
+    let missed = 0;
     for (;;) {
       const [response] = store.execute(get(last, { client }));
       missed += response?.missed ?? 0;

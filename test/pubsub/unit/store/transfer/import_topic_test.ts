@@ -29,7 +29,8 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
     ["one by one", 1],
     ["in rows of several", 4],
   ])("what a reader was told is gone does not come from the next owner, stored %s", (_, batch) => {
-    const [from, to] = [driver({ retainMessages: 10 }), driver({ retainMessages: 10 })];
+    const from = driver({ retainMessages: 10 });
+    const to = driver({ retainMessages: 10 });
     from.execute({ kind: "subscribe", client: "alice" }, { kind: "subscribe", client: "zoë" });
     const more = (count: number, counter: number) => {
       for (let at = counter; at < counter + count; at += batch) {
@@ -58,7 +59,8 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
   });
 
   test("a publisher with more counters than one record of a transfer has can put at the new owner", () => {
-    const [from, to] = [driver(), driver()];
+    const from = driver();
+    const to = driver();
     from.execute({ kind: "subscribe", client: "alice" });
     const session = { number: 1, key: "k" };
     const batch = (counter: number, epoch = 1) =>

@@ -142,7 +142,8 @@ describe.each(rowPlaces)("rows that are %s:", (place) => {
     test("gives no more of a topic that has gone on since", () => {
       const store = filled();
       const begin = () => store.transfer.exportBegin("news", 1);
-      const [sealed, replaced] = [begin(), begin()];
+      const sealed = begin();
+      const replaced = begin();
       store.transfer.seal("news", 1, "s2");
       expect(store.transfer.exportNext(sealed).piece).not.toBeNull();
       store.transfer.activate("news", 2, "copy");

@@ -35,7 +35,8 @@ test("two writers that have much to say in the same turn do not write into one a
 });
 
 test("what has not left yet is nobody's to write into", () => {
-  const [one, other] = [new FrameWriter(), new FrameWriter()];
+  const one = new FrameWriter();
+  const other = new FrameWriter();
   one.addMessage(large(1));
   flushed(one);
   one.addMessage(large(2));
