@@ -1,7 +1,7 @@
 /** `baton pubsub client`: subscribes, puts, gets, and asks proxies about topics. */
 import { defineCommand } from "../command.ts";
 import {
-  checkFlags,
+  checkClientFlags,
   type ClientArguments,
   type ClientCall,
   clientCommandSettings,
@@ -79,7 +79,7 @@ export const pubsubClientCommand = defineCommand({
 export async function runClient(call: ClientCall): Promise<ExitCode> {
   const isTyped = call.sources.flags.has("pubsubClientId");
   const words = parseClientArguments(call.names, call.values.pubsubClientId, { isTyped });
-  checkFlags(words.operation, call.sources.flags);
+  checkClientFlags(words.operation, call.sources.flags);
   const resumesInput = call.values.resume && words.rest.length > 0;
   return await withNextStep({ ...words, resumesInput }, () => runOperation(call, words));
 }

@@ -109,7 +109,7 @@ const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly 
 };
 
 /** `given`: settings that were given as flags. Throws USAGE for a flag that has no effect. */
-export function checkFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
+export function checkClientFlags(operation: ClientOperationName, given: ReadonlyMap<string, unknown>): void {
   const use = findMisplacedFlag(flagOperations, operation, given);
   if (use === null) return;
   throw new BatonError("USAGE", `${operation}: ${use.flag} is only for ${use.of.join(", ")}`);

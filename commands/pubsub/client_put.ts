@@ -12,7 +12,7 @@ import { countWithNoun } from "../../src/base/support/text.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
 import type { ClientCall } from "./client_options.ts";
-import { type Input, unsentFiles, unsentMessages } from "./put_input.ts";
+import { type PutInput, unsentFiles, unsentMessages } from "./put_input.ts";
 import type { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import { type Io, printJson } from "../../src/base/terminal/io.ts";
 import type { PubsubPutJson } from "../json_shapes/pubsub_shapes.ts";
@@ -31,7 +31,7 @@ export interface ClientPutRun {
   readonly client: PubsubClientSession;
   readonly signal: AbortSignal;
   /** Null: only earlier puts with an unknown outcome are sent again. */
-  readonly input: Input | null;
+  readonly input: PutInput | null;
   /** The command without its input and options, for advice: `baton publish news`. */
   readonly command: string;
 }
@@ -143,7 +143,7 @@ async function putInput(
 }
 
 /** Returns the messages that have to be put, and the checkpoint that records them. */
-function unsentPartOf(input: Input, { state, topic, resume, onSkipped }: {
+function unsentPartOf(input: PutInput, { state, topic, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
   readonly resume: boolean;

@@ -21,7 +21,7 @@ import {
   openClientState,
   openRequester,
 } from "./open_client.ts";
-import { type Input, readMessageFiles, splitInput, textInput } from "./put_input.ts";
+import { type PutInput, readMessageFiles, splitInput, textInput } from "./put_input.ts";
 
 const publishSettings = {
   file: flag("-f, --file", textType("file"), { once: true, help: "the file is the message; - is stdin" }),
@@ -102,7 +102,9 @@ async function runPublish(call: PublishCall): Promise<ExitCode> {
 }
 
 /** Returns null if only earlier puts are sent again. Throws USAGE. */
-export function openPublishInput({ values, names: [, ...texts] }: Pick<PublishCall, "values" | "names">): Input | null {
+export function openPublishInput(
+  { values, names: [, ...texts] }: Pick<PublishCall, "values" | "names">,
+): PutInput | null {
   const { lines, file, msgId, resume } = values;
   const [text] = texts;
   const refuse = (why: string) => new BatonError("USAGE", `publish: ${why}`);
@@ -129,7 +131,7 @@ interface PublishRun extends Pick<ClientPutRun, "topic" | "signal" | "command"> 
 async function putWith(
   { requester, ...run }: PublishRun,
   state: ClientState,
-  input: Input | null,
+  input: PutInput | null,
 ): Promise<PutResult> {
   const client = new PubsubClientSession(state, requester);
   const resumesInput = run.call.values.resume && input !== null;

@@ -13,7 +13,7 @@ import { requireInputFile, unreadableInput } from "../input_files.ts";
 import type { ClientCall } from "./client_options.ts";
 
 /** The input of a put. */
-export type Input = MessageSequence | MessageFiles;
+export type PutInput = MessageSequence | MessageFiles;
 
 /** Consecutive messages in one file or stream. */
 interface MessageSequence extends PutSource {
@@ -59,7 +59,7 @@ const stdinBytes = 64 << 10;
 const emptyMs = 10;
 
 /** Returns the input, or null if only earlier puts are resumed. Throws USAGE, and IO for a file that cannot be read. */
-export function openPutInput({ values, io }: ClientCall, paths: readonly string[]): Input | null {
+export function openPutInput({ values, io }: ClientCall, paths: readonly string[]): PutInput | null {
   const { lines, files, msgId, resume } = values;
   const ways = [lines, values.null, files].filter(Boolean).length;
   if (ways > 1) throw new BatonError("USAGE", "put: use only one of --lines, --null and --files");
@@ -79,7 +79,7 @@ export function openPutInput({ values, io }: ClientCall, paths: readonly string[
 }
 
 /** Each line of a file, or each part between NULs, is a message; `-` is stdin. */
-export function splitInput(path: string, by: "lines" | "null"): Input {
+export function splitInput(path: string, by: "lines" | "null"): PutInput {
   const from = path === "-" ? null : resolve(path);
   if (from !== null) requireInputFile(from, textAdvice);
   const source = from ?? "stdin";
@@ -99,7 +99,7 @@ export function splitInput(path: string, by: "lines" | "null"): Input {
 }
 
 /** Each text is a message. */
-export function textInput(texts: readonly string[]): Input {
+export function textInput(texts: readonly string[]): PutInput {
   const bodies = texts.map((text) => new TextEncoder().encode(text));
   const source = "the command line";
   const read = async function* () {

@@ -66,17 +66,17 @@ const operations: Readonly<Record<string, ServerOperation>> = {
   restore: { takes: "no name; it needs --id, --data-dir and --accept-loss", names: 0, run: restore },
 };
 
-export const operationNames: readonly string[] = Object.keys(operations);
+export const serverOperationNames: readonly string[] = Object.keys(operations);
 
 export async function runServerOperation(call: ServerCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const operation = Object.hasOwn(operations, word) ? operations[word] : undefined;
   if (operation === undefined) {
-    const known = operationNames.join(", ");
+    const known = serverOperationNames.join(", ");
     throw new BatonError(
       "USAGE",
       `unknown operation "${word}" of baton pubsub server; use none, or one of ${known}${
-        didYouMean(word, operationNames)
+        didYouMean(word, serverOperationNames)
       }`,
     );
   }

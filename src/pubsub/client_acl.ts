@@ -8,7 +8,7 @@
  */
 import { BatonError } from "../base/errors.ts";
 import type { Message } from "./wire/pubsub_messages.ts";
-import { decodeToken } from "./wire/name_token.ts";
+import { decodeNameToken } from "./wire/name_token.ts";
 
 const operations = ["get", "put", "list"] as const;
 type AclOperation = (typeof operations)[number];
@@ -101,7 +101,7 @@ function parsePatterns(list: string, refuse: (why: string) => BatonError): NameP
     const isPrefix = entry.endsWith("*");
     const written = isPrefix ? entry.slice(0, -1) : entry;
     if (isPrefix && written === "") return { text: "", isPrefix };
-    const text = decodeToken(written);
+    const text = decodeNameToken(written);
     if (text === undefined) throw refuse(`"${entry}" is not a percent-encoded name`);
     return { text, isPrefix };
   });

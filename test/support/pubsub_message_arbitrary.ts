@@ -1,11 +1,11 @@
 /** Any message of the publish/subscribe protocol, by the tables that declare them. */
 import * as fc from "fast-check";
 import * as types from "../../src/pubsub/wire/field_types.ts";
-import { camelCase } from "../../src/pubsub/wire/encode_message.ts";
+import { toCamelCase } from "../../src/pubsub/wire/encode_message.ts";
 import {
-  bodies,
   headerFields,
   type Message,
+  messageBodies,
   messageFields,
   type MessageName,
   optionalFields,
@@ -40,7 +40,7 @@ function valueOf(type: unknown): fc.Arbitrary<unknown> {
 
 const recordOf = (fields: Record<string, unknown>, requiredKeys?: []) =>
   fc.record(
-    Object.fromEntries(Object.entries(fields).map(([name, type]) => [camelCase(name), valueOf(type)])),
+    Object.fromEntries(Object.entries(fields).map(([name, type]) => [toCamelCase(name), valueOf(type)])),
     requiredKeys === undefined ? {} : { requiredKeys },
   );
 
@@ -50,7 +50,8 @@ const headers = fc.option(recordOf(headersWithoutCount, []).filter((some) => Obj
 });
 
 function messageNamed(name: MessageName): fc.Arbitrary<Message> {
-  const kind: "none" | "one" | "batch" = (bodies as Partial<Record<MessageName, "one" | "batch">>)[name] ?? "none";
+  const kind: "none" | "one" | "batch" = (messageBodies as Partial<Record<MessageName, "one" | "batch">>)[name] ??
+    "none";
   const content = fc.oneof(
     fc.constant({}),
     ...(kind === "none" ? [] : [body.filter(({ length }) => length > 0).map((body) => ({ body }))]),

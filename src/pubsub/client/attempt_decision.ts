@@ -39,7 +39,7 @@ const attemptsPerProxy = 3;
 export function decideAfterAttempt(state: AttemptState, end: AttemptResult): AttemptDecision {
   const mayBeDone = state.mayBeDone ||
     (state.changesState && (end.kind === "no response" || (end.kind === "response" && end.isUnknown)));
-  if (end.kind === "response" && !isTemporary(end.status)) {
+  if (end.kind === "response" && !isTemporaryStatus(end.status)) {
     const isDoubtful = state.mayBeDone && state.changesState && codesOfNothingDone.includes(end.status);
     return isDoubtful ? { do: "give up", outcome: "unknown" } : { do: "accept" };
   }
@@ -51,7 +51,7 @@ export function decideAfterAttempt(state: AttemptState, end: AttemptResult): Att
 }
 
 /** Returns whether the status is temporary, or another server may respond differently. */
-export function isTemporary(status: StatusCode): boolean {
+export function isTemporaryStatus(status: StatusCode): boolean {
   return status === "NOT_OWNER" || status === "OVERLOADED" || status === "ERROR";
 }
 

@@ -1,7 +1,7 @@
 /** Limits for names, messages and positions that a user gives. */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { bodyBytesMax } from "../wire/message_limits.ts";
-import { encodeToken } from "../wire/name_token.ts";
+import { encodeNameToken } from "../wire/name_token.ts";
 import { positionField } from "../wire/field_types.ts";
 
 /** Maximum bytes of a message. */
@@ -13,7 +13,7 @@ export function checkName(what: string, name: string): void {
     throw new BatonError("USAGE", `The ${what} is not a string, but of type ${typeof name}`);
   }
   try {
-    encodeToken(name);
+    encodeNameToken(name);
   } catch (thrown) {
     throw new BatonError(
       "USAGE",

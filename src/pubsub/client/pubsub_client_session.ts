@@ -103,7 +103,7 @@ export class PubsubClientSession {
     if (outcome.kind === "unknown") {
       throw new BatonError("UNREACHABLE", `Cannot ${what}; definitely not done: no server has answered in time`);
     }
-    requireOk(what, outcome);
+    requireOkStatus(what, outcome);
     this.#registeredTopics.add(topic);
   }
 
@@ -184,7 +184,7 @@ export class PubsubClientSession {
   async info(topic: string, options?: PubsubRequestOptions): Promise<MessageHeaders> {
     const what = `ask about topic "${topic}"`;
     const outcome = await this.#requester.request({ name: "INFO", sender: this.id, topic }, options);
-    return requireOk(what, outcome).headers ?? {};
+    return requireOkStatus(what, outcome).headers ?? {};
   }
 
   /**
@@ -206,12 +206,12 @@ export class PubsubClientSession {
   ): Promise<void> {
     const op = this.operationCount(message.topic) + 1;
     this.#operationCounts.set(message.topic, op);
-    requireOk(what, await this.#requestRegistered({ ...message, headers: { op } }, options));
+    requireOkStatus(what, await this.#requestRegistered({ ...message, headers: { op } }, options));
   }
 }
 
 /** Returns the response if it is OK; otherwise throws the outcome as an error. */
-export function requireOk(what: string, outcome: RequestOutcome): StatusMessage {
+export function requireOkStatus(what: string, outcome: RequestOutcome): StatusMessage {
   if (outcome.kind === "response" && outcome.response.status === "OK") return outcome.response;
   throw outcomeError(what, outcome);
 }
@@ -222,6 +222,6 @@ export async function requestTopics(
   sender: string,
   options: PubsubRequestOptions,
 ): Promise<string[]> {
-  const answer = requireOk("list the topics", await requester.request({ name: "TOPICS", sender }, options));
+  const answer = requireOkStatus("list the topics", await requester.request({ name: "TOPICS", sender }, options));
   return (decodeTopicList(answer.body) ?? []).sort();
 }

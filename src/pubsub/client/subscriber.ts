@@ -4,7 +4,7 @@ import { countWithNoun } from "../../base/support/text.ts";
 import { type IdRange, noMessageId } from "../wire/field_types.ts";
 import type { PubsubClientSession } from "./pubsub_client_session.ts";
 import { type LossCertainty, parseLoss } from "./loss_sentence.ts";
-import { requireOk } from "./pubsub_client_session.ts";
+import { requireOkStatus } from "./pubsub_client_session.ts";
 import { recoverOutFolder } from "./out_folder.ts";
 
 /** Maximum bytes of a response after its first message. */
@@ -111,7 +111,7 @@ export class Subscriber {
     });
     if (outcome.kind === "response" && outcome.response.status === "NO_MESSAGE") return null;
     if (outcome.response?.status === "BAD_REQUEST") await this.#requireExistingPosition(cursor, signal);
-    const { batch, body, messageId, headers: said = {} } = requireOk(`get from topic "${this.topic}"`, outcome);
+    const { batch, body, messageId, headers: said = {} } = requireOkStatus(`get from topic "${this.topic}"`, outcome);
     const bodies = batch ?? [body ?? new Uint8Array(0)];
     const ids = idsOfRanges(said.ids ?? [], messageId);
     if (ids.length !== bodies.length || ids.some((id, place) => id <= (ids[place - 1] ?? noMessageId))) {

@@ -45,7 +45,7 @@ export class TopicBalance implements Disposable {
 
   async #check(): Promise<void> {
     const { server, counts, topics, handOff } = this.#options;
-    const share = decideShare(await counts(), server);
+    const share = decideTopicShare(await counts(), server);
     if (share === null || this.#isEnded) return;
     await handOff([...topics()].slice(0, share.count), share.to);
   }
@@ -55,7 +55,7 @@ export class TopicBalance implements Disposable {
  * How many topics a server gives to which other one; null: none. Only a server with clearly more than its share gives
  * any, so that topics do not wander. Pure.
  */
-export function decideShare(
+export function decideTopicShare(
   counts: ReadonlyMap<string, number>,
   server: string,
 ): { readonly to: string; readonly count: number } | null {

@@ -4,13 +4,13 @@
  */
 import { totalByteLength } from "../../base/wire/bytes.ts";
 import { decodePut } from "./decode_put.ts";
-import { camelCase } from "./encode_message.ts";
+import { toCamelCase } from "./encode_message.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./message_limits.ts";
 import {
-  bodies,
   headerFields,
   type Message,
+  messageBodies,
   messageFields,
   type MessageHeaders,
   optionalFields,
@@ -44,12 +44,12 @@ const shapes = new Map<string, MessageShape>(
     return [name, {
       fields: [...needed, ...optional].map(([field, type]) => ({ name: field, type: type as FieldReader })),
       fieldsMin: needed.length,
-      body: bodies[name as keyof typeof bodies] ?? "none",
+      body: messageBodies[name as keyof typeof messageBodies] ?? "none",
     }];
   }),
 );
 const headerShapes = new Map<string, { key: string; type: FieldReader }>(
-  Object.entries(headerFields).map(([name, type]) => [name, { key: camelCase(name), type: type as FieldReader }]),
+  Object.entries(headerFields).map(([name, type]) => [name, { key: toCamelCase(name), type: type as FieldReader }]),
 );
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -60,11 +60,11 @@ const lf = 10;
 export function decodeMessage(frames: readonly Uint8Array[]): Message | InvalidMessage {
   const [frame] = frames;
   if (frame === undefined) return invalidMessage("frames", "0", "a message has at least one frame");
-  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeGeneral(frames, frame);
+  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeGeneralMessage(frames, frame);
 }
 
 /** Decodes any message in its general form. */
-export function decodeGeneral(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
+export function decodeGeneralMessage(frames: readonly Uint8Array[], frame: Uint8Array): Message | InvalidMessage {
   const end = findHeaderEnd(frame);
   if (end < 0) return invalidHeader(frame, end);
   const header = headerText(frame, end);
@@ -197,7 +197,9 @@ function readBodies(
     return invalidMessage("count", String(count), `${String(message["name"])} has no batches`);
   }
   if (count === 0 && message["name"] !== "PUT") return invalidMessage("count", "0", "only a PUT may be of nothing");
-  if (bytes !== 0) return invalidMessage("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
+  if (bytes !== 0) {
+    return invalidMessage("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
+  }
   const batch = frames.slice(1);
   const sum = totalByteLength(batch);
   if (sum > bodyBytesMax) return invalidMessage("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);

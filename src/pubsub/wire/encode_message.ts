@@ -13,14 +13,14 @@ import {
   type MessageName,
   optionalFields,
 } from "./pubsub_messages.ts";
-import { encodeToken } from "./name_token.ts";
+import { encodeNameToken } from "./name_token.ts";
 
 type FieldWriter = FieldType<unknown>;
 
 const encoder = new TextEncoder();
 
 const headerWriters = new Map(
-  Object.entries(headerFields).map(([name, type]) => [camelCase(name), { name, type: type as FieldWriter }]),
+  Object.entries(headerFields).map(([name, type]) => [toCamelCase(name), { name, type: type as FieldWriter }]),
 );
 const fieldWriters = Object.fromEntries(
   Object.entries(messageFields).map(([name, fields]) => [
@@ -33,18 +33,18 @@ const fieldWriters = Object.fromEntries(
 ) as Record<MessageName, [string, FieldWriter][]>;
 
 /** Converts `max-bytes` to `maxBytes`. */
-export function camelCase(name: string): string {
+export function toCamelCase(name: string): string {
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Returns one frame, or for a batch the header's frame and one for each body. Bodies of a batch are not copied. */
 export function encodeMessage(message: Message): Uint8Array[] {
   const stored = encodePutResponse(message);
-  return stored === null ? encodeGeneral(message) : [stored];
+  return stored === null ? encodeGeneralMessage(message) : [stored];
 }
 
 /** Encodes any message in its general form. */
-export function encodeGeneral(message: Message): Uint8Array[] {
+export function encodeGeneralMessage(message: Message): Uint8Array[] {
   const { batch } = message;
   const header = formatHeader(message);
   if (header.length > headerBytesMax) {
@@ -129,7 +129,7 @@ export function encodePutResponse(message: Message): Uint8Array | null {
 }
 
 function makeBeginning(sender: string) {
-  const bytes = encoder.encode(`STATUS ${encodeToken(sender)} OK\r\nids: `);
+  const bytes = encoder.encode(`STATUS ${encodeNameToken(sender)} OK\r\nids: `);
   const room = new Uint8Array(bytes.byteLength + 2 * digitsMax + 1 + end.byteLength);
   room.set(bytes);
   return { sender, room, length: bytes.byteLength };

@@ -1,7 +1,7 @@
 /** How each field of a header is read and written. Invalid text gives undefined; reading never throws. */
 import { batchMessagesMax, numberMax, sessionKeyLengthMax } from "./message_limits.ts";
 import { type StatusCode, statusCodes } from "./status_codes.ts";
-import { decodeToken, encodeToken } from "./name_token.ts";
+import { decodeNameToken, encodeNameToken } from "./name_token.ts";
 
 export interface FieldType<T> {
   /** Description of a valid value, which stands after "not": "a number from 0 to 9". */
@@ -29,8 +29,8 @@ export const noMessageId = -1;
 
 export const tokenField: FieldType<string> = {
   wanted: "a percent-encoded UTF-8 text of 1 to 1024 bytes",
-  read: decodeToken,
-  write: encodeToken,
+  read: decodeNameToken,
+  write: encodeNameToken,
 };
 
 /** Decimal without sign and leading zeros, so that each number has one spelling. */
@@ -127,7 +127,7 @@ function parseSession(text: string): SessionToken | undefined {
   if (lastParsed?.text === text) return lastParsed.value;
   const slash = text.indexOf("/");
   const sessionNumber = parseNumber(text.slice(0, slash));
-  const key = decodeToken(text.slice(slash + 1));
+  const key = decodeNameToken(text.slice(slash + 1));
   if (slash < 1 || !sessionNumber || key === undefined || key.length > sessionKeyLengthMax) return undefined;
   lastParsed = { text, value: Object.freeze({ number: sessionNumber, key }) };
   return lastParsed.value;
@@ -135,6 +135,6 @@ function parseSession(text: string): SessionToken | undefined {
 
 function formatSession(value: SessionToken): string {
   if (lastFormatted?.value === value) return lastFormatted.text;
-  lastFormatted = { text: `${formatNumber(value.number)}/${encodeToken(value.key)}`, value: Object.freeze(value) };
+  lastFormatted = { text: `${formatNumber(value.number)}/${encodeNameToken(value.key)}`, value: Object.freeze(value) };
   return lastFormatted.text;
 }

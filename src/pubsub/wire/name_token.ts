@@ -12,7 +12,7 @@ const unsafe = /[^\x21-\x24\x26-\x7e]/;
 const loneSurrogate = /\p{Surrogate}/u;
 
 /** Encodes a token. Throws RangeError for text that no header can carry: empty, too long, or with a lone surrogate. */
-export function encodeToken(text: string): string {
+export function encodeNameToken(text: string): string {
   if (!unsafe.test(text) && text.length <= tokenBytesMax && text.length > 0) return text;
   if (text === "") throw new RangeError("A token must not be empty");
   if (loneSurrogate.test(text)) throw new RangeError("A token must not have a lone surrogate: UTF-8 cannot say it");
@@ -31,7 +31,7 @@ export function encodeToken(text: string): string {
 /**
  * Decodes a token. Returns undefined if it is invalid: bad escapes, bytes that are not UTF-8, empty, or over the limit.
  */
-export function decodeToken(token: string): string | undefined {
+export function decodeNameToken(token: string): string | undefined {
   if (!unsafe.test(token)) return token.length === 0 || token.length > tokenBytesMax ? undefined : token;
   if (/%(?![0-9A-Fa-f]{2})/.test(token) || token.length > tokenBytesMax * 3) return undefined;
   // A plain client may send characters beyond ASCII unescaped; the header has already been decoded as UTF-8.

@@ -57,7 +57,7 @@ export const messageFields = {
 export const optionalFields = { STATUS: { messageId: numberField } } as const;
 
 /** Messages that may have a body, or several bodies (one frame each). */
-export const bodies = {
+export const messageBodies = {
   PUT: "batch",
   STATUS: "batch",
   PERIODIC: "one",

@@ -1,12 +1,12 @@
 /** The body of PERIODIC and of the response to TOPICS: percent-encoded names separated by blanks, as in the paper. */
 import { bodyBytesMax } from "./message_limits.ts";
-import { decodeToken, encodeToken } from "./name_token.ts";
+import { decodeNameToken, encodeNameToken } from "./name_token.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Throws RangeError for a name that no header can carry, and for a list that is too long for a body. */
 export function encodeTopicList(topics: Iterable<string>): Uint8Array {
-  const bytes = new TextEncoder().encode(Array.from(topics, encodeToken).join(" "));
+  const bytes = new TextEncoder().encode(Array.from(topics, encodeNameToken).join(" "));
   if (bytes.byteLength > bodyBytesMax) throw new RangeError(`A list of topics has ${bytes.byteLength} bytes`);
   return bytes;
 }
@@ -17,7 +17,7 @@ export function decodeTopicList(body: Uint8Array | undefined): string[] | undefi
   const topics: string[] = [];
   try {
     for (const word of decoder.decode(body).split(" ")) {
-      const topic = decodeToken(word);
+      const topic = decodeNameToken(word);
       if (topic === undefined) return undefined;
       topics.push(topic);
     }

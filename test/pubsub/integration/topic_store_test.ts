@@ -8,7 +8,7 @@ import type { BatonError } from "../../../src/base/errors.ts";
 import { backupStore } from "../../../src/pubsub/store/sqlite/backup_store.ts";
 import { batchOperations, operationsMax } from "../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicStore } from "../../../src/pubsub/store/topic_store.ts";
-import { openToRead } from "../../../src/pubsub/store/sqlite/topic_database.ts";
+import { openStoreToRead } from "../../../src/pubsub/store/sqlite/topic_database.ts";
 import { verifyStore } from "../../../src/pubsub/store/sqlite/verify_topic_store.ts";
 import type { OwnedStore } from "../../../src/pubsub/store/operations/owned_store.ts";
 import type { ClientOperation, StoreResponse } from "../../../src/pubsub/store/operations/store_operations.ts";
@@ -155,7 +155,7 @@ test("much that is submitted in one turn is worked on before the turn is over", 
   const { store, ask, submit } = await open(join(root, "a"));
   await store.create("news", incarnation);
   await ask(subscribe);
-  using rows = openToRead(join(root, "a"));
+  using rows = openStoreToRead(join(root, "a"));
   const stored = rows.prepare("SELECT count(*) AS count FROM messages");
   for (let counter = 1; counter <= batchOperations; counter++) submit(put(1000 + counter, counter));
   const endMs = performance.now() + 10_000;

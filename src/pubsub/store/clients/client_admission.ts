@@ -2,7 +2,7 @@
  * Decides whether the client of a request is admitted: it must not be fenced, it must be registered, and a new client
  * needs capacity at the topic.
  */
-import { type ClientOperation, refuse, type RefusedOperation } from "../operations/store_operations.ts";
+import { type ClientOperation, type RefusedOperation, refuseOperation } from "../operations/store_operations.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
@@ -63,13 +63,13 @@ export class ClientAdmission {
     if (refusal !== null) return refusal;
     const checked = checkSession(known ?? { session: 0, key: "" }, session);
     if (checked.kind === "fenced") {
-      return refuse("FENCED", checked.reason, { currentSession: known?.session ?? 0 });
+      return refuseOperation("FENCED", checked.reason, { currentSession: known?.session ?? 0 });
     }
     const unregistered = known !== null && operation.kind === "put"
       ? this.#refuseUnregistered(operation, topic, known)
       : null;
     if (unregistered !== null) return unregistered;
-    if (checked.raised && diskFull !== null) return refuse("FULL", diskFull);
+    if (checked.raised && diskFull !== null) return refuseOperation("FULL", diskFull);
     const client = known ?? this.#create(operation, topic);
     if (checked.raised && session !== null) {
       if (known?.session === 0) topic.plainCount--;
@@ -90,7 +90,7 @@ export class ClientAdmission {
 
   #refuseNewClient(operation: ClientOperation, topic: StoredTopic, diskFull: string | null): AdmissionResult | null {
     if (operation.kind === "get" || operation.kind === "seek") {
-      return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+      return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
     }
     // The client with the damaged row may be this one.
     if (topic.damagedClients !== null) throw new DamageError(topic.damagedClients);
@@ -99,7 +99,7 @@ export class ClientAdmission {
     const full = this.#whyDiskFull() ?? this.#capacity.whyFull(topic, operation);
     // If others were forgotten to make space, the client must register again: its own earlier requests are not valid
     // either.
-    return full === null ? this.#refuseUnregistered(operation, topic, null) : refuse("FULL", full);
+    return full === null ? this.#refuseUnregistered(operation, topic, null) : refuseOperation("FULL", full);
   }
 
   #refuseUnregistered(
@@ -111,7 +111,7 @@ export class ClientAdmission {
     const view = { client: known?.registration ?? null, topic: topic.registration };
     if (decideRegistration(operation.registration ?? 0, view) !== "unregistered") return null;
     const reason = "this topic may have forgotten the client since the request was made";
-    return refuse("UNREGISTERED", reason, { registration: topic.registration });
+    return refuseOperation("UNREGISTERED", reason, { registration: topic.registration });
   }
 
   #create({ client, session }: ClientOperation, topic: StoredTopic): TopicClient {

@@ -148,7 +148,7 @@ export function exceedsRetention(topic: StoredTopic, options: StoreOptions, nowM
  * stored, so nothing is refused. A batch is stored as a whole: one that alone exceeds a limit is accepted if one of its
  * messages fits.
  */
-export function whyFull(
+export function whyTopicFull(
   topic: StoredTopic,
   { maxPending, maxTopicBytes }: Pick<StoreOptions, "maxPending" | "maxTopicBytes">,
   messages: number,

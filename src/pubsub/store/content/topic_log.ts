@@ -23,7 +23,7 @@ interface UnwrittenRow {
 }
 
 /** Positions of subscribers: ids of their last acknowledged messages. */
-export type Positions = Iterable<number>;
+export type SubscriberPositions = Iterable<number>;
 
 export class TopicLog {
   readonly messages: MessageReader;
@@ -155,7 +155,7 @@ export class TopicLog {
   }
 
   /** Counts the subscribers that need the oldest row: after loading, and when one is added or moved back. */
-  countSubscribersOfOldestRow(positions: Positions): void {
+  countSubscribersOfOldestRow(positions: SubscriberPositions): void {
     this.#subscribersOfOldest = 0;
     const { oldestRow: oldest } = this;
     if (oldest === null) return;
@@ -191,7 +191,7 @@ export class TopicLog {
   }
 
   /** Deletes the oldest row and finds the next one. */
-  dropOldest(positions: Positions): void {
+  dropOldest(positions: SubscriberPositions): void {
     const { oldestRow: oldest } = this;
     if (oldest === null) return;
     const next = this.#nextRow(oldest); // before anything is changed: the row may have to be loaded

@@ -1,6 +1,6 @@
 /** Decides what a put does, from the stored state of its publisher and topic. Pure. */
 import type { IdRange } from "../../wire/field_types.ts";
-import { type PutOperation, refuse, type RefusedOperation } from "../operations/store_operations.ts";
+import { type PutOperation, type RefusedOperation, refuseOperation } from "../operations/store_operations.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { leavesNoRoom } from "./topic_fence.ts";
 import { messageBytes, putBytes, sessionWindowCountersMax } from "../limits/topic_store_limits.ts";
@@ -55,13 +55,13 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const early = refuseOutOfOrder(put, window);
   if (early !== null) return early;
   if (window.session !== 0 && window.size + newIndexes.length > sessionWindowCountersMax) {
-    return refuse(
+    return refuseOperation(
       "BAD_REQUEST",
       `more than ${sessionWindowCountersMax} counters are at or above first-unacked ${bound}`,
     );
   }
   const full = view.fullReason(newIndexes.length);
-  return full === null ? { kind: "done", bound, newIndexes, ids } : refuse("FULL", full);
+  return full === null ? { kind: "done", bound, newIndexes, ids } : refuseOperation("FULL", full);
 }
 
 /** Upper bound of the bytes that a put adds to the store. */
@@ -84,15 +84,15 @@ export function toIdRanges(ids: readonly number[]): IdRange[] {
 }
 
 function refuseMalformed(put: PutOperation, highest: number): PutDecision | null {
-  if (put.bodies.length === 0) return refuse("BAD_REQUEST", "a put needs at least one message");
+  if (put.bodies.length === 0) return refuseOperation("BAD_REQUEST", "a put needs at least one message");
   if (!Number.isSafeInteger(highest)) {
-    return refuse("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
+    return refuseOperation("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
   }
   if (put.firstUnacked > put.counter) {
-    return refuse("BAD_REQUEST", `first-unacked ${put.firstUnacked} is above the counter ${put.counter}`);
+    return refuseOperation("BAD_REQUEST", `first-unacked ${put.firstUnacked} is above the counter ${put.counter}`);
   }
   if (put.msgId !== null && put.bodies.length > 1) {
-    return refuse("BAD_REQUEST", "a msg-id is only allowed for a single message");
+    return refuseOperation("BAD_REQUEST", "a msg-id is only allowed for a single message");
   }
   return null;
 }
@@ -100,7 +100,10 @@ function refuseMalformed(put: PutOperation, highest: number): PutDecision | null
 /** The counters of a client without sessions are one sequence, which any program that may use its ID continues. */
 function refuseWithoutRoom(put: PutOperation, highest: number, window: PublisherWindow): PutDecision | null {
   if (put.session !== null || !leavesNoRoom(highest, window.highest)) return null;
-  return refuse("BAD_REQUEST", `counter ${highest} leaves no room for later ones; the last one was ${window.highest}`);
+  return refuseOperation(
+    "BAD_REQUEST",
+    `counter ${highest} leaves no room for later ones; the last one was ${window.highest}`,
+  );
 }
 
 function refuseOutOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | null {
@@ -108,22 +111,27 @@ function refuseOutOfOrder(put: PutOperation, window: PublisherWindow): PutDecisi
   if (after === null || after < Math.max(window.firstUnacked, put.firstUnacked) || window.get(after) !== undefined) {
     return null;
   }
-  return refuse("OVERLOADED", `counter ${after}, which must be stored before ${put.counter}, has not arrived yet`);
+  return refuseOperation(
+    "OVERLOADED",
+    `counter ${after}, which must be stored before ${put.counter}, has not arrived yet`,
+  );
 }
 
 function refuseForgottenSession(put: PutOperation): PutDecision {
   const number = put.fromSession?.number ?? 0;
-  return refuse("STALE_OP", `the puts of session ${number} are no longer remembered`, { failedAt: put.counter });
+  return refuseOperation("STALE_OP", `the puts of session ${number} are no longer remembered`, {
+    failedAt: put.counter,
+  });
 }
 
 function refuseStale(counter: number, firstUnacked: number): PutDecision {
   const reason = `counter ${counter} is below ${firstUnacked}: its outcome is no longer known`;
-  return refuse("STALE_OP", reason, { failedAt: counter });
+  return refuseOperation("STALE_OP", reason, { failedAt: counter });
 }
 
 function refuseReuse(put: PutOperation, counter: number, id: number): PutDecision {
   const what = put.msgId === null
     ? `counter ${counter}`
     : `counter ${counter} or the msg-id ${JSON.stringify(put.msgId)}`;
-  return refuse("COUNTER_REUSE", `${what} was used for another body, message ${id}`, { failedAt: counter });
+  return refuseOperation("COUNTER_REUSE", `${what} was used for another body, message ${id}`, { failedAt: counter });
 }

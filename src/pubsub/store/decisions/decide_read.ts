@@ -1,8 +1,8 @@
 /** Decides what get, subscribe, unsubscribe and seek do, from the subscriber's position and the topic's log. Pure. */
 import {
   type GetOperation,
-  refuse,
   type RefusedOperation,
+  refuseOperation,
   type SeekOperation,
   type SubscribeOperation,
 } from "../operations/store_operations.ts";
@@ -32,17 +32,20 @@ export type GetDecision =
  */
 export function decideGet(get: GetOperation, subscriber: SubscriberState, log: LogState): GetDecision {
   const { position } = subscriber;
-  if (position === null) return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+  if (position === null) return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
   const order = compareOperation(subscriber, get.session, get.op);
   if (order === "stale") {
-    return refuse("STALE_OP", `operation ${subscriber.op} was done since; this get is from operation ${get.op}`);
+    return refuseOperation(
+      "STALE_OP",
+      `operation ${subscriber.op} was done since; this get is from operation ${get.op}`,
+    );
   }
   if (get.last > log.lastId) {
-    return refuse("BAD_REQUEST", `message ${get.last} does not exist: the newest is ${log.lastId}`);
+    return refuseOperation("BAD_REQUEST", `message ${get.last} does not exist: the newest is ${log.lastId}`);
   }
   const moved = Math.max(position, get.last);
   const next = Math.max(moved + 1, log.firstId);
-  return { kind: "read", position: moved, next, missed: countMissed(moved, next, log.baseOffset) };
+  return { kind: "read", position: moved, next, missed: countMissedMessages(moved, next, log.baseOffset) };
 }
 
 /** Number of ids that are left out after a loss: more than were assigned to lost messages. */
@@ -52,7 +55,7 @@ export const lostIds = 2 ** 32;
  * Messages between the last acknowledged and the next existing one. Unknown across a restore or a loss: then 0. Only
  * the last of them is in `baseOffset`; earlier ones are recognized by the ids that they have left out.
  */
-export function countMissed(had: number, next: number, baseOffset = 0): number {
+export function countMissedMessages(had: number, next: number, baseOffset = 0): number {
   const count = next - had - 1;
   return count > lostIds || (had < baseOffset && next > baseOffset) ? 0 : count;
 }
@@ -82,22 +85,22 @@ export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log
   if (order === "stale") return refuseStale("seek", seek.op, subscriber);
   if (order === "no room") return refuseWithoutRoom(seek.op, subscriber);
   const { position } = subscriber;
-  if (position === null) return refuse("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+  if (position === null) return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
   if (order === "repeated") return { kind: "placed", position, numbered: false };
   const wanted = seek.to === "start" ? log.firstId - 1 : seek.to === "end" ? log.lastId : seek.to;
   if (wanted > log.lastId) {
-    return refuse("BAD_REQUEST", `message ${wanted} does not exist: the newest is ${log.lastId}`);
+    return refuseOperation("BAD_REQUEST", `message ${wanted} does not exist: the newest is ${log.lastId}`);
   }
   if (wanted < log.firstId - 1) {
-    return refuse("BAD_REQUEST", `message ${wanted + 1} no longer exists: the oldest is ${log.firstId}`);
+    return refuseOperation("BAD_REQUEST", `message ${wanted + 1} no longer exists: the oldest is ${log.firstId}`);
   }
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
 function refuseStale(what: string, op: number | null, { op: done }: SubscriberState): RefusedOperation {
-  return refuse("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
+  return refuseOperation("STALE_OP", `this ${what} is operation ${op}; operation ${done} was already done`);
 }
 
 function refuseWithoutRoom(op: number | null, { op: done }: SubscriberState): RefusedOperation {
-  return refuse("BAD_REQUEST", `operation ${op} leaves no room for later ones; the last one was ${done}`);
+  return refuseOperation("BAD_REQUEST", `operation ${op} leaves no room for later ones; the last one was ${done}`);
 }

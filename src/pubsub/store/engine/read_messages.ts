@@ -3,7 +3,7 @@ import type { GetOperation, StoreResponse, TopicMessageContent } from "../operat
 import { messageContentAt } from "../../wire/topic_records.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
-import { countMissed } from "../decisions/decide_read.ts";
+import { countMissedMessages } from "../decisions/decide_read.ts";
 import type { LogRow } from "../rows/topic_rows.ts";
 import { getBytesMax } from "../limits/topic_store_limits.ts";
 import { batchMessagesMax } from "../../wire/message_limits.ts";
@@ -53,7 +53,7 @@ function readMessages(
     if (row === null || row.first > last) break;
     const isGivenUp = row.offsets.length === 0;
     if ((row.first > id || isGivenUp) && messages.length > 0) break; // the ids of one response are contiguous
-    if (row.first > id) gone += countMissed(id - 1, row.first, topic.baseOffset);
+    if (row.first > id) gone += countMissedMessages(id - 1, row.first, topic.baseOffset);
     id = Math.max(id, row.first);
     if (isGivenUp) {
       gone += row.last - id + 1;

@@ -9,8 +9,8 @@ import {
   type GetOperation,
   type InfoOperation,
   type PutOperation,
-  refuse,
   type RefusedOperation,
+  refuseOperation,
   type SeekOperation,
   type StoreOperation,
   type StoreResponse,
@@ -25,9 +25,15 @@ import { DiskWatch } from "../limits/disk_watch.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import { type PendingRead, readResponse } from "./read_messages.ts";
 import { deletedRowsPerCommitMax, type StoreOptions } from "../limits/topic_store_limits.ts";
-import { exceedsRetention, type StoredTopic, trimTopic, whyFull } from "../content/stored_topic.ts";
-import { awaitAnswer, NotLoaded, RowsUnavailable, type Steps, withData } from "../rows/store_steps.ts";
-import { emptyChange, type Lack, type LostTopic, type TopicChange, type TopicRows } from "../rows/topic_rows.ts";
+import { exceedsRetention, type StoredTopic, trimTopic, whyTopicFull } from "../content/stored_topic.ts";
+import { awaitAnswer, DataNotLoaded, RowsUnavailable, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
+import {
+  emptyTopicChange,
+  type LostTopic,
+  type MissingData,
+  type TopicChange,
+  type TopicRows,
+} from "../rows/topic_rows.ts";
 import { TopicTable } from "./topic_table.ts";
 import type { RefusedPuts } from "../limits/refused_puts.ts";
 import type { ClientTable } from "../clients/client_table.ts";
@@ -67,7 +73,7 @@ export class StoreEngine {
   /** Operations that wait for data, in order, their topics, and the data. */
   #parked: StoreOperation[] = [];
   readonly #parkedTopics = new Set<string>();
-  #lacks: Lack[] = [];
+  #lacks: MissingData[] = [];
   /** Held gets that were woken and have no response yet. */
   #wokenGets: GetOperation[] = [];
   /** Only of a shared store. */
@@ -86,7 +92,7 @@ export class StoreEngine {
   }
 
   /** Opens the stored topics. Called once, before everything else. */
-  open(): Steps {
+  open(): StoreSteps {
     return this.topics.open();
   }
 
@@ -94,7 +100,7 @@ export class StoreEngine {
    * Executes one batch in one transaction, or without one if nothing has to be durable. Responses are sent after the
    * commit. If `diskFull` is a sentence, nothing is written and operations that need a write are refused with it.
    */
-  *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): Steps {
+  *execute(operations: Iterable<StoreOperation>, diskFull: string | null = null): StoreSteps {
     this.#responses = [];
     this.#readings = [];
     this.#diskFull = diskFull;
@@ -122,12 +128,12 @@ export class StoreEngine {
   abandon(reason: string): void {
     this.#responses = [];
     const waiting = new Map([...this.#wokenGets, ...this.#waiting.allGets()].map((get) => [get.ticket, get]));
-    for (const get of waiting.values()) this.#refuse(get, refuse("OVERLOADED", reason));
+    for (const get of waiting.values()) this.#refuse(get, refuseOperation("OVERLOADED", reason));
     this.#release();
   }
 
   /** Writes cursor moves that no response waits for. Returns whether there was anything to write. */
-  *writePending(): Steps<boolean> {
+  *writePending(): StoreSteps<boolean> {
     if (!this.topics.clients.hasChanges && this.#changedTopics.size === 0 && !this.#rows.hasGarbage) return false;
     yield* this.#commit(this.#hooks.wallClockMs());
     this.#release();
@@ -135,24 +141,24 @@ export class StoreEngine {
   }
 
   /** Finds messages older than the retention time; `writePending` deletes them. */
-  *markExpiredTopics(): Steps {
+  *markExpiredTopics(): StoreSteps {
     const nowMs = this.#hooks.wallClockMs();
     for (const topic of [...this.topics.all()]) {
       if (topic.sealedFor !== null) continue;
-      const isExpired = yield* withData(this.#rows, () => exceedsRetention(topic, this.#options, nowMs));
+      const isExpired = yield* withLoadedData(this.#rows, () => exceedsRetention(topic, this.#options, nowMs));
       if (isExpired) this.#changedTopics.add(topic);
     }
   }
 
   /** Commits a topic that an operator has changed. */
-  *commitChanged(topic: StoredTopic): Steps {
+  *commitChanged(topic: StoredTopic): StoreSteps {
     this.#changedTopics.add(topic);
     yield* this.#commit(this.#hooks.wallClockMs());
     this.#release();
   }
 
   /** Answers the held gets of a topic whose state has changed: sealed, moved, dropped. */
-  *wakeHeldGets(topic: StoredTopic): Steps {
+  *wakeHeldGets(topic: StoredTopic): StoreSteps {
     yield* this.#wake(topic);
     this.#release();
   }
@@ -186,7 +192,7 @@ export class StoreEngine {
   }
 
   /** Applies the operations that wait, when their data is there. */
-  *#applyParked(nowMs: number): Steps {
+  *#applyParked(nowMs: number): StoreSteps {
     while (this.#parked.length > 0) {
       const parked = this.#parked;
       this.#parked = [];
@@ -196,7 +202,7 @@ export class StoreEngine {
     }
   }
 
-  *#load(): Steps {
+  *#load(): StoreSteps {
     const lacks = this.#lacks.splice(0);
     if (lacks.length > 0) yield* awaitAnswer(this.#rows.load(lacks));
   }
@@ -206,7 +212,7 @@ export class StoreEngine {
       work();
     } catch (error) {
       if (operation.kind === "cancel") throw error;
-      if (!(error instanceof NotLoaded)) return this.#refuse(operation, refusalOfError(error));
+      if (!(error instanceof DataNotLoaded)) return this.#refuse(operation, refusalOfError(error));
       this.#lacks.push(error.lack);
       this.#parked.push(operation);
       this.#parkedTopics.add(operation.topic);
@@ -221,7 +227,7 @@ export class StoreEngine {
     const isReading = operation.kind === "get" || operation.kind === "info";
     if (this.#diskFull !== null && !isReading) {
       const isEnd = operation.kind === "put" && operation.bodies.length === 0; // so little is worth another try
-      return this.#refuse(operation, refuse(isEnd ? "OVERLOADED" : "FULL", this.#diskFull));
+      return this.#refuse(operation, refuseOperation(isEnd ? "OVERLOADED" : "FULL", this.#diskFull));
     }
     switch (operation.kind) {
       case "put":
@@ -268,7 +274,7 @@ export class StoreEngine {
     const { clients } = this.topics;
     const full = (messages: number) =>
       this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.fullSentence(bytesToStore(put)) ??
-        whyFull(topic, this.#options, messages, put.bodies);
+        whyTopicFull(topic, this.#options, messages, put.bodies);
     const view = putView(put, { client, clients, last: topic.log.lastId, fullReason: full });
     if (put.bodies.length === 0 && put.session !== null) return this.#settleSession(put, client, view);
     const decision = decidePut(put, view);
@@ -352,7 +358,9 @@ export class StoreEngine {
     const { next, missed } = decision;
     const { lastId: last } = topic.log;
     const moves = !get.peek && decision.position !== client.position;
-    if (moves && this.#diskFull !== null && next <= last) return this.#refuse(get, refuse("FULL", this.#diskFull));
+    if (moves && this.#diskFull !== null && next <= last) {
+      return this.#refuse(get, refuseOperation("FULL", this.#diskFull));
+    }
     if (moves && this.#diskFull === null) {
       topic.moveSubscriber(client, decision.position);
       this.topics.clients.markChanged(client);
@@ -362,7 +370,7 @@ export class StoreEngine {
     }
     if (next <= last) this.#readings.push({ get, topic, subscriber: client, next, missed, last });
     else if (get.wait) this.#waiting.add(topic, get);
-    else this.#refuse(get, refuse("NO_MESSAGE", "there is no undelivered message", { missed }));
+    else this.#refuse(get, refuseOperation("NO_MESSAGE", "there is no undelivered message", { missed }));
   }
 
   #changeSubscription(operation: SubscribeOperation | SeekOperation, topic: StoredTopic): void {
@@ -399,7 +407,7 @@ export class StoreEngine {
     const get = this.#waiting.take(ticket);
     if (get === null) return;
     this.#wokenGets.push(get); // until the response is sent: `abandon` answers it
-    this.#refuse(get, refuse("NO_MESSAGE", "there is no undelivered message"));
+    this.#refuse(get, refuseOperation("NO_MESSAGE", "there is no undelivered message"));
   }
 
   #decideGetsOfFencedTopics(topic: StoredTopic, client: TopicClient): void {
@@ -409,7 +417,7 @@ export class StoreEngine {
   }
 
   /** Executes the held gets of this topic again. */
-  *#wake(topic: StoredTopic): Steps {
+  *#wake(topic: StoredTopic): StoreSteps {
     const nowMs = this.#hooks.wallClockMs();
     for (const get of this.#waiting.getsOf(topic)) this.#decideAgain(topic, get);
     if (this.#parked.length > 0) yield* this.#applyParked(nowMs);
@@ -441,20 +449,20 @@ export class StoreEngine {
       if (reading.last >= (log.firstPendingId ?? Infinity)) log.flush();
       this.#responses.push(readResponse(reading));
     } catch (error) {
-      if (!(error instanceof NotLoaded)) return this.#refuse(reading.get, refusalOfError(error));
+      if (!(error instanceof DataNotLoaded)) return this.#refuse(reading.get, refusalOfError(error));
       this.#lacks.push(error.lack);
       this.#readings.push(reading);
     }
   }
 
-  *#commit(nowMs: number): Steps {
+  *#commit(nowMs: number): StoreSteps {
     for (const topic of this.#appendedTopics) topic.log.flush();
     // Read before rows are deleted: a response may need messages that are then no longer needed.
     while (this.#read()) yield* this.#load();
     const changes = new Map<number, TopicChange>();
     const changeOf = (topicId: number) => {
       let change = changes.get(topicId);
-      if (change === undefined) changes.set(topicId, change = emptyChange(topicId));
+      if (change === undefined) changes.set(topicId, change = emptyTopicChange(topicId));
       return change;
     };
     const touched = new Set([...this.#appendedTopics, ...this.#changedTopics]);
@@ -464,7 +472,7 @@ export class StoreEngine {
       // A trim that needs a row goes on where it was when the row is there.
       const budget = { rows: deletedRowsPerCommitMax };
       try {
-        const isLeft = yield* withData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
+        const isLeft = yield* withLoadedData(this.#rows, () => trimTopic(topic, this.#options, nowMs, budget));
         if (isLeft) this.#changedTopics.add(topic);
       } catch (error) {
         if (!(error instanceof RowsUnavailable)) throw error; // what can be deleted is deleted later
@@ -542,20 +550,20 @@ function whyNotServed(
   const name = JSON.stringify(operation.topic);
   if (topic === null) {
     return isLost
-      ? refuse("OVERLOADED", `topic ${name} is being opened again`)
-      : refuse("NOT_OWNER", `topic ${name} is not on this server`);
+      ? refuseOperation("OVERLOADED", `topic ${name} is being opened again`)
+      : refuseOperation("NOT_OWNER", `topic ${name} is not on this server`);
   }
   if (topic.epoch !== operation.epoch) {
     const reason = `topic ${name} is at epoch ${topic.epoch}; the request is for epoch ${operation.epoch}`;
-    return refuse("NOT_OWNER", reason);
+    return refuseOperation("NOT_OWNER", reason);
   }
-  return topic.sealedFor === null ? null : refuse("OVERLOADED", `topic ${name} is moving to another server`);
+  return topic.sealedFor === null ? null : refuseOperation("OVERLOADED", `topic ${name} is moving to another server`);
 }
 
 /** The refusal of a request whose data is damaged or cannot be read. Throws every other error. */
 function refusalOfError(error: unknown): RefusedOperation {
-  if (error instanceof DamageError) return refuse("DAMAGED", error.message);
-  if (error instanceof RowsUnavailable) return refuse("OVERLOADED", error.message);
+  if (error instanceof DamageError) return refuseOperation("DAMAGED", error.message);
+  if (error instanceof RowsUnavailable) return refuseOperation("OVERLOADED", error.message);
   throw error;
 }
 
@@ -650,8 +658,10 @@ class UnconfirmedRequests {
 
 /** A request that only reads was not done, whatever the database did. The outcome of a change may be unknown. */
 function refusalOfLost({ kind }: ClientOperation, { outcome, code, reason }: LostTopic): RefusedOperation {
-  if (outcome === "not_owner") return refuse("NOT_OWNER", reason);
+  if (outcome === "not_owner") return refuseOperation("NOT_OWNER", reason);
   const changes = kind !== "get" && kind !== "info";
-  if (outcome === "unknown" && changes) return refuse("ERROR", `outcome unknown: ${reason}`, { unknown: true });
-  return refuse(code === "STORE_FULL" && changes ? "FULL" : "OVERLOADED", reason);
+  if (outcome === "unknown" && changes) {
+    return refuseOperation("ERROR", `outcome unknown: ${reason}`, { unknown: true });
+  }
+  return refuseOperation(code === "STORE_FULL" && changes ? "FULL" : "OVERLOADED", reason);
 }

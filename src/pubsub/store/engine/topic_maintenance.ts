@@ -6,7 +6,7 @@ import type { TopicClient } from "../rows/topic_client.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 import type { TopicDetails } from "../operations/topic_details.ts";
-import { awaitAnswer, type Steps, withData } from "../rows/store_steps.ts";
+import { awaitAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
 import type { TopicRows } from "../rows/topic_rows.ts";
 
 /** Maximum number of subscribers shown. */
@@ -21,9 +21,9 @@ export class TopicMaintenance {
     this.#engine = engine;
   }
 
-  *show(name: string, epoch: number): Steps<TopicDetails> {
+  *show(name: string, epoch: number): StoreSteps<TopicDetails> {
     const topic = this.#requireServedTopic(name, epoch);
-    return yield* withData(this.#rows, () => this.#detailsOf(topic, epoch));
+    return yield* withLoadedData(this.#rows, () => this.#detailsOf(topic, epoch));
   }
 
   #detailsOf(topic: StoredTopic, epoch: number): TopicDetails {
@@ -52,11 +52,11 @@ export class TopicMaintenance {
    * Forgets a client and all its data. Throws NOT_FOUND for an unknown client. Unless the loss is accepted, throws
    * USAGE for a subscriber and for a client whose repeated puts would then be stored again.
    */
-  *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): Steps {
+  *forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): StoreSteps {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
-    const client = yield* withData(this.#rows, () => this.#requireClient(topic, clientName));
-    const loss = acceptsLoss ? null : yield* withData(this.#rows, () => this.#lossByForgetting(topic, client));
+    const client = yield* withLoadedData(this.#rows, () => this.#requireClient(topic, clientName));
+    const loss = acceptsLoss ? null : yield* withLoadedData(this.#rows, () => this.#lossByForgetting(topic, client));
     if (loss !== null) {
       throw new BatonError(
         "USAGE",
@@ -73,7 +73,7 @@ export class TopicMaintenance {
   }
 
   /** Gives up all damaged data of a topic, so that the rest is served. Returns what was given up. */
-  *repair(name: string, epoch: number): Steps<string[]> {
+  *repair(name: string, epoch: number): StoreSteps<string[]> {
     const topic = this.#requireServedTopic(name, epoch);
     yield* this.#engine.writePending();
     // The disk may have damaged something since the store was opened.
@@ -84,7 +84,7 @@ export class TopicMaintenance {
     return done;
   }
 
-  #loadAgain({ id }: StoredTopic): Steps<StoredTopic> {
+  #loadAgain({ id }: StoredTopic): StoreSteps<StoredTopic> {
     const { topics } = this.#engine;
     this.#rows.checkIndexesAgain();
     topics.clients.forgetTopic(id);

@@ -4,7 +4,7 @@ import { DamageError } from "../../../base/storage/damage.ts";
 import { ClientTable } from "../clients/client_table.ts";
 import { topicsMax } from "../limits/topic_store_limits.ts";
 import { StoredTopic } from "../content/stored_topic.ts";
-import { awaitAnswer, type Steps, withData } from "../rows/store_steps.ts";
+import { awaitAnswer, type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
 import type { TopicRow, TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicTable {
@@ -22,7 +22,7 @@ export class TopicTable {
   }
 
   /** Loads all topics. One with a damaged row is not served: it is unavailable until an operator gives it up. */
-  *open(): Steps {
+  *open(): StoreSteps {
     for (const id of yield* awaitAnswer(this.#rows.copies.active())) {
       try {
         yield* this.load(id);
@@ -58,11 +58,11 @@ export class TopicTable {
   }
 
   /** Loads a topic into memory, to be served. Throws Damaged. */
-  *load(id: number): Steps<StoredTopic> {
+  *load(id: number): StoreSteps<StoredTopic> {
     const opened = yield* awaitAnswer(this.#rows.open(id));
     this.clients.noteOpened(id, opened.clients);
     const nextRowId = (first: number) => this.#rows.numbers.message(id, first);
-    const topic = yield* withData(this.#rows, () => new StoredTopic(opened, nextRowId));
+    const topic = yield* withLoadedData(this.#rows, () => new StoredTopic(opened, nextRowId));
     this.#topics.set(topic.name, topic);
     this.#lost.delete(topic.name);
     this.noteCommitted(topic);

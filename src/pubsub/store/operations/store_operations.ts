@@ -83,7 +83,7 @@ export interface RefusedOperation extends MessageHeaders {
   readonly reason: string;
 }
 
-export function refuse(code: StatusCode, reason: string, headers: MessageHeaders = {}): RefusedOperation {
+export function refuseOperation(code: StatusCode, reason: string, headers: MessageHeaders = {}): RefusedOperation {
   return { kind: "refused", code, reason, ...headers };
 }
 

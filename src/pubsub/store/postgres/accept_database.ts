@@ -5,7 +5,7 @@ import { acceptMovedDatabase, inSchema, requireSharedStore } from "../../../base
 import { systemClock } from "../../../base/support/clock.ts";
 import { decodeName } from "../rows/topic_client.ts";
 import { isLossNoted, noteLoss } from "./note_loss.ts";
-import { setGeneration } from "./postgres_copy_rows.ts";
+import { setGenerationSql } from "./postgres_copy_rows.ts";
 import { suspectTopics, topicPlaces, topicTables } from "./postgres_tables.ts";
 
 const isServed = `place = ${topicPlaces.served}`;
@@ -50,7 +50,7 @@ export class AcceptedDatabase implements AsyncDisposable {
   }
 
   async setGeneration(server: string, generation: number): Promise<void> {
-    await this.#run("accept_mark", setGeneration, [server, generation], 1);
+    await this.#run("accept_mark", setGenerationSql, [server, generation], 1);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

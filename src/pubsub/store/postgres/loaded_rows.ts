@@ -1,17 +1,17 @@
 /**
  * Rows of a shared database that were brought into memory, until the next commit. The methods that read are those of
- * the engine: they return what was brought, and throw NotLoaded for everything else.
+ * the engine: they return what was brought, and throw DataNotLoaded for everything else.
  */
 import { DamageError, rangeOfMessages } from "../../../base/storage/damage.ts";
-import { NotLoaded } from "../rows/store_steps.ts";
+import { DataNotLoaded } from "../rows/store_steps.ts";
 import type { StoredKey, TopicClient } from "../rows/topic_client.ts";
-import type { ClientReader, ExportedRow, Lack, LogRow, MessageReader, RowHead } from "../rows/topic_rows.ts";
+import type { ClientReader, ExportedRow, LogRow, MessageReader, MissingData, RowHead } from "../rows/topic_rows.ts";
 import type { PublisherWindow } from "../decisions/publisher_window.ts";
 import { RowCache } from "../rows/row_cache.ts";
 import { rowCacheBytesMax } from "../limits/topic_store_limits.ts";
 
 /** The name of data: what was asked for, and of which topic or client. */
-export function nameOfLack(lack: Lack): string {
+export function missingDataName(lack: MissingData): string {
   const { kind } = lack;
   switch (kind) {
     case "readWindows":
@@ -51,8 +51,8 @@ export class LoadedRows {
     };
   }
 
-  set(lack: Lack, result: unknown): void {
-    this.#results.set(nameOfLack(lack), result);
+  set(lack: MissingData, result: unknown): void {
+    this.#results.set(missingDataName(lack), result);
   }
 
   /** Called after a commit: what was read may have changed. Also called between the pieces of a transfer. */
@@ -97,9 +97,9 @@ export class LoadedRows {
     };
   }
 
-  #read<Result>(lack: Lack): Result {
-    const result = this.#results.get(nameOfLack(lack));
-    if (result === undefined) throw new NotLoaded(lack);
+  #read<Result>(lack: MissingData): Result {
+    const result = this.#results.get(missingDataName(lack));
+    if (result === undefined) throw new DataNotLoaded(lack);
     if (result instanceof Error) throw result;
     return result as Result;
   }

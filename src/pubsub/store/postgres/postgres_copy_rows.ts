@@ -66,7 +66,7 @@ const changes = {
     bytes = $7::bigint, clients = $8::bigint, registration = $9::bigint WHERE ${fenced} RETURNING epoch, revision`,
 } as const;
 
-export const setGeneration = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
+export const setGenerationSql = `INSERT INTO SCHEMA.topic_mark (server, generation, timeline, synchronous)
   VALUES ($1::text, $2::bigint, ${timelineNow}, ${synchronousNow})
   ON CONFLICT (server) DO UPDATE SET generation = excluded.generation, ${committedState}
   RETURNING generation`;
@@ -84,7 +84,7 @@ const statements = {
     SELECT generation FROM raised UNION ALL SELECT generation FROM SCHEMA.topic_mark
     WHERE server = $1::text AND NOT EXISTS (SELECT 1 FROM raised)
     AND ${mustChange("topic_mark", countRowsSql("raised"), countRowsSql(`SCHEMA.topic_mark WHERE ${isOldMark}`))}`,
-  setGeneration,
+  setGeneration: setGenerationSql,
   staged: `SELECT id, incarnation, epoch, sender FROM ${topic} WHERE name = $1::bytea AND place = ${staged}`,
   dropped: "SELECT incarnation, epoch FROM SCHEMA.topic_dropped WHERE name = $1::bytea",
   insert:

@@ -19,7 +19,7 @@ import { StoreTrial } from "../../../base/postgres/store_trial.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
-import { isSteps, runSteps } from "../rows/store_steps.ts";
+import { isStoreSteps, runSteps } from "../rows/store_steps.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
 import { TopicMaintenance } from "../engine/topic_maintenance.ts";
 import type { LostTopic } from "../rows/topic_rows.ts";
@@ -170,7 +170,7 @@ class PostgresStore {
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<string, (...values: readonly unknown[]) => unknown>)[method]?.(...values);
     try {
-      return isSteps(result) ? await runSteps(result) : result;
+      return isStoreSteps(result) ? await runSteps(result) : result;
     } catch (error) {
       if (error instanceof BatonError) this.#noteRefused(error.code, error.message);
       throw error;

@@ -15,14 +15,14 @@ import type { DiskSpace } from "../../../base/storage/disk_space.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { deadlineAfter } from "../../../base/support/deadline.ts";
 import { RowsUnavailable } from "../rows/store_steps.ts";
-import { clientOfRow } from "../rows/topic_client.ts";
+import { decodeClientRow } from "../rows/topic_client.ts";
 import { lossDaysKept, type MessageLoss } from "../decisions/topic_losses.ts";
 import {
   type ClientReader,
   decodeTopicRow,
-  type Lack,
   type LoadedClients,
   type LostTopic,
+  type MissingData,
   type OpenedTopic,
   type RowNumbers,
   type TopicChange,
@@ -112,7 +112,7 @@ export class PostgresTopicRows implements TopicRows {
     }
     fence.numbers = Number(stored["numbers"]);
     const row = decodeTopicRow(stored);
-    const subscribers = (await this.read(readSubscribers, [id])).map(clientOfRow);
+    const subscribers = (await this.read(readSubscribers, [id])).map(decodeClientRow);
     const count = Number(stored["found"]);
     const plain = Number(stored["plain"]);
     const where = `of topic ${JSON.stringify(row.name)}`;
@@ -131,7 +131,7 @@ export class PostgresTopicRows implements TopicRows {
   }
 
   /** Rows that cannot be brought are refused: the method that needs them throws RowsUnavailable. */
-  async load(lacks: readonly Lack[]): Promise<void> {
+  async load(lacks: readonly MissingData[]): Promise<void> {
     await Promise.all(lacks.map(async (lack) => {
       try {
         await this.#loader.load(lack);

@@ -4,8 +4,8 @@ import type { PostgresRow, SqlParameter, SqlStatement } from "../../../base/post
 import { DamageError, describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { decodeResolved, messageOffsets } from "../../wire/topic_records.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
-import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
-import type { Lack, LogRow, RowHead } from "../rows/topic_rows.ts";
+import { decodeClientRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
+import type { LogRow, MissingData, RowHead } from "../rows/topic_rows.ts";
 import { exportRowsMax, pieceBytes } from "../limits/topic_store_limits.ts";
 import { messageSum, resolvedSum } from "./batch_statement.ts";
 import type { LoadedRows } from "./loaded_rows.ts";
@@ -88,7 +88,7 @@ export class RowLoader {
   }
 
   /** Brings the data of one lack. Damage becomes its result. Rejects with StatementError. */
-  async load(lack: Lack): Promise<void> {
+  async load(lack: MissingData): Promise<void> {
     try {
       this.#loaded.set(lack, await this.#resultOf(lack));
     } catch (error) {
@@ -98,16 +98,16 @@ export class RowLoader {
     }
   }
 
-  async #resultOf(lack: Lack): Promise<unknown> {
+  async #resultOf(lack: MissingData): Promise<unknown> {
     switch (lack.kind) {
       case "findClient": {
         const [row] = await this.#run(findClient, [lack.topicId, nameBytes(lack.name)]);
-        return row === undefined ? null : clientOfRow(row);
+        return row === undefined ? null : decodeClientRow(row);
       }
       case "clientsAfter":
-        return (await this.#run(readClientsAfter, [lack.topicId, nameBytes(lack.name ?? "")])).map(clientOfRow);
+        return (await this.#run(readClientsAfter, [lack.topicId, nameBytes(lack.name ?? "")])).map(decodeClientRow);
       case "oldestPublishers":
-        return (await this.#run(readOldestPublishers, [lack.topicId, lack.most])).map(clientOfRow);
+        return (await this.#run(readOldestPublishers, [lack.topicId, lack.most])).map(decodeClientRow);
       case "readWindows":
         return await this.#windowsOf(lack.client);
       case "readKeys":
@@ -126,7 +126,7 @@ export class RowLoader {
   }
 
   /** Rows that follow the first one are cached: a reader that needs one usually needs the next ones. */
-  async #messagesFor(lack: Extract<Lack, { readonly id: number }>): Promise<unknown> {
+  async #messagesFor(lack: Extract<MissingData, { readonly id: number }>): Promise<unknown> {
     const { kind, topicId, id, opening = 0 } = lack;
     const startsBefore = kind === "findRowUpTo" || kind === "load";
     const rows = await this.#run(readMessages, [topicId, id, startsBefore]);

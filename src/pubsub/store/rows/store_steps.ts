@@ -4,15 +4,15 @@
  * Nothing else happens to the topics of the work while it waits.
  */
 import { BatonError } from "../../../base/errors.ts";
-import type { Answer, Lack } from "./topic_rows.ts";
+import type { MissingData, RowsAnswer } from "./topic_rows.ts";
 
-export type Steps<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;
+export type StoreSteps<Result = void, Piece = never> = Generator<Promise<unknown> | Piece, Result, unknown>;
 
 /** Data is not in memory; the work that needs it has changed nothing, and is done again when `load` has brought it. */
-export class NotLoaded extends Error {
-  readonly lack: Lack;
+export class DataNotLoaded extends Error {
+  readonly lack: MissingData;
 
-  constructor(lack: Lack) {
+  constructor(lack: MissingData) {
     super(`not in memory: ${lack.kind}`);
     this.lack = lack;
   }
@@ -30,39 +30,39 @@ export class RowsUnavailable extends BatonError {
 }
 
 /** Waits for an answer, if it is not there yet. */
-export function* awaitAnswer<Value>(answer: Answer<Value>): Steps<Value> {
+export function* awaitAnswer<Value>(answer: RowsAnswer<Value>): StoreSteps<Value> {
   return answer instanceof Promise ? (yield answer) as Value : answer;
 }
 
 /** Does work that changes nothing, as often as it needs data that `load` has to bring. */
-export function* withData<Result>(
-  rows: { readonly load: (lacks: readonly Lack[]) => Answer<void> },
+export function* withLoadedData<Result>(
+  rows: { readonly load: (lacks: readonly MissingData[]) => RowsAnswer<void> },
   work: () => Result,
-): Steps<Result> {
+): StoreSteps<Result> {
   for (;;) {
     try {
       return work();
     } catch (error) {
-      if (!(error instanceof NotLoaded)) throw error;
+      if (!(error instanceof DataNotLoaded)) throw error;
       yield* awaitAnswer(rows.load([error.lack]));
     }
   }
 }
 
 /** Whether a method returned work, and not its result. */
-export function isSteps(result: unknown): result is Steps<unknown> {
+export function isStoreSteps(result: unknown): result is StoreSteps<unknown> {
   return typeof result === "object" && result !== null && Symbol.iterator in result && "throw" in result;
 }
 
 /** Runs work whose rows answer immediately. */
-export function runNow<Result>(steps: Steps<Result>): Result {
+export function runStepsNow<Result>(steps: StoreSteps<Result>): Result {
   const { done, value } = steps.next();
   if (done !== true) throw new Error("a store in this process had to be waited for");
   return value;
 }
 
 /** Runs work whose rows may be elsewhere. A rejection is thrown inside the work. */
-export async function runSteps<Result>(steps: Steps<Result>): Promise<Result> {
+export async function runSteps<Result>(steps: StoreSteps<Result>): Promise<Result> {
   let step = steps.next();
   while (step.done !== true) {
     let value: unknown;
@@ -78,8 +78,8 @@ export async function runSteps<Result>(steps: Steps<Result>): Promise<Result> {
 }
 
 /** The methods of an object, those that are steps run to their end. */
-export type Running<Methods> = {
-  [Name in keyof Methods]: Methods[Name] extends (...values: infer Values) => Steps<infer Result>
+export type RunningMethods<Methods> = {
+  [Name in keyof Methods]: Methods[Name] extends (...values: infer Values) => StoreSteps<infer Result>
     ? (...values: Values) => Result
     : Methods[Name];
 };

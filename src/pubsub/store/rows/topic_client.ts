@@ -52,7 +52,7 @@ export interface StoredKey extends KeyEntry {
 }
 
 /** Creates a client from its row. */
-export function clientOfRow(row: DatabaseRow): TopicClient {
+export function decodeClientRow(row: DatabaseRow): TopicClient {
   const position = row["position"];
   return {
     id: Number(row["id"]),
@@ -73,7 +73,7 @@ export function clientOfRow(row: DatabaseRow): TopicClient {
 }
 
 /** The row of a client. */
-export function rowOfClient(client: TopicClient) {
+export function encodeClientRow(client: TopicClient) {
   return {
     id: client.id,
     topic: client.topicId,

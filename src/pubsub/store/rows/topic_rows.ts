@@ -3,7 +3,7 @@
  * that is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite, and
  * `postgres_topic_rows.ts` in a database that servers share.
  *
- * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and NotLoaded for
+ * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and DataNotLoaded for
  * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done
  * again. If `load` could not bring them, the method throws RowsUnavailable.
  */
@@ -18,7 +18,7 @@ import { decodeName, type StoredKey, type TopicClient } from "./topic_client.ts"
 import type { MessageLoss } from "../decisions/topic_losses.ts";
 
 /** A result, or the promise of one. */
-export type Answer<Value> = Value | Promise<Value>;
+export type RowsAnswer<Value> = Value | Promise<Value>;
 
 /** A topic in the tables of a store: its copy, the ends of its log, and its numbers. */
 export interface TopicRow extends TopicCopy {
@@ -127,7 +127,7 @@ export interface KeyRow {
   readonly fingerprint: number;
 }
 
-export function emptyChange(topicId: number): TopicChange {
+export function emptyTopicChange(topicId: number): TopicChange {
   return {
     topicId,
     row: null,
@@ -145,7 +145,7 @@ export function emptyChange(topicId: number): TopicChange {
 }
 
 /** Data that a reading method does not have in memory: its name, and its arguments. */
-export type Lack =
+export type MissingData =
   | { readonly kind: "findClient"; readonly topicId: number; readonly name: string }
   | { readonly kind: "readWindows" | "readKeys"; readonly client: TopicClient }
   | { readonly kind: "oldestPublishers"; readonly topicId: number; readonly most: number }
@@ -253,56 +253,56 @@ export interface LostTopic {
  */
 export interface TopicCopyRows {
   /** Ids of the topics that are served; damaged ones are reported and left out. */
-  active(): Answer<readonly number[]>;
+  active(): RowsAnswer<readonly number[]>;
   /**
    * Names of the topics that are served or staged, except damaged ones; of a shared store those that are sealed or
    * staged.
    */
-  names(): Answer<string[]>;
+  names(): RowsAnswer<string[]>;
   /** Whether the store has no data, as in a new folder. */
-  isEmpty(): Answer<boolean>;
+  isEmpty(): RowsAnswer<boolean>;
   /** `server`: another server of a shared store. */
-  generation(server?: string): Answer<number>;
-  setGeneration(generation: number): Answer<void>;
-  staged(name: string): Answer<StagedTopicRow | null>;
-  dropped(name: string): Answer<DroppedCopy | null>;
+  generation(server?: string): RowsAnswer<number>;
+  setGeneration(generation: number): RowsAnswer<void>;
+  staged(name: string): RowsAnswer<StagedTopicRow | null>;
+  dropped(name: string): RowsAnswer<DroppedCopy | null>;
   /** The content of a shared store under this name; null for a store that is not shared. */
-  unopened(name: string): Answer<TopicCopy | null>;
+  unopened(name: string): RowsAnswer<TopicCopy | null>;
   /** Creates a topic without messages, which is served. Returns its id. */
-  create(topic: NewTopic): Answer<number>;
+  create(topic: NewTopic): RowsAnswer<number>;
   /** Writes the receiver of a topic that is now sealed. */
-  seal(topic: TopicRow): Answer<void>;
+  seal(topic: TopicRow): RowsAnswer<void>;
   /**
    * Opens a topic of a shared store at this epoch: nothing that was sent for it before changes it afterwards. Returns
    * its id, or null if the store does not have it. Throws STALE_TOKEN if another server has opened it at a higher
    * epoch, or its content is another one. `incarnation` null: any. Null for a store that is not shared.
    */
-  takeOver(name: string, incarnation: string | null, epoch: number): Answer<number | null>;
+  takeOver(name: string, incarnation: string | null, epoch: number): RowsAnswer<number | null>;
   /** Writes the epoch of a topic that is now open. */
-  reopen(topic: TopicRow): Answer<void>;
+  reopen(topic: TopicRow): RowsAnswer<void>;
   /** Serves a staged topic in place of another one. */
-  activate(staged: number, epoch: number, replaced: number | null): Answer<void>;
+  activate(staged: number, epoch: number, replaced: number | null): RowsAnswer<void>;
   /** Drops a topic that is served, and notes that it continues elsewhere from this epoch on. */
-  drop(topic: TopicRow, epoch: number): Answer<void>;
+  drop(topic: TopicRow, epoch: number): RowsAnswer<void>;
   /**
    * The same in a shared store for a topic that this server has not opened: its content of this incarnation and a lower
    * epoch.
    */
-  dropUnopened(name: string, incarnation: string, epoch: number): Answer<void>;
+  dropUnopened(name: string, incarnation: string, epoch: number): RowsAnswer<void>;
   /** Starts new message ids after the base offset; `clients` have new positions. */
-  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): Answer<void>;
+  raiseBaseOffset(id: number, baseOffset: number, clients: readonly TopicClient[]): RowsAnswer<void>;
   /** Drops a topic that was staged or is arriving. */
-  discard(id: number): Answer<void>;
+  discard(id: number): RowsAnswer<void>;
   /** Drops all topics that are arriving, except these. */
-  discardArriving(except: ReadonlySet<number>): Answer<void>;
-  setAside(id: number): Answer<void>;
+  discardArriving(except: ReadonlySet<number>): RowsAnswer<void>;
+  setAside(id: number): RowsAnswer<void>;
   /** Adds a topic that another server sends; durable with the next commit. Returns its id. */
-  addArriving(topic: NewTopic, sender: string): Answer<number>;
-  isArriving(id: number): Answer<boolean>;
+  addArriving(topic: NewTopic, sender: string): RowsAnswer<number>;
+  isArriving(id: number): RowsAnswer<boolean>;
   /** Deletes the messages of an arriving topic below `first`. Returns the bytes that its messages have less. */
-  deleteBelow(id: number, first: number): Answer<number>;
+  deleteBelow(id: number, first: number): RowsAnswer<number>;
   /** Stages an arriving topic in place of another one, which no server activates any longer. */
-  stage(id: number, ends: TopicEnds, replaced: number | null): Answer<void>;
+  stage(id: number, ends: TopicEnds, replaced: number | null): RowsAnswer<void>;
 }
 
 export type NewTopic = Pick<TopicRow, "name" | "incarnation" | "baseOffset" | "epoch">;
@@ -322,9 +322,9 @@ export interface TopicRows {
   /** Rows of dropped topics wait to be deleted; each commit deletes some. */
   readonly hasGarbage: boolean;
   /** Opens a topic to be served. Throws Damaged. */
-  open(id: number): Answer<OpenedTopic>;
+  open(id: number): RowsAnswer<OpenedTopic>;
   /** Brings data that a reading method did not have: it is there at least until the next commit. */
-  load(lacks: readonly Lack[]): Answer<void>;
+  load(lacks: readonly MissingData[]): RowsAnswer<void>;
   /**
    * Frees what `load` has brought, and asks again for what it could not bring: called by a reader between its pieces.
    */
@@ -333,11 +333,11 @@ export interface TopicRows {
    * All changes are durable then, except those of the topics that it returns. After an exception the outcome is
    * unknown, unless the disk is full.
    */
-  commit(changes: readonly TopicChange[]): Answer<readonly LostTopic[]>;
+  commit(changes: readonly TopicChange[]): RowsAnswer<readonly LostTopic[]>;
   /**
    * Gives up the damaged data of a topic, and returns what was given up, as sentences. The topic must be opened again.
    */
-  repair(topic: TopicRow, isDamaged: boolean): Answer<string[]>;
+  repair(topic: TopicRow, isDamaged: boolean): RowsAnswer<string[]>;
   /** Compares indexes with tables again when they are next used: they may have been damaged since. */
   checkIndexesAgain(): void;
   space(): DiskSpace;

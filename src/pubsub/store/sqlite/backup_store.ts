@@ -7,7 +7,7 @@ import { countWithNoun } from "../../../base/support/text.ts";
 import { noProgress, type WorkProgress } from "../../../base/support/work_progress.ts";
 import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { databaseName, isDiskFull, openToRead, storeError } from "./topic_database.ts";
+import { databaseName, isDiskFull, openStoreToRead, storeError } from "./topic_database.ts";
 import { verifyRows } from "./verify_topic_store.ts";
 
 /**
@@ -25,7 +25,7 @@ export function backupStore(
 ): void {
   const path = join(target, databaseName);
   const damage = damageInLog(join(dataDir, databaseName)); // before this process opens the files, see there
-  const database = openToRead(dataDir);
+  const database = openStoreToRead(dataDir);
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
     if (existsSync(path)) throw alreadyExists(dataDir, target, path);

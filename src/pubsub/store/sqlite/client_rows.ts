@@ -6,7 +6,7 @@ import { decodeResolved } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../../base/storage/checksum_table.ts";
 import { fingerprintMessage } from "../decisions/message_fingerprint.ts";
-import { clientOfRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
+import { decodeClientRow, decodeName, encodeName, type StoredKey, type TopicClient } from "../rows/topic_client.ts";
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import type { ClientReader, LoadedClients } from "../rows/topic_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
@@ -90,7 +90,7 @@ export class ClientRows implements ClientReader {
       if (!tables.clients.isIntact(row) || row["topic"] !== topicId) {
         damaged = this.#database.damage.reportDamage(describeDamagedRow("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {
-        const client = clientOfRow(row);
+        const client = decodeClientRow(row);
         subscribers.set(client.name, client);
       }
     }
@@ -124,7 +124,7 @@ export class ClientRows implements ClientReader {
       return this.#database.get(`${readClients} ${of}`, topicId, encodeName(name));
     });
     if (row === undefined) return null;
-    const client = clientOfRow(this.#verifyRow(tables.clients, row, name));
+    const client = decodeClientRow(this.#verifyRow(tables.clients, row, name));
     if (client.name === name && client.topicId === topicId) return client;
     throw this.notFoundError(name);
   }
@@ -142,14 +142,14 @@ export class ClientRows implements ClientReader {
       name === null ? new Uint8Array(0) : encodeName(name),
     );
     const { damage } = this.#database;
-    return rows.map((row) => clientOfRow(damage.requireIntactRow(tables.clients, row, "of an exported topic")));
+    return rows.map((row) => decodeClientRow(damage.requireIntactRow(tables.clients, row, "of an exported topic")));
   }
 
   oldestPublishers(topicId: number, most: number): TopicClient[] {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
     const rows = this.#readOrReport("the clients of a topic", () => this.#database.all(sql, topicId, most));
-    return rows.filter((row) => tables.clients.isIntact(row)).map((row) => clientOfRow(row));
+    return rows.filter((row) => tables.clients.isIntact(row)).map((row) => decodeClientRow(row));
   }
 
   readWindows(client: TopicClient): Map<number, PublisherWindow> {

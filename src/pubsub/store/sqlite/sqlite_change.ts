@@ -3,7 +3,7 @@ import { encodeResolved } from "../../wire/topic_records.ts";
 import type { PutRowCounts, PutTable } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { insertMessages } from "./log_rows.ts";
-import { encodeName, rowOfClient, type TopicClient } from "../rows/topic_client.ts";
+import { encodeClientRow, encodeName, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import type { ResolvedRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
 import { tables, topicStates } from "./topic_tables.ts";
@@ -68,7 +68,7 @@ export class SqliteChangeWriter {
   }
 
   writeClient(client: TopicClient): void {
-    this.#database.run(writeClient, ...tables.clients.valuesToBind(rowOfClient(client)));
+    this.#database.run(writeClient, ...tables.clients.valuesToBind(encodeClientRow(client)));
   }
 
   /** Deletes a client and all its rows. */

@@ -172,7 +172,7 @@ export class TopicDatabase extends SqliteFile {
  * Opens the database for reading, with or without an owner. Nothing is changed and no checkpoint is made at the end: it
  * would remove a damaged log and the evidence of it. Throws CONFIG if there is no store of a known format.
  */
-export function openToRead(dataDir: string): DatabaseSync {
+export function openStoreToRead(dataDir: string): DatabaseSync {
   const path = join(dataDir, databaseName);
   if (!existsSync(path)) {
     throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is missing`);

@@ -10,7 +10,7 @@ import {
 } from "../../../base/storage/storage_thread.ts";
 import type { ExportStep } from "../transfer/export_topic.ts";
 import { RefusedPuts } from "../limits/refused_puts.ts";
-import { isSteps, runNow } from "../rows/store_steps.ts";
+import { isStoreSteps, runStepsNow } from "../rows/store_steps.ts";
 import { SqliteTopicRows } from "./sqlite_topic_rows.ts";
 import { StoreEngine } from "../engine/store_engine.ts";
 import { ThreadRequests } from "../thread/thread_requests.ts";
@@ -97,7 +97,7 @@ class WorkerStore {
       });
     this.#database.closeIfFails(() => {
       this.#load();
-      runNow(this.#transfer.dropIncomplete());
+      runStepsNow(this.#transfer.dropIncomplete());
     });
     this.#afterWork();
   }
@@ -108,11 +108,11 @@ class WorkerStore {
     const batches = [bytes];
     try {
       const operations = this.#requests.operations(batches, () => this.#port.nextBatch());
-      runNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
+      runStepsNow(this.#engine.execute(operations, this.#isPaused ? diskFull : null));
     } catch (error) {
       this.#recoverFromFullDisk(error);
       const left = this.#requests.operations(batches, () => null, new Set(this.#requests.respondedTickets));
-      runNow(this.#engine.execute(left, diskFull));
+      runStepsNow(this.#engine.execute(left, diskFull));
     }
     this.#requests.sendResponses(batches.length);
     this.#afterWork();
@@ -131,7 +131,7 @@ class WorkerStore {
       warn: (sentence) => this.#port.emit({ kind: "problem", code: "STORE_FULL", message: sentence }),
       onResponse: (response) => this.#requests.encode(response),
     });
-    runNow(this.#engine.open());
+    runStepsNow(this.#engine.open());
     this.#transfer = new TopicTransfer(rows, this.#engine, this.#transfer ?? null);
     this.#maintenance = new TopicMaintenance(rows, this.#engine);
   }
@@ -154,7 +154,7 @@ class WorkerStore {
     clearTimeout(this.#timer);
     // Retried at growing intervals: after each failed try all held gets have to ask again.
     this.#runAfter(pauseMs * 2 ** Math.min(this.#refusals, 5), () => {
-      runNow(this.#transfer.dropIncomplete());
+      runStepsNow(this.#transfer.dropIncomplete());
       this.#settle();
     });
   }
@@ -192,7 +192,7 @@ class WorkerStore {
     }
     const owner: object = method in this.#maintenance ? this.#maintenance : this.#transfer;
     const result = (owner as Record<typeof method, (...values: readonly unknown[]) => unknown>)[method](...values);
-    return isSteps(result) ? runNow(result) : result;
+    return isStoreSteps(result) ? runStepsNow(result) : result;
   }
 
   /**
@@ -221,7 +221,7 @@ class WorkerStore {
   close(): void {
     clearTimeout(this.#timer);
     try {
-      runNow(this.#engine.writePending());
+      runStepsNow(this.#engine.writePending());
     } catch (error) {
       if (!isDiskFull(error)) throw error; // cursor moves that no response waits for
       this.#database.rollBack();
@@ -242,7 +242,7 @@ class WorkerStore {
   }
 
   #settle(): void {
-    if (runNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
+    if (runStepsNow(this.#engine.writePending())) this.#runAfter(0, () => this.#settle());
     else this.#runAfter(idleMs, () => this.#handleIdle());
   }
 
@@ -274,7 +274,7 @@ class WorkerStore {
     const nowMs = performance.now();
     const { atMs, tookMs } = this.#expired;
     if (!this.#expires || nowMs - atMs < Math.max(expireMs / 2, 20 * tookMs)) return;
-    runNow(this.#engine.markExpiredTopics());
+    runStepsNow(this.#engine.markExpiredTopics());
     this.#expired = { atMs: nowMs, tookMs: performance.now() - nowMs };
   }
 

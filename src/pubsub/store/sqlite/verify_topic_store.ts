@@ -10,7 +10,7 @@ import { decodeResolved, messageAt, messageOffsets } from "../../wire/topic_reco
 import { decodeName, describeTopicRow } from "../rows/topic_client.ts";
 import { describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { describeDamagedMessages, hasItsRecords } from "./log_rows.ts";
-import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
+import { databaseName, openStoreToRead, type SqlRow } from "./topic_database.ts";
 import { rowStates, schema, tables, topicStates } from "./topic_tables.ts";
 
 export interface TopicStoreReport {
@@ -29,7 +29,7 @@ type VerifiedTopic =
 /** Reads every row once. Throws CONFIG if there is no store of a known format, IO if it cannot be read at all. */
 export function verifyStore(dataDir: string, progress: WorkProgress = noProgress): TopicStoreReport {
   const damage = damageInLog(join(dataDir, databaseName));
-  const database = openToRead(dataDir);
+  const database = openStoreToRead(dataDir);
   try {
     const report = verifyRows(database, progress);
     return damage === null ? report : { ...report, problems: [damage, ...report.problems] };

@@ -1,7 +1,7 @@
 /** Messages between a topic store and its threads. */
 import type { ErrorCode } from "../../../base/errors.ts";
 import type { StoreOptions } from "../limits/topic_store_limits.ts";
-import type { Running } from "../rows/store_steps.ts";
+import type { RunningMethods } from "../rows/store_steps.ts";
 import type { TopicTransfer } from "../transfer/topic_transfer.ts";
 import type { TopicMaintenance } from "../engine/topic_maintenance.ts";
 
@@ -34,8 +34,8 @@ export const storeCalls = [...transferCalls, ...maintenanceCalls, "statistics", 
 
 /** Calls with one result: their arguments and results. */
 export type TopicStoreCalls =
-  & Running<Pick<TopicTransfer, typeof transferCalls[number]>>
-  & Running<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
+  & RunningMethods<Pick<TopicTransfer, typeof transferCalls[number]>>
+  & RunningMethods<Pick<TopicMaintenance, typeof maintenanceCalls[number]>>
   & {
     statistics: () => TopicStoreStatistics;
     /** Why no message can be stored now; null: one can. Writes nothing that stays. */

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../wire/topic_records.ts";
 import { pieceBytes } from "../limits/topic_store_limits.ts";
-import { type Steps, withData } from "../rows/store_steps.ts";
+import { type StoreSteps, withLoadedData } from "../rows/store_steps.ts";
 import type { TopicClient } from "../rows/topic_client.ts";
 import type { MessageReader, TopicRows } from "../rows/topic_rows.ts";
 
@@ -29,13 +29,13 @@ export interface ExportStep {
  * Yields pieces of about 1 MiB and returns the SHA-256 of all, in hexadecimal. All changes must be in the database at
  * each step. Throws Damaged if data is damaged or missing.
  */
-export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<string, ExportStep> {
+export function* exportTopic(rows: TopicRows, topic: ExportedTopic): StoreSteps<string, ExportStep> {
   const stream = new PieceStream();
   const { writer } = stream;
   const { messages } = topic;
   for (let last = -1;;) {
     const after = last;
-    const next = yield* withData(rows, () => messages.rowsAfter(after));
+    const next = yield* withLoadedData(rows, () => messages.rowsAfter(after));
     for (const row of next) {
       checkMissing(topic, last, row.previous);
       ({ last } = row);
@@ -49,7 +49,7 @@ export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<strin
     if (topic.isSealed()) break;
     yield { piece: stream.takePiece(), isCaughtUp: true };
   }
-  const first = yield* withData(rows, () => messages.firstStored());
+  const first = yield* withLoadedData(rows, () => messages.firstStored());
   const record = topic.record();
   writer.writeTopic({ ...record, first: first ?? record.last + 1 });
   stream.records++;
@@ -62,13 +62,13 @@ export function* exportTopic(rows: TopicRows, topic: ExportedTopic): Steps<strin
   return stream.hashHex();
 }
 
-function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | null): Steps<TopicClient[]> {
-  return withData(rows, () => rows.clients.clientsAfter(id, name));
+function clientsAfter(rows: TopicRows, { id }: ExportedTopic, name: string | null): StoreSteps<TopicClient[]> {
+  return withLoadedData(rows, () => rows.clients.clientsAfter(id, name));
 }
 
-function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): Steps<void, ExportStep> {
+function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient): StoreSteps<void, ExportStep> {
   const { writer } = stream;
-  const windows = yield* withData(rows, () => rows.clients.readWindows(client));
+  const windows = yield* withLoadedData(rows, () => rows.clients.readWindows(client));
   writer.writeClient(client);
   stream.records++;
   for (const window of [...windows.values()].sort((a, b) => a.session - b.session)) {
@@ -80,7 +80,7 @@ function* exportClient(rows: TopicRows, stream: PieceStream, client: TopicClient
       yield* stream.takeFullPieces();
     }
   }
-  const keys = yield* withData(rows, () => rows.clients.readKeys(client));
+  const keys = yield* withLoadedData(rows, () => rows.clients.readKeys(client));
   for (let at = 0; at < keys.length; at += windowEntriesMax) {
     writer.writeKeys(keys.slice(at, at + windowEntriesMax));
     stream.records++;
@@ -102,7 +102,7 @@ class PieceStream {
   readonly #hash = createHash("sha256");
 
   /** Yields the buffer when it has the size of a piece; a long record is several pieces. */
-  *takeFullPieces(): Steps<void, ExportStep> {
+  *takeFullPieces(): StoreSteps<void, ExportStep> {
     if (this.writer.byteLength < pieceBytes) return;
     const all = this.takePiece() as Uint8Array;
     if (all.byteLength < 2 * pieceBytes) {

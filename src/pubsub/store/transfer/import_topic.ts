@@ -15,8 +15,8 @@ import {
 import { encodeName } from "../rows/topic_client.ts";
 import { rowBytesMax, rowMessagesMax } from "../limits/topic_store_limits.ts";
 import type { ContentName } from "../operations/owned_store.ts";
-import { awaitAnswer, RowsUnavailable, type Steps } from "../rows/store_steps.ts";
-import { emptyChange, type TopicChange, type TopicEnds, type TopicRows } from "../rows/topic_rows.ts";
+import { awaitAnswer, RowsUnavailable, type StoreSteps } from "../rows/store_steps.ts";
+import { emptyTopicChange, type TopicChange, type TopicEnds, type TopicRows } from "../rows/topic_rows.ts";
 
 export class TopicImport {
   readonly name: string;
@@ -27,7 +27,7 @@ export class TopicImport {
   /** Id of the new topic row; 0 before the first piece. */
   topicId = 0;
   /** Changes of the pieces since the last commit. */
-  #change: TopicChange = emptyChange(0);
+  #change: TopicChange = emptyTopicChange(0);
   /** The topic record has arrived: no message may follow. */
   #hasTopic = false;
   #clientId: number | null = null;
@@ -58,13 +58,13 @@ export class TopicImport {
   }
 
   /** Imports one piece, which is durable when this returns. Throws BAD_DATA or PROTOCOL for invalid data. */
-  *importPiece(piece: Uint8Array): Steps {
+  *importPiece(piece: Uint8Array): StoreSteps {
     this.#hash.update(piece);
     if (this.topicId === 0) {
       const { incarnation, baseOffset, epoch, owner } = this.content;
       const arriving = { name: this.name, incarnation, baseOffset, epoch };
       this.topicId = yield* awaitAnswer(this.#rows.copies.addArriving(arriving, owner));
-      this.#change = emptyChange(this.topicId);
+      this.#change = emptyTopicChange(this.topicId);
     }
     for (const record of this.#reader.push(piece)) {
       this.#receive(record);
@@ -77,7 +77,7 @@ export class TopicImport {
    * Called after the last piece. Throws BAD_DATA if data is missing, the SHA-256 differs, or the rows are no longer in
    * the store.
    */
-  *checkComplete(hash: string): Steps {
+  *checkComplete(hash: string): StoreSteps {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#importError(`its hash is ${found}, but the sender's is ${hash}`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#importError("its end is missing");
@@ -99,9 +99,9 @@ export class TopicImport {
     return { last: this.#last, gone, stored, ...counts };
   }
 
-  *#commit(): Steps {
+  *#commit(): StoreSteps {
     const [lost] = yield* awaitAnswer(this.#rows.commit([this.#change]));
-    this.#change = emptyChange(this.topicId);
+    this.#change = emptyTopicChange(this.topicId);
     if (lost !== undefined) {
       throw new RowsUnavailable(`Cannot import topic ${JSON.stringify(this.name)}: ${lost.reason}`);
     }
@@ -210,7 +210,7 @@ export class TopicImport {
    * Deletes messages that the sender deleted after sending them. A subscriber that was told they are gone must not
    * receive them here, after newer ones.
    */
-  *#deleteBelow(first: number): Steps {
+  *#deleteBelow(first: number): StoreSteps {
     if (this.#first >= first) return;
     yield* this.#commit();
     this.#bytes -= yield* awaitAnswer(this.#rows.copies.deleteBelow(this.topicId, first));

@@ -12,8 +12,8 @@ import type { StoreEngine } from "../engine/store_engine.ts";
 import { exportsMax, importsMax } from "../limits/topic_store_limits.ts";
 import type { StoredTopic } from "../content/stored_topic.ts";
 import type { TopicTable } from "../engine/topic_table.ts";
-import { awaitAnswer, type Steps } from "../rows/store_steps.ts";
-import type { Answer, TopicCopyRows, TopicRows } from "../rows/topic_rows.ts";
+import { awaitAnswer, type StoreSteps } from "../rows/store_steps.ts";
+import type { RowsAnswer, TopicCopyRows, TopicRows } from "../rows/topic_rows.ts";
 import { DamageError } from "../../../base/storage/damage.ts";
 
 export class TopicTransfer {
@@ -24,7 +24,7 @@ export class TopicTransfer {
   readonly #imports = new Map<number, TopicImport>();
   readonly #exports = new Map<
     number,
-    { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps<string, ExportStep> }
+    { readonly of: StoredTopic; readonly epoch: number; readonly steps: StoreSteps<string, ExportStep> }
   >();
   #nextTransfer: number;
   /** Number of commits when the generation was last raised. */
@@ -40,17 +40,17 @@ export class TopicTransfer {
   }
 
   /** Drops incomplete imports after the store was closed or the disk was full; their senders start again. */
-  *dropIncomplete(): Steps {
+  *dropIncomplete(): StoreSteps {
     // Imports in progress are kept: dropping their rows would lose messages of the topic.
     const inProgress = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
     yield* awaitAnswer(this.#copies.discardArriving(inProgress));
   }
 
-  generation(server?: string): Steps<number> {
+  generation(server?: string): StoreSteps<number> {
     return awaitAnswer(this.#copies.generation(server));
   }
 
-  *raiseGeneration(above = 0): Steps<number | null> {
+  *raiseGeneration(above = 0): StoreSteps<number | null> {
     if (this.#rows.commits === this.#raisedAtCommit && above === 0) return null;
     const generation = Math.max(yield* this.#storedGeneration(above > 0), above) + 1;
     yield* awaitAnswer(this.#copies.setGeneration(generation));
@@ -59,7 +59,7 @@ export class TopicTransfer {
   }
 
   /** A caller that names a generation knows the recorded one, so a damaged stored one does not matter to it. */
-  *#storedGeneration(isKnown: boolean): Steps<number> {
+  *#storedGeneration(isKnown: boolean): StoreSteps<number> {
     try {
       return yield* this.generation();
     } catch (error) {
@@ -68,15 +68,15 @@ export class TopicTransfer {
     }
   }
 
-  isEmpty(): Steps<boolean> {
+  isEmpty(): StoreSteps<boolean> {
     return awaitAnswer(this.#copies.isEmpty());
   }
 
-  topics(): Steps<string[]> {
+  topics(): StoreSteps<string[]> {
     return awaitAnswer(this.#copies.names());
   }
 
-  *copiesOf(name: string): Steps<TopicCopies> {
+  *copiesOf(name: string): StoreSteps<TopicCopies> {
     const here = this.#topics.get(name);
     const staged = yield* awaitAnswer(this.#copies.staged(name));
     return {
@@ -88,7 +88,7 @@ export class TopicTransfer {
     };
   }
 
-  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): Steps {
+  *create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): StoreSteps {
     const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
     if (
@@ -108,7 +108,7 @@ export class TopicTransfer {
   }
 
   /** Ends all operations on the topic in this epoch, including admitted ones. */
-  *seal(name: string, epoch: number, to: string): Steps {
+  *seal(name: string, epoch: number, to: string): StoreSteps {
     const topic = this.#requireTopic(name, epoch);
     if (topic.sealedFor === to) return;
     if (topic.sealedFor !== null) {
@@ -122,7 +122,7 @@ export class TopicTransfer {
   }
 
   /** `incarnation`: that of the topic's node; only compared in a shared store. */
-  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): Steps {
+  *activate(name: string, epoch: number, what: "copy" | "staged", incarnation: string | null = null): StoreSteps {
     const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
@@ -146,7 +146,7 @@ export class TopicTransfer {
   }
 
   /** Opens a topic of a shared store at this epoch, whatever another server, or this one, has sent for it before. */
-  *#takeOver(name: string, epoch: number, incarnation: string | null): Steps {
+  *#takeOver(name: string, epoch: number, incarnation: string | null): StoreSteps {
     const here = this.#topics.get(name);
     if (here !== null) yield* this.release(name);
     else this.#topics.requireRoomFor(name);
@@ -157,7 +157,7 @@ export class TopicTransfer {
   }
 
   /** Drops a topic of a shared store from memory. Its rows stay, for the server that opens it next. */
-  *release(name: string): Steps {
+  *release(name: string): StoreSteps {
     yield* this.#engine.writePending();
     const here = this.#topics.get(name);
     if (here === null) return;
@@ -165,12 +165,12 @@ export class TopicTransfer {
     yield* this.#engine.wakeHeldGets(here);
   }
 
-  *releaseAll(): Steps {
+  *releaseAll(): StoreSteps {
     for (const { name } of [...this.#topics.all()]) yield* this.release(name);
   }
 
   /** `incarnation`: that of content which this server has not opened; only used in a shared store. */
-  *drop(name: string, epoch: number, incarnation: string | null = null): Steps {
+  *drop(name: string, epoch: number, incarnation: string | null = null): StoreSteps {
     const here = this.#topics.get(name);
     if (here === null && incarnation !== null) {
       return yield* awaitAnswer(this.#copies.dropUnopened(name, incarnation, epoch));
@@ -186,7 +186,7 @@ export class TopicTransfer {
    * Starts new message ids after `baseOffset`: ids up to it may have been assigned in the lost time. A subscriber that
    * had all stored messages is placed at the end and has missed nothing.
    */
-  *raiseBaseOffset(name: string, baseOffset: number): Steps {
+  *raiseBaseOffset(name: string, baseOffset: number): StoreSteps {
     const topic = this.#topics.get(name);
     if (topic === null) throw missingError(name, "");
     if (topic.baseOffset >= baseOffset) return;
@@ -198,13 +198,13 @@ export class TopicTransfer {
     yield* this.#topics.load(id);
   }
 
-  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): Steps {
+  *discard(name: string, { incarnation, owner, epoch }: StagedCopy): StoreSteps {
     const staged = yield* awaitAnswer(this.#copies.staged(name));
     const isSame = staged?.incarnation === incarnation && staged.owner === owner && staged.epoch === epoch;
     if (isSame) yield* awaitAnswer(this.#copies.discard(staged.id));
   }
 
-  *setAside(name: string): Steps {
+  *setAside(name: string): StoreSteps {
     const here = this.#topics.get(name);
     if (here === null) return;
     yield* this.#engine.writePending();
@@ -233,7 +233,7 @@ export class TopicTransfer {
   }
 
   /** Returns the next piece, or the hash of all pieces. The content is always that of the given epoch. */
-  *exportNext(transfer: number): Steps<ExportStep & { hash: string | null }> {
+  *exportNext(transfer: number): StoreSteps<ExportStep & { hash: string | null }> {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
@@ -257,7 +257,7 @@ export class TopicTransfer {
   }
 
   /** Starts an import of content that another server has sealed; returns its id. */
-  *importBegin(name: string, content: ContentName): Steps<number> {
+  *importBegin(name: string, content: ContentName): StoreSteps<number> {
     const staged = yield* awaitAnswer(this.#copies.staged(name));
     if (staged?.incarnation === content.incarnation && staged.epoch > content.epoch) {
       throw newerError(name, content, staged.epoch);
@@ -271,7 +271,7 @@ export class TopicTransfer {
   /**
    * Imports a piece. Throws BAD_DATA or PROTOCOL for invalid data, STORE_FULL if it does not fit; each ends the import.
    */
-  *importPiece(transfer: number, piece: Uint8Array): Steps {
+  *importPiece(transfer: number, piece: Uint8Array): StoreSteps {
     const { disk } = this.#engine;
     yield* this.#changeImport(transfer, (received) => {
       disk.beginBatch();
@@ -282,12 +282,12 @@ export class TopicTransfer {
   }
 
   /** Called after the last piece: checks the SHA-256 and stages the topic, replacing any staged copy. */
-  *importDone(transfer: number, hash: string): Steps {
+  *importDone(transfer: number, hash: string): StoreSteps {
     yield* this.#changeImport(transfer, (received) => this.#stage(received, hash));
     this.#imports.delete(transfer);
   }
 
-  *#stage(received: TopicImport, hash: string): Steps {
+  *#stage(received: TopicImport, hash: string): StoreSteps {
     yield* received.checkComplete(hash);
     const replaced = yield* awaitAnswer(this.#copies.staged(received.name));
     if (this.#rows.isShared && replaced !== null && replaced.incarnation === received.content.incarnation) {
@@ -298,13 +298,13 @@ export class TopicTransfer {
     yield* awaitAnswer(this.#copies.stage(received.topicId, received.ends, replaced?.id ?? null));
   }
 
-  *importEnd(transfer: number): Steps {
+  *importEnd(transfer: number): StoreSteps {
     const received = this.#imports.get(transfer);
     this.#imports.delete(transfer);
     if (received !== undefined && received.topicId > 0) yield* awaitAnswer(this.#copies.discard(received.topicId));
   }
 
-  *#reopen(topic: StoredTopic, epoch: number): Steps {
+  *#reopen(topic: StoredTopic, epoch: number): StoreSteps {
     topic.epoch = epoch;
     topic.sealedFor = null;
     this.#topics.noteCommitted(topic);
@@ -316,7 +316,7 @@ export class TopicTransfer {
    * Waits for a change of a topic's row. If it fails in a shared store, memory and row may differ: the topic is dropped
    * from memory.
    */
-  *#changeRow(topic: StoredTopic | null, change: Answer<void>): Steps {
+  *#changeRow(topic: StoredTopic | null, change: RowsAnswer<void>): StoreSteps {
     try {
       yield* awaitAnswer(change);
     } catch (error) {
@@ -325,7 +325,7 @@ export class TopicTransfer {
     }
   }
 
-  *#changeImport(transfer: number, work: (received: TopicImport) => Steps): Steps {
+  *#changeImport(transfer: number, work: (received: TopicImport) => StoreSteps): StoreSteps {
     const received = this.#imports.get(transfer);
     if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
     try {

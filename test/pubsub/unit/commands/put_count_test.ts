@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { putMessages } from "../../../../commands/pubsub/client_put.ts";
-import { type Input, readMessageFiles, splitInput } from "../../../../commands/pubsub/put_input.ts";
+import { type PutInput, readMessageFiles, splitInput } from "../../../../commands/pubsub/put_input.ts";
 import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
 import type { PubsubRequestOptions, Requester, RequestOutcome } from "../../../../src/pubsub/client/requester.ts";
@@ -26,7 +26,7 @@ const ok = (subscribers?: number): RequestOutcome => ({
 const silent: RequestOutcome = { kind: "unknown", why: "nothing came", response: null };
 
 /** One call of `put`, whose requests with messages get these outcomes, the last one from then on. */
-async function put(input: Input | null, resume: boolean, outcomes: readonly RequestOutcome[], registers = true) {
+async function put(input: PutInput | null, resume: boolean, outcomes: readonly RequestOutcome[], registers = true) {
   using state = await ClientState.open(folder, "a", { waitMs: 0, clock: systemClock() });
   const left = [...outcomes];
   const request = ({ batch }: MessageOf<"PUT">, { onSent }: PubsubRequestOptions = {}) => {

@@ -8,7 +8,12 @@ import { decodedOperation } from "../../../support/store_requests.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/limits/refused_puts.ts";
 import { SqliteTopicRows } from "../../../../src/pubsub/store/sqlite/sqlite_topic_rows.ts";
 import { LateRows, runArriving } from "./late_rows.ts";
-import { isSteps, type Running, runNow, type Steps } from "../../../../src/pubsub/store/rows/store_steps.ts";
+import {
+  isStoreSteps,
+  type RunningMethods,
+  runStepsNow,
+  type StoreSteps,
+} from "../../../../src/pubsub/store/rows/store_steps.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/engine/store_engine.ts";
 import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/limits/topic_store_limits.ts";
 import { TopicTransfer } from "../../../../src/pubsub/store/transfer/topic_transfer.ts";
@@ -69,17 +74,17 @@ export interface DriverOptions {
 }
 
 /** An object whose steps are run to their end by `run` when they are called. */
-function running<T extends object>(object: T, run: (steps: Steps<unknown>) => unknown): Running<T> {
+function running<T extends object>(object: T, run: (steps: StoreSteps<unknown>) => unknown): RunningMethods<T> {
   return new Proxy(object, {
     get: (_, name) => {
       const value: unknown = Reflect.get(object, name, object);
       if (typeof value !== "function") return value;
       return (...values: unknown[]) => {
         const result: unknown = value.apply(object, values);
-        return isSteps(result) ? run(result) : result;
+        return isStoreSteps(result) ? run(result) : result;
       };
     },
-  }) as Running<T>;
+  }) as RunningMethods<T>;
 }
 
 export class EngineDriver {
@@ -92,9 +97,9 @@ export class EngineDriver {
   #database: TopicDatabase | null = null;
   readonly #postgres: PostgresStore | null;
   rows!: TopicRows;
-  engine!: Running<StoreEngine>;
-  transfer!: Running<TopicTransfer>;
-  maintenance!: Running<TopicMaintenance>;
+  engine!: RunningMethods<StoreEngine>;
+  transfer!: RunningMethods<TopicTransfer>;
+  maintenance!: RunningMethods<TopicMaintenance>;
   lastTransfer!: TopicTransfer;
   #rawEngine!: StoreEngine;
   #responses: StoreResponse[] = [];
@@ -213,7 +218,7 @@ export class EngineDriver {
   }
 
   /** The transfers of the store, after those that `before` has numbered. */
-  newTransfer(before: TopicTransfer | null): Running<TopicTransfer> {
+  newTransfer(before: TopicTransfer | null): RunningMethods<TopicTransfer> {
     if (this.#postgres !== null) {
       this.#postgres.object<{ newTransfer(): void }>().newTransfer();
       return this.#postgres.object("transfer");
@@ -222,8 +227,8 @@ export class EngineDriver {
     return running(this.lastTransfer, (steps) => this.#run(steps));
   }
 
-  #run(steps: Steps<unknown>): unknown {
-    return this.#place === "here" ? runNow(steps) : runArriving(steps, () => this.waits++);
+  #run(steps: StoreSteps<unknown>): unknown {
+    return this.#place === "here" ? runStepsNow(steps) : runArriving(steps, () => this.waits++);
   }
 
   #open(isNew: boolean): void {

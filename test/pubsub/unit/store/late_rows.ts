@@ -3,12 +3,12 @@
  * that was not loaded before. The engine has to do the same with them as with rows that are here.
  */
 import type { DiskSpace } from "../../../../src/base/storage/disk_space.ts";
-import { NotLoaded, type Steps } from "../../../../src/pubsub/store/rows/store_steps.ts";
+import { DataNotLoaded, type StoreSteps } from "../../../../src/pubsub/store/rows/store_steps.ts";
 import type {
   ClientReader,
-  Lack,
   LostTopic,
   MessageReader,
+  MissingData,
   OpenedTopic,
   RowNumbers,
   TopicChange,
@@ -29,7 +29,7 @@ class LateAnswer<Value> extends Promise<Value> {
 }
 
 /** Runs steps to their end: each answer arrives immediately, or fails. Pieces of an export are dropped. */
-export function runArriving<Result>(steps: Steps<Result, unknown>, onWait: () => void = () => {}): Result {
+export function runArriving<Result>(steps: StoreSteps<Result, unknown>, onWait: () => void = () => {}): Result {
   let step = steps.next();
   while (step.done !== true) {
     let value: unknown;
@@ -94,7 +94,7 @@ export class LateRows implements TopicRows {
     });
   }
 
-  load(lacks: readonly Lack[]): Promise<void> {
+  load(lacks: readonly MissingData[]): Promise<void> {
     return LateAnswer.of(() => {
       for (const lack of lacks) this.#loaded.add(nameOf(lack));
     });
@@ -143,10 +143,10 @@ export class LateRows implements TopicRows {
     };
   }
 
-  #read<Result>(lack: Lack, read: () => Result): Result {
-    if (!this.#loaded.has(nameOf(lack))) throw new NotLoaded(lack);
+  #read<Result>(lack: MissingData, read: () => Result): Result {
+    if (!this.#loaded.has(nameOf(lack))) throw new DataNotLoaded(lack);
     return read();
   }
 }
 
-const nameOf = (lack: Lack) => "client" in lack ? `${lack.kind} ${lack.client.id}` : JSON.stringify(lack);
+const nameOf = (lack: MissingData) => "client" in lack ? `${lack.kind} ${lack.client.id}` : JSON.stringify(lack);

@@ -1,7 +1,7 @@
 /** The quick way to read a PUT says what the ordinary one says, or nothing. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { decodeGeneral } from "../../../../src/pubsub/wire/decode_message.ts";
+import { decodeGeneralMessage } from "../../../../src/pubsub/wire/decode_message.ts";
 import { decodePut, topicOfPut } from "../../../../src/pubsub/wire/decode_put.ts";
 import { encodeMessage } from "../../../../src/pubsub/wire/encode_message.ts";
 import { dose } from "../../../support/dose.ts";
@@ -62,7 +62,7 @@ const ordinary = fc.record({
 
 function same(frame: Uint8Array): void {
   const quick = decodePut(frame);
-  const whole = decodeGeneral([frame], frame);
+  const whole = decodeGeneralMessage([frame], frame);
   if (quick !== null) expect(quick as unknown).toEqual(whole);
   // A request is admitted by the topic that was read alone, and executed on the topic of the whole.
   const topic = topicOfPut(frame);

@@ -1,7 +1,7 @@
 /** The quick way to write OK with ids writes what the ordinary one writes, or nothing. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { encodeGeneral, encodeMessage, encodePutResponse } from "../../../../src/pubsub/wire/encode_message.ts";
+import { encodeGeneralMessage, encodeMessage, encodePutResponse } from "../../../../src/pubsub/wire/encode_message.ts";
 import type { Message } from "../../../../src/pubsub/wire/pubsub_messages.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
@@ -34,7 +34,7 @@ property(
     const message = given as Message;
     const quick = encodePutResponse(message);
     if ("isOrdinary" in rest) expect(quick).not.toBeNull();
-    expect(encodeMessage(message)).toEqual(encodeGeneral(message));
+    expect(encodeMessage(message)).toEqual(encodeGeneralMessage(message));
   },
   dose({ gate: 2000, full: 50_000 }),
 );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { decidePut, type PutView, toIdRanges } from "../../../../../src/pubsub/store/decisions/decide_put.ts";
 import {
-  countMissed,
+  countMissedMessages,
   decideGet,
   decideSeek,
   decideSubscription,
@@ -70,14 +70,14 @@ test.each(
 });
 
 test("messages behind the place are counted as gone, ids that a restore or a loss has left out are not", () => {
-  expect(countMissed(1420, 1424)).toBe(3);
+  expect(countMissedMessages(1420, 1424)).toBe(3);
   const first = 1420 + 2 ** 32;
   const second = 9000 + 2 * 2 ** 32;
-  expect(countMissed(1420, first + 2, first)).toBe(0);
+  expect(countMissedMessages(1420, first + 2, first)).toBe(0);
   // A subscriber that lags behind the first of two losses.
-  expect(countMissed(1420, first + 2, second)).toBe(0);
-  expect(countMissed(first + 1, first + 5, second)).toBe(3);
-  expect(countMissed(1420, second + 2, second)).toBe(0);
+  expect(countMissedMessages(1420, first + 2, second)).toBe(0);
+  expect(countMissedMessages(first + 1, first + 5, second)).toBe(3);
+  expect(countMissedMessages(1420, second + 2, second)).toBe(0);
 });
 
 describe("a put", () => {

@@ -5,8 +5,8 @@ import { messageSum } from "../../../../../src/pubsub/store/postgres/batch_state
 import { LoadedRows, RowRuns } from "../../../../../src/pubsub/store/postgres/loaded_rows.ts";
 import { RowLoader } from "../../../../../src/pubsub/store/postgres/row_loader.ts";
 import { RowCache } from "../../../../../src/pubsub/store/rows/row_cache.ts";
-import { NotLoaded } from "../../../../../src/pubsub/store/rows/store_steps.ts";
-import type { Lack, RowHead } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
+import { DataNotLoaded } from "../../../../../src/pubsub/store/rows/store_steps.ts";
+import type { MissingData, RowHead } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
 
 const headsFrom = (first: number, count: number): RowHead[] =>
   Array.from({ length: count }, (_, at) => {
@@ -53,11 +53,11 @@ test("what an opening of a topic has asked for is not given to a later one, when
   const content_sum = crc32(records);
   const row = { ...head, records, content_sum, sum: messageSum(1, head, content_sum) };
   const loader = new RowLoader(() => Promise.resolve([row]), loaded, () => {});
-  const lackOf = (read: () => unknown): Lack => {
+  const lackOf = (read: () => unknown): MissingData => {
     try {
       read();
     } catch (thrown) {
-      if (thrown instanceof NotLoaded) return thrown.lack;
+      if (thrown instanceof DataNotLoaded) return thrown.lack;
       throw thrown;
     }
     throw new Error("nothing is missing");

@@ -1,22 +1,22 @@
 import { expect, test } from "bun:test";
 import {
   awaitAnswer,
-  isSteps,
-  NotLoaded,
-  runNow,
+  DataNotLoaded,
+  isStoreSteps,
   runSteps,
-  type Steps,
-  withData,
+  runStepsNow,
+  type StoreSteps,
+  withLoadedData,
 } from "../../../../../src/pubsub/store/rows/store_steps.ts";
-import type { Answer, Lack } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
+import type { MissingData, RowsAnswer } from "../../../../../src/pubsub/store/rows/topic_rows.ts";
 
-function* sum(first: Answer<number>, second: Answer<number>): Steps<number> {
+function* sum(first: RowsAnswer<number>, second: RowsAnswer<number>): StoreSteps<number> {
   return (yield* awaitAnswer(first)) + (yield* awaitAnswer(second));
 }
 
 test("work whose answers are there runs to its end, and work that would have to wait is an error there", () => {
-  expect(runNow(sum(1, 2))).toBe(3);
-  expect(() => runNow(sum(1, Promise.resolve(2)))).toThrow("had to be waited for");
+  expect(runStepsNow(sum(1, 2))).toBe(3);
+  expect(() => runStepsNow(sum(1, Promise.resolve(2)))).toThrow("had to be waited for");
 });
 
 test("work waits for each answer that is a promise, in order", async () => {
@@ -24,7 +24,7 @@ test("work waits for each answer that is a promise, in order", async () => {
 });
 
 test("a rejection is thrown where the answer is waited for, and the work may go on", async () => {
-  function* careful(answer: Answer<number>): Steps<string> {
+  function* careful(answer: RowsAnswer<number>): StoreSteps<string> {
     try {
       return String(yield* awaitAnswer(answer));
     } catch (error) {
@@ -36,23 +36,25 @@ test("a rejection is thrown where the answer is waited for, and the work may go 
 });
 
 test("work that lacks data is done again when the data is there, and other errors are its own", async () => {
-  const loaded: Lack[] = [];
-  const rows = { load: (lacks: readonly Lack[]) => Promise.resolve(void loaded.push(...lacks)) };
-  const lacks: Lack[] = [1, 2].map((topicId) => ({ kind: "firstStored", topicId }));
+  const loaded: MissingData[] = [];
+  const rows = { load: (lacks: readonly MissingData[]) => Promise.resolve(void loaded.push(...lacks)) };
+  const lacks: MissingData[] = [1, 2].map((topicId) => ({ kind: "firstStored", topicId }));
   const work = () => {
     const lack = lacks[loaded.length];
-    if (lack !== undefined) throw new NotLoaded(lack);
+    if (lack !== undefined) throw new DataNotLoaded(lack);
     return "done";
   };
-  expect(await runSteps(withData(rows, work))).toBe("done");
+  expect(await runSteps(withLoadedData(rows, work))).toBe("done");
   expect(loaded).toEqual(lacks);
-  const failing = withData(rows, () => {
+  const failing = withLoadedData(rows, () => {
     throw new Error("a bug");
   });
   await expect(runSteps(failing)).rejects.toThrow("a bug");
 });
 
 test("only a generator counts as work", () => {
-  expect(isSteps(sum(1, 2))).toBe(true);
-  for (const result of [undefined, null, 3, [1], new Map(), Promise.resolve(1)]) expect(isSteps(result)).toBe(false);
+  expect(isStoreSteps(sum(1, 2))).toBe(true);
+  for (const result of [undefined, null, 3, [1], new Map(), Promise.resolve(1)]) {
+    expect(isStoreSteps(result)).toBe(false);
+  }
 });
