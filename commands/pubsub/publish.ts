@@ -7,7 +7,7 @@ import { progressSettings } from "../../src/base/terminal/progress.ts";
 import { shellQuoteIfNeeded } from "../../src/base/terminal/shell_quote.ts";
 import { processSignals, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
-import { type ClientState, stateFile } from "../../src/pubsub/client/client_state.ts";
+import { type ClientState, clientStateFile } from "../../src/pubsub/client/client_state.ts";
 import { PubsubClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -162,7 +162,7 @@ async function resumeOthers(run: PublishRun): Promise<number> {
   const { call, topic, signal, base } = run;
   const folder = clientStateFolder(call, topic);
   let messages = 0;
-  for (let number = 1; existsSync(stateFile(folder, `${base}-${number}`)); number++) {
+  for (let number = 1; existsSync(clientStateFile(folder, `${base}-${number}`)); number++) {
     // The puts of a process that is running are its own.
     using state = await openIfFree(call, { id: `${base}-${number}`, topic, signal });
     if (state === null || state.countIntents(topic) === 0) continue;

@@ -131,7 +131,7 @@ export class ClientState implements Disposable {
 
   private constructor(folder: string, id: string) {
     this.id = id;
-    this.path = stateFile(folder, id);
+    this.path = clientStateFile(folder, id);
     const { path } = this;
     this.#file = new SqliteFile({
       format: { what: `state of client "${id}"`, folder, path, applicationId, format: storedFormat, schema },
@@ -140,7 +140,9 @@ export class ClientState implements Disposable {
       pragmas: "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 4000",
       prepare: () => createPrivateFile(path), // the file contains message bodies
       addFirstRows: (database) => {
-        database.prepare(tables.client.insert).run(...tables.client.valuesToBind({ only: 0, id, session: 0 }));
+        database.prepare(clientStateTables.client.insert).run(
+          ...clientStateTables.client.valuesToBind({ only: 0, id, session: 0 }),
+        );
       },
     });
     this.#nextIntentId = this.#file.closeIfFails(() => {
@@ -187,15 +189,15 @@ export class ClientState implements Disposable {
   }
 
   get #sessionNumber(): number {
-    return Number(this.#readVerified(tables.client, "")[0]?.["session"]);
+    return Number(this.#readVerified(clientStateTables.client, "")[0]?.["session"]);
   }
 
   #setSession(session: number): void {
-    this.#file.replace(tables.client, { only: 0, id: this.id, session });
+    this.#file.replace(clientStateTables.client, { only: 0, id: this.id, session });
   }
 
   subscriberPosition(topic: string): SubscriberPosition {
-    const [row] = this.#readVerified(tables.places, "WHERE topic = ?", topic);
+    const [row] = this.#readVerified(clientStateTables.places, "WHERE topic = ?", topic);
     return {
       cursor: Number(row?.["cursor"] ?? noMessageId),
       intent: Number(row?.["intent"] ?? noMessageId),
@@ -208,7 +210,7 @@ export class ClientState implements Disposable {
     { cursor, intent, folder }: SubscriberPosition,
     options?: { readonly durable?: boolean },
   ): void {
-    this.runTransaction(() => this.#file.replace(tables.places, { topic, cursor, intent, folder }), options);
+    this.runTransaction(() => this.#file.replace(clientStateTables.places, { topic, cursor, intent, folder }), options);
   }
 
   forgetPosition(topic: string): void {
@@ -218,7 +220,7 @@ export class ClientState implements Disposable {
   /** Adds intents. This and all following methods that change something are called inside `runTransaction`. */
   addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
-    this.#file.replace(tables.intents, {
+    this.#file.replace(clientStateTables.intents, {
       id: this.#nextIntentId++,
       topic,
       registration,
@@ -236,13 +238,15 @@ export class ClientState implements Disposable {
   knownRegistration(topic: string): number {
     const known = this.#registrations.get(topic);
     if (known !== undefined) return known;
-    const number = Number(this.#readVerified(tables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0);
+    const number = Number(
+      this.#readVerified(clientStateTables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0,
+    );
     this.#registrations.set(topic, number);
     return number;
   }
 
   observeRegistration(topic: string, number: number): void {
-    this.runTransaction(() => this.#file.replace(tables.registrations, { topic, number }));
+    this.runTransaction(() => this.#file.replace(clientStateTables.registrations, { topic, number }));
     this.#registrations.set(topic, number);
   }
 
@@ -266,7 +270,7 @@ export class ClientState implements Disposable {
 
   /** Returns the intents of a topic, in the order in which they were added. */
   putIntents(topic: string): PutIntents[] {
-    return this.#readVerified(tables.intents, "WHERE topic = ? ORDER BY id", topic).map((row) => ({
+    return this.#readVerified(clientStateTables.intents, "WHERE topic = ? ORDER BY id", topic).map((row) => ({
       topic: String(row["topic"]),
       session: { number: Number(row["session"]), key: String(row["key"]) },
       registration: Number(row["registration"]),
@@ -296,12 +300,12 @@ export class ClientState implements Disposable {
   }
 
   inputPosition(topic: string, name: string): InputPosition | null {
-    const [row] = this.#readVerified(tables.inputs, "WHERE topic = ? AND name = ?", topic, name);
+    const [row] = this.#readVerified(clientStateTables.inputs, "WHERE topic = ? AND name = ?", topic, name);
     return row === undefined ? null : { name, taken: Number(row["taken"]), digest: String(row["digest"]) };
   }
 
   setInput(topic: string, { name, taken, digest }: InputPosition): void {
-    this.#file.replace(tables.inputs, { topic, name, taken, digest });
+    this.#file.replace(clientStateTables.inputs, { topic, name, taken, digest });
   }
 
   forgetInput(topic: string, name: string): void {
@@ -370,20 +374,20 @@ function writeFailureReason(path: string): string {
   }
 }
 
-export function stateFile(folder: string, id: string): string {
+export function clientStateFile(folder: string, id: string): string {
   return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
 }
 
 /** Describes the process that has the state, as part of a sentence. */
 function describeUser(folder: string, id: string): string {
-  const pid = findFileLockHolder(stateFile(folder, id));
+  const pid = findFileLockHolder(clientStateFile(folder, id));
   return `client ID ${JSON.stringify(id)}: ${pid === null ? "another process" : `process ${pid}`} is using it`;
 }
 
 function stateError(thrown: unknown, folder: string, id: string): BatonError {
   if (thrown instanceof BatonError) return thrown;
   const why = errorMessage(thrown);
-  const path = stateFile(folder, id);
+  const path = clientStateFile(folder, id);
   const isDamaged = /not a database|malformed/.test(why);
   const advice = isDamaged
     ? `${damageAdvice} ${path}`
@@ -394,11 +398,11 @@ function stateError(thrown: unknown, folder: string, id: string): BatonError {
 }
 
 /** PRAGMA user_version. Development versions wrote 1 to 4. */
-export const storedFormat = 5;
+const storedFormat = 5;
 /** PRAGMA application_id: "btPC". */
-export const applicationId = 0x62745043;
+const applicationId = 0x62745043;
 
-export const tables = {
+export const clientStateTables = {
   client: checksumTable("client", ["only", "id", "session"]),
   places: checksumTable("places", ["topic", "cursor", "intent", "folder"]),
   registrations: checksumTable("registrations", ["topic", "number"]),
@@ -417,7 +421,7 @@ export const tables = {
   inputs: checksumTable("inputs", ["topic", "name", "taken", "digest"]),
 } as const;
 
-export const schema = `
+const schema = `
   CREATE TABLE IF NOT EXISTS client (only INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL,
     sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS places (topic TEXT PRIMARY KEY, cursor INTEGER NOT NULL, intent INTEGER NOT NULL,

@@ -10,7 +10,7 @@ import { decodeClientRow, decodeName, encodeName, type StoredKey, type TopicClie
 import { PublisherWindow } from "../decisions/publisher_window.ts";
 import type { ClientReader, LoadedClients } from "../rows/topic_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { tables } from "./topic_tables.ts";
+import { sqliteTables } from "./topic_tables.ts";
 
 /** SQL that counts the rows of each client in the order of an index. */
 const counting = {
@@ -62,7 +62,7 @@ export class PutRowCounts {
 /** Clients that are read together for a transfer. */
 const clientsPerPage = 256;
 
-const readClients = `SELECT ${tables.clients.allColumns} FROM clients`;
+const readClients = `SELECT ${sqliteTables.clients.allColumns} FROM clients`;
 
 export class ClientRows implements ClientReader {
   readonly #database: TopicDatabase;
@@ -87,7 +87,7 @@ export class ClientRows implements ClientReader {
     for (const row of rows ?? []) {
       if (row["session"] === 0) plain++;
       if (row["name"] instanceof Uint8Array) names.add(fingerprintMessage(row["name"]));
-      if (!tables.clients.isIntact(row) || row["topic"] !== topicId) {
+      if (!sqliteTables.clients.isIntact(row) || row["topic"] !== topicId) {
         damaged = this.#database.damage.reportDamage(describeDamagedRow("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {
         const client = decodeClientRow(row);
@@ -124,7 +124,7 @@ export class ClientRows implements ClientReader {
       return this.#database.get(`${readClients} ${of}`, topicId, encodeName(name));
     });
     if (row === undefined) return null;
-    const client = decodeClientRow(this.#verifyRow(tables.clients, row, name));
+    const client = decodeClientRow(this.#verifyRow(sqliteTables.clients, row, name));
     if (client.name === name && client.topicId === topicId) return client;
     throw this.notFoundError(name);
   }
@@ -142,28 +142,30 @@ export class ClientRows implements ClientReader {
       name === null ? new Uint8Array(0) : encodeName(name),
     );
     const { damage } = this.#database;
-    return rows.map((row) => decodeClientRow(damage.requireIntactRow(tables.clients, row, "of an exported topic")));
+    return rows.map((row) =>
+      decodeClientRow(damage.requireIntactRow(sqliteTables.clients, row, "of an exported topic"))
+    );
   }
 
   oldestPublishers(topicId: number, most: number): TopicClient[] {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
     const rows = this.#readOrReport("the clients of a topic", () => this.#database.all(sql, topicId, most));
-    return rows.filter((row) => tables.clients.isIntact(row)).map((row) => decodeClientRow(row));
+    return rows.filter((row) => sqliteTables.clients.isIntact(row)).map((row) => decodeClientRow(row));
   }
 
   readWindows(client: TopicClient): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
-    const sql = `SELECT ${tables.windows.allColumns} FROM windows WHERE client = ?`;
+    const sql = `SELECT ${sqliteTables.windows.allColumns} FROM windows WHERE client = ?`;
     this.#requireIndexes(client);
     const what = `the windows of client ${JSON.stringify(client.name)}`;
     const rows = this.#readOrReport(what, () => this.#database.all(sql, client.id));
     this.#requireAll("windows", client, rows.length);
     for (const row of rows) {
-      const session = Number(this.#verifyRow(tables.windows, row, client.name)["session"]);
+      const session = Number(this.#verifyRow(sqliteTables.windows, row, client.name)["session"]);
       windows.set(session, new PublisherWindow(session, decodeName(row["key"]), Number(row["first_unacked"])));
     }
-    for (const row of this.#rowsOfClient(client, tables.resolved)) {
+    for (const row of this.#rowsOfClient(client, sqliteTables.resolved)) {
       const window = windows.get(Number(row["session"]));
       if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
         throw this.#database.damage.reportDamage(`${what}: one is missing`);
@@ -177,7 +179,7 @@ export class ClientRows implements ClientReader {
   }
 
   readKeys(client: TopicClient): StoredKey[] {
-    return this.#rowsOfClient(client, tables.msg_ids).map((row) => ({
+    return this.#rowsOfClient(client, sqliteTables.msg_ids).map((row) => ({
       rowId: Number(row["id"]),
       key: decodeName(row["key"]),
       id: Number(row["message"]),

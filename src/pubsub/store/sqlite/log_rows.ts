@@ -9,13 +9,13 @@ import type { ExportedRow, LogRow, MessageReader, RowHead } from "../rows/topic_
 import type { RowCache } from "../rows/row_cache.ts";
 import { exportRowsMax, pieceBytes } from "../limits/topic_store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { rowStates, tables } from "./topic_tables.ts";
+import { rowStates, sqliteTables } from "./topic_tables.ts";
 
 /** Rows smaller than this are read ahead, up to this many together. */
 const smallRowBytes = 4096;
 const rowsAhead = 64;
 
-const { messages } = tables;
+const { messages } = sqliteTables;
 
 export class LogRows implements MessageReader {
   readonly #database: TopicDatabase;

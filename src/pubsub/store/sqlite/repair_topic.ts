@@ -12,7 +12,7 @@ import { hasItsRecords, insertMessages } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { SqliteTopics } from "./sqlite_topics.ts";
 import type { TopicRow } from "../rows/topic_rows.ts";
-import { rowStates, tables } from "./topic_tables.ts";
+import { rowStates, sqliteTables } from "./topic_tables.ts";
 
 /** Clients whose puts are not found by the index. */
 type DamagedIndexes = TopicDatabase["damagedIndexes"];
@@ -100,7 +100,7 @@ function repairClients(
   registration: number,
   indexes: DamagedIndexes,
 ): { readonly count: number; readonly done: string[] } {
-  const isWhole = (row: SqlRow) => tables.clients.isIntact(row) && row["topic"] === topic.id;
+  const isWhole = (row: SqlRow) => sqliteTables.clients.isIntact(row) && row["topic"] === topic.id;
   const whole = deleteDamagedRows(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
   const lost = topic.clients - whole.length;
   const done = lost > 0 ? [`clients whose names cannot be read: ${lost}`] : [];
@@ -109,9 +109,9 @@ function repairClients(
     if (isFound && hasWholeCounters(database, Number(row["id"]))) continue;
     deletePuts(database, Number(row["id"]));
     // Earlier puts are refused from now on: whether they were stored is unknown.
-    const next = { ...row, registration } as Parameters<typeof tables.clients.valuesToBind>[0];
+    const next = { ...row, registration } as Parameters<typeof sqliteTables.clients.valuesToBind>[0];
     const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
-    database.run(sql, registration, tables.clients.checksumOfRow(next), Number(row["id"]));
+    database.run(sql, registration, sqliteTables.clients.checksumOfRow(next), Number(row["id"]));
     done.push(`what client ${JSON.stringify(decodeName(row["name"]))} has put`);
   }
   return { count: whole.length, done };
@@ -124,7 +124,7 @@ function deletePuts(database: TopicDatabase, client: number): void {
 
 function hasWholeCounters(database: TopicDatabase, client: number): boolean {
   const check = () =>
-    [tables.windows, tables.resolved, tables.msg_ids].every((table) => {
+    [sqliteTables.windows, sqliteTables.resolved, sqliteTables.msg_ids].every((table) => {
       const rows = database.all(`SELECT ${table.allColumns} FROM ${table.name} WHERE client = ?`, client);
       return rows.every((row) => table.isIntact(row));
     });
@@ -139,7 +139,7 @@ function deleteDamagedRows(
   isWhole: (row: SqlRow) => boolean,
   { columns = "", onLost = () => {} }: { readonly columns?: string; readonly onLost?: (id: number) => void } = {},
 ): SqlRow[] {
-  const table = tables[name];
+  const table = sqliteTables[name];
   // Ids come from the table and from the index, because a damaged row may contain anything.
   const ids = new Set<number>();
   for (const how of ["NOT INDEXED", ""]) {

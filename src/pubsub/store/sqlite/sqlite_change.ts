@@ -6,10 +6,10 @@ import { insertMessages } from "./log_rows.ts";
 import { encodeClientRow, encodeName, type TopicClient } from "../rows/topic_client.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import type { ResolvedRow, TopicChange, TopicRow } from "../rows/topic_rows.ts";
-import { tables, topicStates } from "./topic_tables.ts";
+import { sqliteTables, topicStates } from "./topic_tables.ts";
 
 /** A client's topic, name and registration never change. */
-const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
+const writeClient = `${sqliteTables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
   key = excluded.key, op = excluded.op, op_session = excluded.op_session,
   forgotten_session = excluded.forgotten_session, position = excluded.position, sum = excluded.sum`;
 
@@ -39,7 +39,7 @@ export class SqliteChangeWriter {
   #writePuts({ keys, deletedKeys, resolved, deletedResolved, windows }: TopicChange): void {
     for (const { id, client, key, message, fingerprint } of keys) {
       this.#counts.add("msg_ids", client, 1);
-      this.#database.insert(tables.msg_ids, { id, client, key: encodeName(key), message, fingerprint });
+      this.#database.insert(sqliteTables.msg_ids, { id, client, key: encodeName(key), message, fingerprint });
     }
     for (const { client, id } of deletedKeys) this.#delete("msg_ids", client, "id = ?", id);
     for (const row of resolved) this.#insertResolved(row);
@@ -48,7 +48,12 @@ export class SqliteChangeWriter {
     }
     for (const { client, session, key, firstUnacked, isNew } of windows) {
       if (isNew) this.#counts.add("windows", client, 1);
-      this.#database.replace(tables.windows, { client, session, key: encodeName(key), first_unacked: firstUnacked });
+      this.#database.replace(sqliteTables.windows, {
+        client,
+        session,
+        key: encodeName(key),
+        first_unacked: firstUnacked,
+      });
     }
   }
 
@@ -62,13 +67,13 @@ export class SqliteChangeWriter {
       `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?,
        registration = ?, sum = ? WHERE id = ?`,
       ...Object.values(changes),
-      tables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
+      sqliteTables.topics.checksumOfRow({ ...fixed, ...changes, sender: null }),
       id,
     );
   }
 
   writeClient(client: TopicClient): void {
-    this.#database.run(writeClient, ...tables.clients.valuesToBind(encodeClientRow(client)));
+    this.#database.run(writeClient, ...sqliteTables.clients.valuesToBind(encodeClientRow(client)));
   }
 
   /** Deletes a client and all its rows. */
@@ -86,7 +91,7 @@ export class SqliteChangeWriter {
 
   #insertResolved({ id, client, session, firstUnacked, entries }: ResolvedRow): void {
     this.#counts.add("resolved", client, 1);
-    this.#database.insert(tables.resolved, {
+    this.#database.insert(sqliteTables.resolved, {
       id,
       client,
       session,

@@ -9,7 +9,7 @@ import { decodeName, encodeName, type TopicClient } from "../rows/topic_client.t
 import type { TopicDatabase } from "./topic_database.ts";
 import type { NewTopic, StagedTopicRow, TopicCopyRows, TopicEnds, TopicRow } from "../rows/topic_rows.ts";
 import { droppedTopicsMax } from "../limits/topic_store_limits.ts";
-import { tables, topicStates } from "./topic_tables.ts";
+import { sqliteTables, topicStates } from "./topic_tables.ts";
 
 export class SqliteCopyRows implements TopicCopyRows {
   readonly #database: TopicDatabase;
@@ -51,13 +51,13 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   generation(): number {
-    const row = this.#database.get(`SELECT ${tables.generation.allColumns} FROM generation`);
+    const row = this.#database.get(`SELECT ${sqliteTables.generation.allColumns} FROM generation`);
     if (row === undefined) return 0;
-    return Number(this.#database.damage.requireIntactRow(tables.generation, row, "of this store")["generation"]);
+    return Number(this.#database.damage.requireIntactRow(sqliteTables.generation, row, "of this store")["generation"]);
   }
 
   setGeneration(generation: number): void {
-    this.#transaction(() => this.#database.replace(tables.generation, { id: 0, generation }));
+    this.#transaction(() => this.#database.replace(sqliteTables.generation, { id: 0, generation }));
   }
 
   /** A damaged staged copy counts as missing: it never answered a request, and its sender still has it. */
@@ -72,12 +72,15 @@ export class SqliteCopyRows implements TopicCopyRows {
   }
 
   dropped(name: string): DroppedCopy | null {
-    const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, encodeName(name));
+    const row = this.#database.get(
+      `SELECT ${sqliteTables.dropped.allColumns} FROM dropped WHERE name = ?`,
+      encodeName(name),
+    );
     if (row === undefined) return null;
     // A damaged row is treated as forgotten: the topic's node decides.
     const intact = orIfDamaged(
       null,
-      () => this.#database.damage.requireIntactRow(tables.dropped, row, "of this store"),
+      () => this.#database.damage.requireIntactRow(sqliteTables.dropped, row, "of this store"),
     );
     return intact && { incarnation: String(intact["incarnation"]), epoch: Number(intact["epoch"]) };
   }
@@ -114,7 +117,7 @@ export class SqliteCopyRows implements TopicCopyRows {
   drop({ id, name, incarnation }: TopicRow, epoch: number): void {
     this.#transaction(() => {
       this.#drop(id);
-      this.#database.replace(tables.dropped, { name: encodeName(name), incarnation, epoch });
+      this.#database.replace(sqliteTables.dropped, { name: encodeName(name), incarnation, epoch });
       this.#database.run(
         "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
         droppedTopicsMax,

@@ -3,9 +3,9 @@ import { DamageError, orIfDamaged } from "../../../base/storage/damage.ts";
 import { decodeName, describeTopicRow, encodeName } from "../rows/topic_client.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { NewTopic, RowNumbers } from "../rows/topic_rows.ts";
-import { tables, topicStates } from "./topic_tables.ts";
+import { sqliteTables, topicStates } from "./topic_tables.ts";
 
-type TopicColumns = Partial<Record<(typeof tables.topics.columns)[number], SqlRow[string]>>;
+type TopicColumns = Partial<Record<(typeof sqliteTables.topics.columns)[number], SqlRow[string]>>;
 
 export class SqliteTopics {
   readonly #database: TopicDatabase;
@@ -41,10 +41,12 @@ export class SqliteTopics {
   /** Returns a topic's row, or null if there is none or it is damaged, which is reported. */
   readRow(id: number): SqlRow | null {
     const { damage } = this.#database;
-    const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
+    const read = () => this.#database.get(`SELECT ${sqliteTables.topics.allColumns} FROM topics WHERE id = ?`, id);
     return orIfDamaged(null, () => {
       const row = damage.detectDamage(`row ${id} of the topics of this store`, read);
-      return row === undefined ? null : damage.requireIntactRow(tables.topics, row, describeTopicRow(row["name"]));
+      return row === undefined
+        ? null
+        : damage.requireIntactRow(sqliteTables.topics, row, describeTopicRow(row["name"]));
     });
   }
 
@@ -65,7 +67,7 @@ export class SqliteTopics {
   insert({ name, incarnation, baseOffset, epoch }: NewTopic, state: number, sender: string | null): number {
     const id = this.#nextTopicId++;
     this.#setAsideDamaged(name, state);
-    this.#database.insert(tables.topics, {
+    this.#database.insert(sqliteTables.topics, {
       id,
       name: encodeName(name),
       state,
@@ -89,13 +91,13 @@ export class SqliteTopics {
   change(id: number, changes: TopicColumns): void {
     const row = this.readRow(id);
     if (row === null) throw new Error(`topic ${id} is missing or damaged`);
-    const next = { ...row, ...changes } as Record<(typeof tables.topics.columns)[number], SqlRow[string]>;
+    const next = { ...row, ...changes } as Record<(typeof sqliteTables.topics.columns)[number], SqlRow[string]>;
     if (next.state !== row["state"]) this.#setAsideDamaged(decodeName(row["name"]), Number(next.state));
     const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
     this.#database.run(
       `UPDATE topics SET ${columns} WHERE id = ?`,
       ...Object.values(changes),
-      tables.topics.checksumOfRow(next),
+      sqliteTables.topics.checksumOfRow(next),
       id,
     );
   }

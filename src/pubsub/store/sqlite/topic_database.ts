@@ -14,7 +14,7 @@ import { damageInLog } from "../../../base/storage/wal_check.ts";
 import type { SqlRow } from "../../../base/storage/sql_row.ts";
 import { isDamage } from "../../../base/storage/checksum_table.ts";
 import { DamageLog, orIfDamaged } from "../../../base/storage/damage.ts";
-import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
+import { sqliteTables, topicStoreApplicationId, topicStoreFormat, topicStoreSchema } from "./topic_tables.ts";
 
 export const databaseName = "topics.sqlite";
 
@@ -69,7 +69,7 @@ export class TopicDatabase extends SqliteFile {
         createPrivateFile(path);
       },
       addFirstRows: (database) => {
-        const { store } = tables;
+        const { store } = sqliteTables;
         const row = store.valuesToBind({ id: 0, name: crypto.randomUUID() });
         database.prepare(store.insert.replace("INSERT", "INSERT OR IGNORE")).run(...row);
       },
@@ -89,7 +89,7 @@ export class TopicDatabase extends SqliteFile {
 
   /** Random id, created with the store. Throws Damaged. */
   get storeId(): string {
-    const { store } = tables;
+    const { store } = sqliteTables;
     const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
     return String(this.damage.requireIntactRow(store, row, "of this store")["name"]);
   }
@@ -200,7 +200,14 @@ export function storeError(error: unknown, dataDir: string): BatonError {
 
 function topicFormat(folder: string): SqliteFormat {
   const path = join(folder, databaseName);
-  return { what: "topic store", folder, path, applicationId, format: storedFormat, schema };
+  return {
+    what: "topic store",
+    folder,
+    path,
+    applicationId: topicStoreApplicationId,
+    format: topicStoreFormat,
+    schema: topicStoreSchema,
+  };
 }
 
 function damagedLogMessage(dataDir: string, damage: string): string {

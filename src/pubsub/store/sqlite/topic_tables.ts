@@ -4,9 +4,9 @@ import { checksumTable } from "../../../base/storage/checksum_table.ts";
 /**
  * PRAGMA user_version: the format of tables and contents. Development versions before the first release used 1 to 3.
  */
-export const storedFormat = 4;
+export const topicStoreFormat = 4;
 /** PRAGMA application_id: "btTS", so that the database of another program is not mistaken for a store. */
-export const applicationId = 0x62745453;
+export const topicStoreApplicationId = 0x62745453;
 
 /**
  * States of a topic. Active: open or sealed. Staged: received completely. Dropped: its rows are deleted step by step.
@@ -14,7 +14,7 @@ export const applicationId = 0x62745453;
  */
 export const topicStates = { active: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
 
-export const tables = {
+export const sqliteTables = {
   /**
    * `gone`: last message of the last deleted row; `stored`: last message in a row; `clients`: number of client rows.
    */
@@ -62,7 +62,7 @@ export const tables = {
 /** Whether a row has its records, or an operator has given them up as damaged. */
 export const rowStates = { stored: 0, givenUp: 1 } as const;
 
-export const schema = `
+export const topicStoreSchema = `
   CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, state INTEGER NOT NULL,
     incarnation TEXT NOT NULL, base_offset INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
     last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,

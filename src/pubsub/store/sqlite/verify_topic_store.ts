@@ -11,7 +11,7 @@ import { decodeName, describeTopicRow } from "../rows/topic_client.ts";
 import { describeDamagedRow, rangeOfMessages } from "../../../base/storage/damage.ts";
 import { describeDamagedMessages, hasItsRecords } from "./log_rows.ts";
 import { databaseName, openStoreToRead, type SqlRow } from "./topic_database.ts";
-import { rowStates, schema, tables, topicStates } from "./topic_tables.ts";
+import { rowStates, sqliteTables, topicStates, topicStoreSchema } from "./topic_tables.ts";
 
 export interface TopicStoreReport {
   readonly topics: number;
@@ -44,8 +44,8 @@ export function verifyRows(database: DatabaseSync, progress: WorkProgress = noPr
   const report = { topics: 0, messages: 0, clients: 0 };
   database.exec("BEGIN");
   verifyTables(database, {
-    schema,
-    tables: Object.values(tables),
+    schema: topicStoreSchema,
+    tables: Object.values(sqliteTables),
     addProblem,
     progress,
     columns: { messages: ", records" },
@@ -89,7 +89,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { addProblem, report }
 }): void {
   if (Number(row["state"]) === topicStates.dropped || Number(row["state"]) === topicStates.receiving) return;
   report.topics++;
-  if (!tables.topics.isIntact(row)) return; // already reported, and useless for comparisons
+  if (!sqliteTables.topics.isIntact(row)) return; // already reported, and useless for comparisons
   const title = `topic ${JSON.stringify(decodeName(row["name"]))}`;
   const topic = { ...row, title } as SqlRow & VerifiedTopic;
   verifyClients(database, topic, addProblem, report);

@@ -13,7 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { ClientState, sessionAfterResponse, tables } from "../../../../src/pubsub/client/client_state.ts";
+import { ClientState, clientStateTables, sessionAfterResponse } from "../../../../src/pubsub/client/client_state.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 
 let folder: string;
@@ -131,8 +131,8 @@ test("a state without a session number left says so, and stays as it is", async 
   }
   {
     using database = new DatabaseSync(path);
-    const row = tables.client.valuesToBind({ only: 0, id: "alice", session: Number.MAX_SAFE_INTEGER });
-    database.prepare(tables.client.replace).run(...row);
+    const row = clientStateTables.client.valuesToBind({ only: 0, id: "alice", session: Number.MAX_SAFE_INTEGER });
+    database.prepare(clientStateTables.client.replace).run(...row);
   }
   for (let tries = 0; tries < 2; tries++) {
     using state = await open("alice");
