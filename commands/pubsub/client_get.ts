@@ -1,7 +1,4 @@
-/**
- * `get` and `peek`: how many messages, and where they go. A message counts as delivered once it has reached its
- * destination.
- */
+/** `get` and `peek`: how many messages, and where they go. A message is delivered when it is at its destination. */
 import { lossSentence } from "../../src/pubsub/client/loss_sentence.ts";
 import { isatty } from "node:tty";
 import { BatonError } from "../../src/base/errors.ts";
@@ -256,10 +253,7 @@ function decodeUtf8OrNull(bytes: Uint8Array): string | null {
   }
 }
 
-/**
- * Milliseconds that a message may take to be written after a signal: what was written is delivered and does not come
- * again.
- */
+/** Milliseconds for writing a message after a signal: what was written is delivered and does not come again. */
 const lastWriteMsMax = 300;
 
 /** Resolves when the message is written. Rejects with the signal's reason, ReaderGone, or IO. */

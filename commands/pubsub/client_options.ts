@@ -115,10 +115,7 @@ export function checkClientFlags(operation: ClientOperationName, given: Readonly
   throw new BatonError("USAGE", `${operation}: ${use.flag} is only for ${use.of.join(", ")}`);
 }
 
-/**
- * `named`: the ID of --id or, if not `isTyped`, of the environment or a file; the command line takes precedence. Throws
- * USAGE.
- */
+/** `named`: the ID of --id or, if not `isTyped`, of environment or file; the command line comes first. Throws USAGE. */
 export function parseClientArguments(
   words: readonly string[],
   named: string | undefined,

@@ -1,7 +1,4 @@
-/**
- * The servers of publish/subscribe and their topics, as `pubsub server ls`, `pubsub topic ls` and `top` show them.
- * Pure.
- */
+/** Servers of publish/subscribe and topics, as `pubsub server ls`, `pubsub topic ls` and `top` show them. Pure. */
 import type { ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import type { TopicNodeState } from "../../src/pubsub/ownership/topic_node.ts";
 import { type Cell, headCells } from "../../src/base/terminal/table.ts";

@@ -10,10 +10,7 @@ export interface PlannedMove {
 /** Topics of the announced servers, by server. */
 export type TopicsByServer = ReadonlyMap<string, readonly string[]>;
 
-/**
- * Moves all topics of a server, each to the server with the fewest topics at that point. Empty if there is no other
- * server.
- */
+/** Moves all topics of a server, each to the server with the fewest topics then. Empty if there is no other server. */
 export function planDrain(load: TopicsByServer, from: string): PlannedMove[] {
   const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
   if (counts.size === 0) return [];

@@ -30,10 +30,7 @@ export type AttemptDecision =
   /** `unknown`: the request may have been executed. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
-/**
- * Number of refusals in a row before the next proxy is tried: this one may have lost the servers that another proxy
- * reaches.
- */
+/** Refusals in a row before the next proxy is tried: this one may have lost servers that another proxy reaches. */
 const attemptsPerProxy = 3;
 
 export function decideAfterAttempt(state: AttemptState, end: AttemptResult): AttemptDecision {

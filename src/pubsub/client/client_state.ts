@@ -154,18 +154,12 @@ export class ClientState implements Disposable {
     });
   }
 
-  /**
-   * Returns the session of this process. Its number is one above the highest used number, and is durable before it is
-   * returned.
-   */
+  /** The session of this process. Its number is one above the highest used number, and is durable on return. */
   currentSession(): SessionToken {
     return this.#session ??= this.nextSession();
   }
 
-  /**
-   * Returns a session with an unused number, which is durable before it is returned. Throws BAD_DATA when there is
-   * none.
-   */
+  /** Returns a session with an unused number, which is durable on return. Throws BAD_DATA when there is none. */
   nextSession(): SessionToken {
     const number = this.#sessionNumber + 1;
     if (!Number.isSafeInteger(number)) {
@@ -250,10 +244,7 @@ export class ClientState implements Disposable {
     this.#registrations.set(topic, number);
   }
 
-  /**
-   * Deletes the intents with counters from `first` to `last`, because their outcome is known. No request is deleted in
-   * part.
-   */
+  /** Deletes intents with counters from `first` to `last`: their outcome is known. No request is deleted in part. */
   settleIntents(
     { topic, session }: Pick<PutIntents, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },

@@ -21,10 +21,7 @@ const windowBytes = 16 << 20;
 
 export interface PutOptions {
   readonly msgId?: string | null;
-  /**
-   * Returns the message ID of the message with this counter, instead of `msgId`. A chunk with such a message has no
-   * other.
-   */
+  /** The message ID of the message with this counter, instead of `msgId`. A chunk with such a message has no other. */
   readonly msgIdOf?: (counter: number) => string | null;
   /** Checkpoint of the input that the messages come from. */
   readonly input?: InputCheckpoint | null;

@@ -47,10 +47,7 @@ export class PubsubClientSession {
   readonly #kind: "shared" | "own";
   #token: SessionToken | null = null;
 
-  /**
-   * `own`: a new session, for a process that needs several; `shared`: the session of this process, which its state
-   * keeps.
-   */
+  /** `own`: a new session, for a process that needs several; `shared`: that of this process, which its state keeps. */
   constructor(state: ClientState, requester: Requester, kind: "shared" | "own" = "shared") {
     this.state = state;
     this.#requester = requester;

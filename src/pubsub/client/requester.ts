@@ -30,18 +30,12 @@ export type RequestOutcome =
   | { readonly kind: "unknown"; readonly why: string; readonly response: StatusMessage | null };
 
 export interface RequesterOptions {
-  /**
-   * Returns the endpoints of the proxies in the order in which they are tried. Called again when none of them can be
-   * reached.
-   */
+  /** Returns the endpoints of the proxies in the order of the tries. Called again when none of them can be reached. */
   readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly clock: Clock;
   /** Milliseconds that a request is tried in total. */
   readonly timeoutMs: number;
-  /**
-   * Milliseconds to wait for the response of one try. Without `retriesMax` it doubles after each try that needed
-   * longer.
-   */
+  /** Milliseconds to wait for the response of one try. Without `retriesMax` it doubles after each try without one. */
   readonly attemptMs: number;
   /** Maximum number of tries after the first one. */
   readonly retriesMax?: number;

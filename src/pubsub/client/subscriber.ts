@@ -22,10 +22,7 @@ export interface ReceivedMessage {
 
 export interface FetchResult {
   readonly messages: readonly ReceivedMessage[];
-  /**
-   * Number of messages before these that the retention of the topic, damage, or a fail-over of its database has
-   * removed.
-   */
+  /** Messages before these that the retention of the topic, damage, or a fail-over of its database has removed. */
   readonly missed: number;
   /** A fail-over has lost messages before these, or may have. */
   readonly loss: LossCertainty | null;

@@ -164,10 +164,7 @@ export class PubsubProxy implements AsyncDisposable {
     await this.close();
   }
 
-  /**
-   * Ends gets that wait for a message after the client list has changed: the clients ask again, and the new permissions
-   * apply.
-   */
+  /** Ends waiting gets after the client list has changed: the clients ask again, and the new permissions apply. */
   interruptHeldGets(): void {
     this.#forwarder.endRequests("waiting", "what clients may do has changed");
   }

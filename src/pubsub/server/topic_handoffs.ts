@@ -26,10 +26,7 @@ export class TopicHandoffs {
     return this.#size;
   }
 
-  /**
-   * Responds when the handoff has ended: OK with the new epoch, or OVERLOADED with the reason if the topic is still
-   * here.
-   */
+  /** Responds when the handoff has ended: OK with the new epoch, or OVERLOADED and why the topic is still here. */
   handle(envelope: Envelope, message: MessageOf<"MERGE">): void {
     const { server, reply } = this.#options;
     if (this.#size >= handoffsMax) {

@@ -70,10 +70,7 @@ export interface TopicServerOptions {
   readonly openSharedStore?:
     | ((hooks: TopicStoreHooks, options: Partial<StoreOptions>, signal?: AbortSignal) => Promise<TopicStore>)
     | undefined;
-  /**
-   * How often topics are given to servers of a shared store that have fewer, in milliseconds; null: never. Default:
-   * 10,000.
-   */
+  /** Milliseconds between gifts of topics to servers of a shared store with fewer; null: never. Default: 10,000. */
   readonly balanceEveryMs?: number | null;
   /** The data directory is a copy whose original is never served again. */
   readonly wasMoved?: boolean | undefined;

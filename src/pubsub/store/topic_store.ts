@@ -172,10 +172,7 @@ export class TopicStore extends DeclaredMethods {
     return await TopicStore.openThread(thread, opening, hooks);
   }
 
-  /**
-   * Opens a store in a thread of its own, to which `opening` is passed. Rejects with its error, and with the signal's
-   * reason.
-   */
+  /** Opens a store in its own thread, which gets `opening`. Rejects with its error, and with the signal's reason. */
   static async openThread(
     thread: StoreThread,
     opening: object,
@@ -232,10 +229,7 @@ export class TopicStore extends DeclaredMethods {
     return { pieces: this.#pieces(topic, epoch, { seal, done: (digest) => hash = digest }), hash: () => hash };
   }
 
-  /**
-   * Stages content that another server has sealed. Rejects with BAD_DATA or PROTOCOL and stages nothing if it is not
-   * complete.
-   */
+  /** Stages content that another server has sealed. Rejects with BAD_DATA or PROTOCOL, without effect if incomplete. */
   async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
     const transfer = await this.importBegin(topic, content);
     let isDone = false;

@@ -86,10 +86,7 @@ export function decodeGeneralMessage(frames: readonly Uint8Array[], frame: Uint8
   return message as unknown as Message;
 }
 
-/**
- * Returns where CR LF CR LF begins; otherwise -1 minus the index of an invalid control character, or -1 minus the
- * length.
- */
+/** Where CR LF CR LF begins; else -1 minus the index of an invalid control character, or -1 minus the length. */
 function findHeaderEnd(frame: Uint8Array): number {
   const length = Math.min(frame.byteLength, headerBytesMax);
   for (let at = 0; at < length; at++) {

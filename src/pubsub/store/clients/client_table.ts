@@ -154,10 +154,7 @@ export class ClientTable {
     return this.#forgotten.size > 0;
   }
 
-  /**
-   * The oldest clients of a topic with sessions that never subscribed: stored ones, then those that the next commit
-   * stores.
-   */
+  /** A topic's oldest clients with sessions that never subscribed: stored ones, then those of the next commit. */
   *oldestPublishers(topicId: number, most: number): Generator<TopicClient, void, void> {
     const changed = [...this.#changedClients].filter((client) => client.topicId === topicId);
     const byId = new Map(changed.map((client) => [client.id, client]));

@@ -77,10 +77,7 @@ export class StoredTopic {
     }
   }
 
-  /**
-   * Messages after this position. Ids between the last one before a restore and the new base offset were never
-   * assigned.
-   */
+  /** Messages after this position. Ids between the last one before a restore and the new base offset do not exist. */
   pendingAfter(position: number): number {
     const { firstId: first, lastId: last } = this.log;
     const from = Math.max(position, first - 1);

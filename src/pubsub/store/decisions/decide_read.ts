@@ -26,10 +26,7 @@ export type GetDecision =
   /** The subscriber's new position, the next message, and how many messages before it are gone (`missed`). */
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
-/**
- * The same `last` returns the same next message. The position moves to what the client has acknowledged, and never
- * back.
- */
+/** The same `last` returns the same next message. The position moves to what the client acknowledges, never back. */
 export function decideGet(get: GetOperation, subscriber: SubscriberState, log: LogState): GetDecision {
   const { position } = subscriber;
   if (position === null) return refuseOperation("NOT_SUBSCRIBED", "this client is not subscribed to the topic");

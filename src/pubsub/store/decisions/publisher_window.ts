@@ -1,7 +1,4 @@
-/**
- * The resolved counters of one publisher session, and the bound below which counters are forgotten. No storage, no
- * clock.
- */
+/** Resolved counters of a publisher session, and the bound below which they are forgotten. No storage, no clock. */
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
 import { plainWindowCounters } from "../limits/topic_store_limits.ts";
 

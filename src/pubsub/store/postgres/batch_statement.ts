@@ -112,10 +112,7 @@ function columnsOf(list: ListName): string[] {
 /** The place of a list as rows; `statementOf` gives its parameters their numbers. */
 const rowsOf = (list: ListName, alias: string) => `ROWS.${list} AS ${alias}(${columnsOf(list).join(", ")})`;
 
-/**
- * NOT IN is computed once, with a hash; a join with the topics that were written would compare each row with each
- * topic.
- */
+/** NOT IN is computed once, with a hash; a join with the written topics would compare each row with each topic. */
 const isOwn = "NOT IN (SELECT topic FROM lost)";
 const kept = (column: string) => `${column} = COALESCE(w.${column}, t.${column})`;
 const overwritten = (columns: readonly string[]) =>
@@ -130,10 +127,7 @@ interface StatementPart {
   readonly wanted: string;
 }
 
-/**
- * Inserts the rows of a list into a table whose columns have the same names. `conflict`: overwrites rows that are
- * there.
- */
+/** Inserts the rows of a list into a table whose columns have the same names. `conflict`: overwrites present rows. */
 function insertion(table: string, list: ListName, conflict = ""): StatementPart {
   const columns = Object.entries(lists[list] as ColumnTypes);
   const values = columns.map(([name, type]) =>
@@ -237,10 +231,7 @@ function statementOf(used: readonly ListName[]): SqlStatement {
   return { name, text: text.replaceAll(/ROWS\.(\w+)/g, (_, list) => rows.get(list as ListName) ?? "") };
 }
 
-/**
- * Statements by the lists that they have. A part without rows would cost time as well. Requests use few of the
- * combinations.
- */
+/** Statements by the lists that they have. A part without rows costs time as well. Requests use few combinations. */
 const statements = new Map<string, SqlStatement>();
 
 /** The statement that commits these changes, and its values. */

@@ -274,10 +274,7 @@ function nextBatch(): Uint8Array | null {
   return queue[0] instanceof Uint8Array ? queue.shift() as Uint8Array : null;
 }
 
-/**
- * Does what has arrived, in order. After an error that is none of the database's, memory is unknown: the store has
- * failed.
- */
+/** Does what has arrived, in order. After an error that is not the database's, memory is unknown: the store fails. */
 async function runAll(): Promise<void> {
   isRunning = true;
   clearTimeout(timer);

@@ -18,10 +18,7 @@ export class DataNotLoaded extends Error {
   }
 }
 
-/**
- * Data could not be brought, because the database does not respond, or refuses it; the work that needs it has changed
- * nothing.
- */
+/** Data could not be brought: the database does not respond, or refuses. The work that needs it has changed nothing. */
 export class RowsUnavailable extends BatonError {
   constructor(why: string, cause?: unknown) {
     super("UNREACHABLE", why, { cause });

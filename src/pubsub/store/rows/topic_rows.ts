@@ -3,9 +3,9 @@
  * that is not in memory, and gives them what a commit changes. `sqlite_topic_rows.ts` has them in SQLite, and
  * `postgres_topic_rows.ts` in a database that servers share.
  *
- * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and DataNotLoaded for
- * rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is done
- * again. If `load` could not bring them, the method throws RowsUnavailable.
+ * A reading method returns its result immediately. It throws DamageError for damaged or missing rows, and DataNotLoaded
+ * for rows that are elsewhere; the request that needs them has changed nothing. After `load` has brought them, it is
+ * done again. If `load` could not bring them, the method throws RowsUnavailable.
  */
 import type { ErrorCode } from "../../../base/errors.ts";
 import type { ResolvedCounter } from "../../wire/topic_records.ts";
@@ -254,10 +254,7 @@ export interface LostTopic {
 export interface TopicCopyRows {
   /** Ids of the topics that are served; damaged ones are reported and left out. */
   active(): RowsAnswer<readonly number[]>;
-  /**
-   * Names of the topics that are served or staged, except damaged ones; of a shared store those that are sealed or
-   * staged.
-   */
+  /** Names of topics that are served or staged, except damaged ones; of a shared store those sealed or staged. */
   names(): RowsAnswer<string[]>;
   /** Whether the store has no data, as in a new folder. */
   isEmpty(): RowsAnswer<boolean>;

@@ -1,7 +1,4 @@
-/**
- * Reads the rows of clients. Every row is checked against its checksum. Changes in memory must have been written
- * before.
- */
+/** Reads the rows of clients and checks their checksums. Changes in memory must have been written before. */
 import { decodeResolved } from "../../wire/topic_records.ts";
 import { DamageError, describeDamagedRow, orIfDamaged } from "../../../base/storage/damage.ts";
 import { type ChecksumTable, isDamage } from "../../../base/storage/checksum_table.ts";

@@ -24,10 +24,7 @@ const logBytes = 8 << 20;
 export const checkpointBytes = 4 << 20;
 /** … and from this size on by the storage thread, which waits for it. */
 export const blockingCheckpointBytes = 32 << 20;
-/**
- * How long a put on a nearly full disk waits for readers of the log, and the pause before the next wait, in
- * milliseconds.
- */
+/** Milliseconds that a put on a nearly full disk waits for readers of the log, and the pause before the next wait. */
 const readersMs = 500;
 const readersPauseMs = 10_000;
 /** How long a transaction waits for other processes, which only read, in milliseconds. */

@@ -55,10 +55,7 @@ export interface TopicStoreStatistics {
   readonly damages: number;
   /** Topics that a fail-over of a shared database has made lose messages, or may have, since the store was opened. */
   readonly losses: number;
-  /**
-   * The largest used share of the client capacity of any topic, from 0 to 1; publishers forgotten since the store was
-   * opened.
-   */
+  /** The largest used share of any topic's client capacity, from 0 to 1; publishers forgotten since the opening. */
   readonly clientsShare: number;
   readonly clientsForgotten: number;
 }

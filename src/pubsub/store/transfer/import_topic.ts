@@ -1,7 +1,4 @@
-/**
- * Imports a topic that another server sends. The rows are not used before the hash was checked and the topic was
- * activated.
- */
+/** Imports a topic that another server sends. The rows are used when the hash is checked and the topic activated. */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../../base/errors.ts";
 import {
