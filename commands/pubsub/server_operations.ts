@@ -66,7 +66,7 @@ const operations: Readonly<Record<string, ServerOperation>> = {
   restore: { takes: "no name; it needs --id, --data-dir and --accept-loss", names: 0, run: restore },
 };
 
-export const serverOperationNames: readonly string[] = Object.keys(operations);
+const serverOperationNames: readonly string[] = Object.keys(operations);
 
 export async function runServerOperation(call: ServerCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
@@ -335,7 +335,7 @@ function requireDataDir({ values, sources }: ServerCall, word: "verify" | "backu
   throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir FOLDER`);
 }
 
-export async function restore(call: ServerCall): Promise<ExitCode> {
+async function restore(call: ServerCall): Promise<ExitCode> {
   const { values, io } = call;
   const { pubsubServerId: id } = values;
   const database = readTopicStoreLocation(values, call.sources)?.database;
@@ -422,7 +422,7 @@ async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promi
   return done;
 }
 
-export async function forgetClient(call: ServerCall, [topic = "", client = ""]: readonly string[]): Promise<ExitCode> {
+async function forgetClient(call: ServerCall, [topic = "", client = ""]: readonly string[]): Promise<ExitCode> {
   const { values, io } = call;
   const { owner } = await runManageRequest(call, {
     topic,

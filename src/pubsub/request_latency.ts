@@ -4,7 +4,7 @@ import { Histogram } from "../base/support/histogram.ts";
 /** Bucket bounds in seconds: from a response out of memory over a disk flush and a handoff to a deadline. */
 const boundsSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
-export const measuredRequests = ["PUT", "GET"] as const;
+const measuredRequests = ["PUT", "GET"] as const;
 export type MeasuredRequest = (typeof measuredRequests)[number];
 
 /** Histograms in seconds, by request name. */

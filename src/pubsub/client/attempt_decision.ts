@@ -48,7 +48,7 @@ export function decideAfterAttempt(state: AttemptState, end: AttemptResult): Att
 }
 
 /** Returns whether the status is temporary, or another server may respond differently. */
-export function isTemporaryStatus(status: StatusCode): boolean {
+function isTemporaryStatus(status: StatusCode): boolean {
   return status === "NOT_OWNER" || status === "OVERLOADED" || status === "ERROR";
 }
 

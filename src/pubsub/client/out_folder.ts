@@ -16,7 +16,7 @@ import { flushParentFolders, flushPath, writeFlushed } from "../../base/storage/
 import type { ClientState } from "./client_state.ts";
 
 /** Name of the file that says which client and topic own the folder. */
-export const ownerFileName = ".baton-pubsub";
+const ownerFileName = ".baton-pubsub";
 
 export interface OutFolderMessage {
   readonly id: number;

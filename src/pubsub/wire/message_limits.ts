@@ -20,7 +20,7 @@ export const numberMax = Number.MAX_SAFE_INTEGER;
 export const freeNumbers = 2 ** 48;
 export const numberStepMax = 2 ** 20;
 /** Bytes of a whole message in its frames, which a socket may have to buffer. */
-export const messageBytesMax = headerBytesMax + bodyBytesMax;
+const messageBytesMax = headerBytesMax + bodyBytesMax;
 /** Limits of a socket that receives such messages with an envelope: every valid message passes. */
 export const socketLimits = { framesMax: batchMessagesMax + 16, messageBytesMax: messageBytesMax + (64 << 10) };
 /** Characters of a refused value that are quoted. */

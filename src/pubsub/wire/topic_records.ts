@@ -16,7 +16,7 @@
 import { ByteReader, ByteWriter, joinBytes, protocolError, readU32 } from "../../base/wire/bytes.ts";
 import { bodyBytesMax } from "./message_limits.ts";
 
-export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
+const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
 
 /** Maximum entries in one record of a window. */
 export const windowEntriesMax = 4096;

@@ -57,7 +57,10 @@ export class TopicSink implements DeadLetterSink {
         // unique.
         const messageId = `${letter.id}.${letter.fence}`;
         const body = new TextEncoder().encode(deadLetterLine(letter, format).trimEnd());
-        requireOkStatus(`put the dead letter ${letter.id} into topic "${topic}"`, await putter.put(messageId, body, ending));
+        requireOkStatus(
+          `put the dead letter ${letter.id} into topic "${topic}"`,
+          await putter.put(messageId, body, ending),
+        );
       },
       close,
     };

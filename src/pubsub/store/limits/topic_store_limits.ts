@@ -13,7 +13,7 @@ export const sessionWindowsMax = 8;
 /** Remembered msg-ids of a publisher at a topic; the newest are kept. */
 export const msgIdsMax = 10_000;
 /** Clients of a topic, subscribed or not. */
-export const clientsPerTopicMax = 100_000;
+const clientsPerTopicMax = 100_000;
 /** Publishers that are forgotten together when there are too many. */
 export const forgottenPerTimeMax = 1024;
 /** Clients without a subscription that are kept in memory. */

@@ -11,7 +11,7 @@ import { RowCache } from "../rows/row_cache.ts";
 import { rowCacheBytesMax } from "../limits/topic_store_limits.ts";
 
 /** The name of data: what was asked for, and of which topic or client. */
-export function missingDataName(lack: MissingData): string {
+function missingDataName(lack: MissingData): string {
   const { kind } = lack;
   switch (kind) {
     case "readWindows":

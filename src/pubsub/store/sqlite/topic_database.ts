@@ -31,7 +31,7 @@ const readersPauseMs = 10_000;
 const busyMs = 5_000;
 
 /** Another process owns the data now. */
-export class StoreTakenOver extends Error {}
+class StoreTakenOver extends Error {}
 
 export { isDiskFull, type SqlRow };
 
