@@ -1,6 +1,7 @@
 /**
- * One topic on one server during one session. Reads the topic's node and executes what `decideTopic` says, step by
- * step, until nothing is left to do. The node is always read after the server has announced itself.
+ * One topic on one server during one session: reads the topic's node and executes what `decideTopic` says, step by
+ * step, until nothing is left to do. `topic_state.ts` has the states, and a picture of what leads from one to another.
+ * The node is always read after the server has announced itself.
  */
 import { TaskScope, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, outageBackoff, retry, serverBackoff } from "../../base/support/backoff.ts";
@@ -8,8 +9,9 @@ import { sleep } from "../../base/support/deadline.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
-import type { ContentName, IncomingContent, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
+import type { ContentName, IncomingContent, TopicCopy } from "../store/operations/owned_store.ts";
 import {
+  decideHandoff,
   decideTopic,
   decideTransfer,
   type DeleteResult,
@@ -17,70 +19,61 @@ import {
   type TopicFacts,
   whyNotDeleted,
 } from "./topic_decision.ts";
-import { changeStore, missingTopicError } from "./change_store.ts";
-import type { OwnershipLease } from "./ownership_lease.ts";
 import { forgottenNode, takenBackNode, takenOverNode, type TopicNode } from "./topic_node.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { VersionedTopicNode, WriteOutcome } from "./topic_nodes.ts";
+import {
+  firstState,
+  type HandoffResult,
+  handoffResult,
+  type Permit,
+  stateAfterCall,
+  stateAfterClose,
+  stateAfterDecision,
+  stateAfterFailure,
+  type TopicState,
+  whyNotServed,
+} from "./topic_state.ts";
 import { piecesUntilAbort, type TransferReply } from "./transfer_channel.ts";
 
-/** Identifies the content for which requests are admitted; kept from the admission of a request to its response. */
-export interface Permit {
-  readonly epoch: number;
-  readonly incarnation: string;
-  /** The lease of the session, under which the request was admitted: OK may be sent while it is confirmed. */
-  readonly lease: Pick<OwnershipLease, "isConfirmed">;
-}
-
-export type HandoffResult =
-  | { readonly kind: "moved"; readonly epoch: number }
-  /** The topic is still on this server. */
-  | { readonly kind: "kept"; readonly why: string };
+/**
+ * - settled: nothing is left to do now
+ * - goes on: the node or the store has changed: decide again
+ * - caught up: the same, and the next read of the node shows all that had happened before
+ */
+type Progress = "settled" | "goes on" | "caught up";
 
 export class OwnedTopic {
-  /** Not null while requests may be admitted. */
-  permit: Permit | null = null;
-  /** The node as last read or written; undefined: not read yet; null: no node exists. */
+  state: TopicState = firstState;
+  /** The node as last read or written; undefined: to be read; null: no node exists. */
   knownNode: VersionedTopicNode | null | undefined = undefined;
-  /** The last action, and the error of a shared database that has refused it: why the topic is not served. */
-  lastAction: TopicAction["do"] | null = null;
-  problem: string | undefined = undefined;
-  /** The content is being sent or received, which may take long. */
-  isInTransfer = false;
-  /** Data is left in the store that waits for another server. */
-  isWaiting = false;
   readonly topic: string;
   readonly #context: OwnershipContext;
   #lastQueued: Promise<unknown> = Promise.resolve();
-  #queuedSettle: Promise<void> | null = null;
-  #rechecks = 0;
-  #cancelRecheck: () => void = () => {};
-  #handoffDeadlineMs = 0;
-  #keptReason = "";
-  #isCounted = false;
   #queueLength = 0;
-  #mustReadNode = false;
-  /** `knownNode` was read after a sync. */
-  #isReadAfterSync = false;
-  /** The receiver has confirmed that it has the topic: the node must be read after a sync. */
-  #hasReceiverConfirmed = false;
+  /** The call of `settle` that has not begun. `readsNode`: it reads the node of a topic that is not served. */
+  #queuedSettle: { readonly done: Promise<void>; readsNode: boolean } | null = null;
+  /** Attempts in a row that have changed nothing: the pauses grow with them. */
+  #attempts = 0;
+  #cancelRecheck: () => void = () => {};
+  /** Why the last attempt to hand the topic off has failed. */
+  #whyKept = "";
+  /** The topic was counted for this server in this session. */
+  #isCounted = false;
 
   constructor(topic: string, context: OwnershipContext) {
     this.topic = topic;
     this.#context = context;
   }
 
+  /** Not null while requests may be admitted. */
+  get permit(): Permit | null {
+    return this.state.kind === "served" ? this.state.permit : null;
+  }
+
   /** Executes all pending actions. Calls made while one is queued share it. */
   settle(): Promise<void> {
-    if (this.#queuedSettle !== null) return this.#queuedSettle;
-    const queued = this.#enqueue(() => {
-      this.#queuedSettle = null;
-      if (this.#mustReadNode && this.permit === null) this.knownNode = undefined;
-      this.#mustReadNode = false;
-      return this.#settle();
-    });
-    this.#queuedSettle = queued;
-    return queued;
+    return this.#queueSettle().done;
   }
 
   /**
@@ -88,8 +81,20 @@ export class OwnedTopic {
    * it.
    */
   refresh(): Promise<void> {
-    this.#mustReadNode = true;
-    return this.settle();
+    const queued = this.#queueSettle();
+    queued.readsNode = true;
+    return queued.done;
+  }
+
+  #queueSettle(): { readonly done: Promise<void>; readsNode: boolean } {
+    if (this.#queuedSettle !== null) return this.#queuedSettle;
+    const done = this.#enqueue(() => {
+      this.#queuedSettle = null;
+      if (queued.readsNode && this.permit === null) this.knownNode = undefined;
+      return this.#settle();
+    });
+    const queued = { done, readsNode: false };
+    return this.#queuedSettle = queued;
   }
 
   /**
@@ -100,11 +105,8 @@ export class OwnedTopic {
   handOff(to: string, epoch: number | null): Promise<HandoffResult> {
     return this.#enqueue(async () => {
       await this.#settleAt(epoch);
-      const { permit } = this;
-      if (permit === null) {
-        const what = this.lastAction === "missing" ? "have its data" : "serve it";
-        return { kind: "kept", why: this.problem ?? `this server does not ${what}` };
-      }
+      if (this.state.kind !== "served") return { kind: "kept", why: whyNotServed(this.state) };
+      const { permit } = this.state;
       const { sharedStore, addressOf, id } = this.#context;
       if (to === id) return { kind: "moved", epoch: permit.epoch };
       if (epoch !== null && epoch !== permit.epoch) {
@@ -112,20 +114,10 @@ export class OwnedTopic {
       }
       if (sharedStore !== null && (await addressOf(to))?.store === sharedStore) return await this.#moveWithinStore(to);
       const reply = await this.#handOffServed(to, permit);
-      if (this.permit !== null) {
-        return { kind: "kept", why: this.#keptReason === "" ? "the receiver did not take it" : this.#keptReason };
-      }
-      this.#hasReceiverConfirmed = reply?.kind === "taken" || reply?.kind === "passed";
-      await this.#settle();
-      return this.#handoffResult(to);
+      if (this.permit !== null) return { kind: "kept", why: this.#whyKept || "the receiver did not take it" };
+      await this.#settle({ mustCatchUp: reply?.kind === "taken" || reply?.kind === "passed" });
+      return handoffResult(to, this.knownNode?.node, this.#whyKept);
     });
-  }
-
-  #handoffResult(to: string): HandoffResult {
-    const node = this.knownNode?.node;
-    if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
-    const why = this.#keptReason === "" ? `its node names the owner "${node?.owner}"` : this.#keptReason;
-    return { kind: "kept", why };
   }
 
   /**
@@ -139,7 +131,7 @@ export class OwnedTopic {
     return this.#enqueue(async () => {
       await this.#settleAt(epoch);
       const { knownNode, permit } = this;
-      const isMissing = this.lastAction === "missing" && knownNode?.node.owner === this.#context.id;
+      const isMissing = this.state.kind === "missing" && knownNode?.node.owner === this.#context.id;
       const facts = {
         node: knownNode?.node,
         epoch,
@@ -152,14 +144,14 @@ export class OwnedTopic {
       if (knownNode === null || knownNode === undefined) return { kind: "gone" };
       const next = forgottenNode(knownNode.node, newGuid());
       if (next === null) return { kind: "kept", why: "no message ids are left for another incarnation" };
-      this.permit = null;
+      this.state = stateAfterClose(this.state);
       await this.#context.store.copiesOf(this.topic); // completes after all admitted requests
       const why = await whyNot?.(knownNode.node.epoch) ?? null;
       if (why !== null) {
         await this.#settle();
         return { kind: "refused", why };
       }
-      await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
+      await this.#writeNode(next);
       this.knownNode ??= await this.#context.nodes.read(this.topic);
       const isGone = this.knownNode?.node.incarnation === next.incarnation;
       if (isGone) {
@@ -185,16 +177,20 @@ export class OwnedTopic {
         }
         if (decision !== "unknown") break;
         if (tries > 0) {
-          return {
-            kind: "refused",
-            why: `"${this.topic}" is no longer owned by ${content.owner} with epoch ${content.epoch}`,
-          };
+          const why = `"${this.topic}" is no longer owned by ${content.owner} with epoch ${content.epoch}`;
+          return { kind: "refused", why };
         }
         await this.#context.nodes.settle(this.topic);
       }
       await this.#settle();
       return { kind: this.permit === null ? "passed" : "taken" };
     });
+  }
+
+  /** Called when the store has lost the topic: the node decides whether it is opened again. */
+  lose(): Promise<void> {
+    this.state = stateAfterClose(this.state);
+    return this.refresh();
   }
 
   /** A call has not completed yet. */
@@ -204,7 +200,7 @@ export class OwnedTopic {
 
   /** Resolves when the running call has ended. The end of the session ends it. */
   async close(): Promise<void> {
-    this.permit = null;
+    this.state = stateAfterClose(this.state);
     this.#cancelRecheck();
     await this.#lastQueued;
   }
@@ -215,30 +211,23 @@ export class OwnedTopic {
    */
   async #handOffServed(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
     const { store } = this.#context;
-    this.#keptReason = "";
+    this.#whyKept = "";
     const { copy } = await store.copiesOf(this.topic);
     if (copy?.incarnation !== incarnation || copy.epoch !== epoch) return null;
     try {
-      const reply = await this.#transfer(to, copy);
-      if (reply?.kind === "refused") this.#keptReason = reply.why;
+      const reply = await this.#transfer(to, copy, null);
+      if (reply?.kind === "refused") this.#whyKept = reply.why;
       return reply;
     } catch (thrown) {
       if (this.permit === null || !isTransient(thrown)) throw thrown;
-      this.#keptReason = errorMessage(thrown);
+      this.#whyKept = errorMessage(thrown);
       return null;
     }
   }
 
-  async #seal(epoch: number, to: string): Promise<void> {
-    const { store, clock, handoffMs } = this.#context;
-    this.permit = null;
-    this.isInTransfer = true;
-    this.#handoffDeadlineMs = clock.now() + handoffMs;
-    await store.seal(this.topic, epoch, to);
-  }
-
   async #stageContent(content: ContentName, { pieces, hash }: IncomingContent): Promise<TransferReply | null> {
-    this.isInTransfer = true;
+    const before = this.state;
+    if (before.kind !== "served") this.state = { kind: "receiving" };
     try {
       const incoming = { pieces: piecesUntilAbort(this.#context.signal, pieces), hash };
       await this.#context.store.importStaged(this.topic, content, incoming);
@@ -248,7 +237,7 @@ export class OwnedTopic {
       if (!(thrown instanceof BatonError)) throw thrown;
       return { kind: "refused", why: thrown.message };
     } finally {
-      this.isInTransfer = false;
+      if (this.state.kind === "receiving") this.state = before;
     }
   }
 
@@ -270,77 +259,74 @@ export class OwnedTopic {
     await this.#settle();
   }
 
-  async #settle(): Promise<void> {
-    this.#isReadAfterSync = false;
+  /** `mustCatchUp`: the receiver has confirmed that it has the topic, so the node is read after a sync. */
+  async #settle({ mustCatchUp = false } = {}): Promise<void> {
     const { clock, signal } = this.#context;
+    let hasCaughtUp = false;
     const mayRetry = (thrown: unknown) => {
       this.knownNode = undefined;
       return isTransient(thrown);
     };
     try {
       await retry(async (succeeded) => {
-        while (await this.#executeNextAction() !== "settled") {
+        if (mustCatchUp) await this.#forgetNode("sync");
+        hasCaughtUp ||= mustCatchUp;
+        mustCatchUp = false;
+        for (;;) {
+          const progress = await this.#executeNextAction(hasCaughtUp);
+          if (progress === "settled") return;
+          hasCaughtUp ||= progress === "caught up";
           succeeded();
           throwIfAborted(signal);
         }
       }, { clock, signal, backoff: serverBackoff, mayRetry });
     } finally {
-      this.isInTransfer = false;
+      this.state = stateAfterCall(this.state);
     }
   }
 
-  async #executeNextAction(): Promise<"settled" | "goes on"> {
-    const { nodes, store, id } = this.#context;
-    if (this.#hasReceiverConfirmed) await this.#forgetNode("sync");
-    this.#hasReceiverConfirmed = false;
+  /** `hasCaughtUp`: the node was read after a sync, or is about to be. */
+  async #executeNextAction(hasCaughtUp: boolean): Promise<Progress> {
+    const { nodes, store, id, lease, clock, handoffMs } = this.#context;
     if (this.knownNode === undefined) this.knownNode = await nodes.read(this.topic);
-    const { knownNode } = this;
+    const node = this.knownNode?.node ?? null;
     const stored = await this.#ifDatabaseResponds(() => store.copiesOf(this.topic));
     if (stored === null) return "settled";
-    const node = knownNode?.node ?? null;
-    const shared = await this.#sharedFacts(node);
-    const action = decideTopic({ me: id, node, shared, ...stored });
-    this.isWaiting = false;
-    [this.lastAction, this.problem] = [action.do, undefined];
-    if (action.do !== "serve") this.permit = null;
+    const facts = { me: id, node, shared: await this.#sharedFacts(node), ...stored };
+    const action = decideTopic(facts);
+    this.state = stateAfterDecision(this.state, action.do, { facts, lease, deadlineMs: clock.now() + handoffMs });
     switch (action.do) {
       case "serve":
-        this.#serve(stored);
+        this.#attempts = 0;
+        this.#countOnce();
         return "settled";
       case "register":
-        return await this.#handleWriteOutcome(await nodes.create(this.topic, action.next), action.next, 0);
+        return await this.#noteWrite(await nodes.create(this.topic, action.next), action.next, 0);
       case "write": {
-        const outcome = await this.#writeNode(action.next);
+        const progress = await this.#writeNode(action.next);
         // The owner before is gone, or may not be the server of its database that drops the rows.
         const isOfDatabase = action.why === "take over" || (action.why === "take" && node?.store !== undefined);
-        if (isOfDatabase && outcome === "written") {
+        if (isOfDatabase && progress === "goes on") {
           void nodes.uncountForOwner(this.topic, node?.owner ?? "").catch(() => {}); // only used for assignments
         }
-        return await this.#handleWriteOutcome(outcome, action.next, (knownNode?.version ?? 0) + 1);
+        return progress;
       }
       case "hand off":
-        return await this.#handOffSealed(action, stored);
+        return await this.#handOffSealed(action, facts);
       case "read again":
-        // The node was read after a sync and is still older than the stored data. Another process has to correct the
-        // tree.
-        if (this.#isReadAfterSync) {
-          this.#scheduleRecheck();
-          return "settled";
-        }
-        await this.#forgetNode("sync");
-        return "goes on";
+        if (!hasCaughtUp) return await this.#forgetNode("sync");
+        // The node is still older than the stored data. Another process has to correct the tree.
+        this.#scheduleRecheck();
+        return "settled";
       case "missing":
-        this.#context.onProblem(missingTopicError(this.topic, knownNode?.node, id));
+        this.#context.onProblem(missingTopicError(this.topic, node, id));
         return "settled";
-      case "none": {
-        const isLeftover = shared !== null && node?.store !== shared.store && (stored.unopened ?? null) !== null;
-        this.isWaiting = stored.copy !== null || stored.staged !== null || isLeftover;
-        if (this.isWaiting) this.#scheduleRecheck();
+      case "none":
+        if (this.state.kind === "waiting") this.#scheduleRecheck();
         return "settled";
-      }
       default:
         return await this.#ifDatabaseResponds<"goes on">(async () => {
-          await changeStore(this.#context, this.topic, { action, node: knownNode?.node, stored });
+          await changeStore(this.#context, this.topic, action, facts);
           return "goes on";
         }) ?? "settled";
     }
@@ -354,7 +340,7 @@ export class OwnedTopic {
       const { sharedStore, onProblem, signal } = this.#context;
       const isExpected = thrown instanceof BatonError && thrown.code !== "INTERNAL" && !isTransient(thrown);
       if (sharedStore === null || !isExpected || signal.aborted) throw thrown;
-      [this.lastAction, this.problem] = [null, errorMessage(thrown)];
+      this.state = stateAfterFailure(this.state, errorMessage(thrown));
       onProblem(thrown);
       this.#scheduleRecheck();
       return null;
@@ -372,89 +358,75 @@ export class OwnedTopic {
   /** The rows of a shared store stay where they are: the receiver opens them at the next epoch. */
   async #moveWithinStore(to: string): Promise<HandoffResult> {
     const { store, nodes, id } = this.#context;
-    this.permit = null;
+    this.state = stateAfterClose(this.state);
     await store.release(this.topic);
     const { knownNode } = this;
     if (knownNode !== null && knownNode !== undefined) {
-      const next = takenOverNode(knownNode.node, to);
-      await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
+      await this.#writeNode(takenOverNode(knownNode.node, to));
       if (this.knownNode?.node.owner === to) await nodes.countForOwner(this.topic, to);
       await nodes.uncountForOwner(this.topic, id);
       this.#isCounted = false;
     }
     await this.#settle();
-    return this.#handoffResult(to);
+    return handoffResult(to, this.knownNode?.node, this.#whyKept);
   }
 
-  /** Called when the store has lost the topic: the node decides whether it is opened again. */
-  lose(): Promise<void> {
-    this.permit = null;
-    return this.refresh();
-  }
-
-  #serve({ copy }: TopicCopies): void {
-    const { nodes, id, lease } = this.#context;
-    this.#handoffDeadlineMs = 0;
-    this.#rechecks = 0;
-    if (copy === null || (this.permit?.epoch === copy.epoch && this.permit.incarnation === copy.incarnation)) return;
-    this.permit = { epoch: copy.epoch, incarnation: copy.incarnation, lease };
+  #countOnce(): void {
     if (this.#isCounted) return;
     this.#isCounted = true;
+    const { nodes, id } = this.#context;
     void nodes.ensureCountedForOwner(this.topic, id).catch(() => {}); // only used for assignments
   }
 
-  async #writeNode(next: TopicNode): Promise<WriteOutcome> {
+  /** Writes the node if it is known. */
+  async #writeNode(next: TopicNode): Promise<Progress> {
     const version = this.knownNode?.version;
-    return version === undefined ? "refused" : await this.#context.nodes.write(this.topic, next, version);
+    if (version === undefined) return await this.#forgetNode("settle");
+    return await this.#noteWrite(await this.#context.nodes.write(this.topic, next, version), next, version + 1);
   }
 
-  async #handleWriteOutcome(outcome: WriteOutcome, node: TopicNode, version: number): Promise<"goes on"> {
-    if (outcome === "written") this.knownNode = { node, version };
+  async #noteWrite(outcome: WriteOutcome, node: TopicNode, version: number): Promise<Progress> {
     // The outcome is unknown, or another process was faster. The node, read after all own writes, decides.
-    else await this.#forgetNode("settle");
+    if (outcome !== "written") return await this.#forgetNode("settle");
+    this.knownNode = { node, version };
     return "goes on";
   }
 
-  async #forgetNode(catchUp: "sync" | "settle"): Promise<void> {
+  async #forgetNode(catchUp: "sync" | "settle"): Promise<"caught up"> {
     await this.#context.nodes[catchUp](this.topic);
     this.knownNode = undefined;
-    this.#isReadAfterSync = true;
+    return "caught up";
   }
 
   /** One attempt to hand a sealed copy to its receiver. If the time is over, takes the topic back. */
   async #handOffSealed(
-    action: TopicAction & { do: "hand off" },
-    { copy }: TopicCopies,
-  ): Promise<"settled" | "goes on"> {
-    const { clock, handoffMs } = this.#context;
-    if (copy === null) throw new BatonError("INTERNAL", `"${this.topic}" is to be handed off, but is not stored`);
-    this.isInTransfer = true; // until `settle` is done, whatever is tried
-    if (this.#handoffDeadlineMs === 0) this.#handoffDeadlineMs = clock.now() + handoffMs;
-    const reply = clock.now() < this.#handoffDeadlineMs ? await this.#transfer(action.to, copy) : null;
-    if (reply?.kind === "taken" || reply?.kind === "passed") {
-      this.#rechecks = 0;
-      await this.#forgetNode("sync");
-      // The receiver says that the topic has moved on, but the node is unchanged: the reply was an old one.
-      if (reply.kind === "passed") await this.#pause(0);
-      return "goes on";
+    { to, mayTakeBack }: TopicAction & { do: "hand off" },
+    { copy, node }: TopicFacts,
+  ): Promise<Progress> {
+    const { clock } = this.#context;
+    if (copy === null || node === null || this.state.kind !== "handing off") {
+      throw new BatonError("INTERNAL", `"${this.topic}" is to be handed off, but is not stored`);
     }
-    if (reply?.kind === "refused") this.#keptReason = reply.why;
-    const isHopeless = reply?.kind === "refused" || clock.now() >= this.#handoffDeadlineMs;
-    if (!isHopeless) await this.#pause(this.#rechecks++);
-    else if (action.mayTakeBack) return await this.#takeBackTopic();
-    else {
-      this.#handoffDeadlineMs = 0;
-      this.#scheduleRecheck();
-      return "settled";
+    const { deadlineMs } = this.state;
+    const reply = clock.now() < deadlineMs ? await this.#transfer(to, copy, deadlineMs) : null;
+    if (reply?.kind === "refused") this.#whyKept = reply.why;
+    switch (decideHandoff(reply, { isOver: clock.now() >= deadlineMs, mayTakeBack })) {
+      case "look":
+        this.#attempts = 0;
+        await this.#forgetNode("sync");
+        // The receiver says that the topic has moved on, but the node is unchanged: the reply was an old one.
+        if (reply?.kind === "passed") await this.#pause(0);
+        return "caught up";
+      case "repeat":
+        await this.#pause(this.#attempts++);
+        return "goes on";
+      case "take back":
+        return await this.#writeNode(takenBackNode(node));
+      case "give up":
+        this.state = firstState; // the next attempt has a deadline of its own
+        this.#scheduleRecheck();
+        return "settled";
     }
-    return "goes on";
-  }
-
-  async #takeBackTopic(): Promise<"goes on"> {
-    const { knownNode } = this;
-    if (knownNode === null || knownNode === undefined) return "goes on";
-    const next = takenBackNode(knownNode.node);
-    return await this.#handleWriteOutcome(await this.#writeNode(next), next, knownNode.version + 1);
   }
 
   /**
@@ -462,27 +434,30 @@ export class OwnedTopic {
    * the deadline applies after the seal, before it there is none as long as data flows. Rejects with the error of
    * finding the receiver, and with the reason of the session's end.
    */
-  async #transfer(to: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): Promise<TransferReply | null> {
-    const { id, store, channel, clock, signal } = this.#context;
+  async #transfer(to: string, copy: TopicCopy, deadlineMs: number | null): Promise<TransferReply | null> {
+    const { incarnation, baseOffset, epoch } = copy;
+    const { id, store, channel, clock, handoffMs, signal } = this.#context;
     const receiver = await this.#context.addressOf(to);
     if (receiver === null) return { kind: "refused", why: `the server "${to}" is not running` };
     const late = new AbortController();
     const reason = () => new BatonError("UNREACHABLE", `The server "${to}" did not take "${this.topic}" in time`);
     using limits = new TaskScope();
-    const limit = () =>
-      limits.add(clock.startTimer(Math.max(0, this.#handoffDeadlineMs - clock.now()), () => late.abort(reason())));
-    if (sealedFor !== null) limit();
+    const limit = (endMs: number) =>
+      limits.add(clock.startTimer(Math.max(0, endMs - clock.now()), () => late.abort(reason())));
+    if (deadlineMs !== null) limit(deadlineMs);
     try {
       const outgoing = store.export(this.topic, epoch, async () => {
-        await this.#seal(epoch, to);
-        limit();
+        const endMs = clock.now() + handoffMs;
+        this.state = { kind: "handing off", deadlineMs: endMs };
+        await store.seal(this.topic, epoch, to);
+        limit(endMs);
       });
       const content = { incarnation, baseOffset, owner: id, epoch };
       const ends = AbortSignal.any([signal, late.signal]);
       return await channel.transfer(receiver, this.topic, content, { outgoing, signal: ends });
     } catch (thrown) {
       throwIfAborted(signal);
-      this.#keptReason = errorMessage(thrown);
+      this.#whyKept = errorMessage(thrown);
       return null;
     }
   }
@@ -496,9 +471,48 @@ export class OwnedTopic {
   #scheduleRecheck(): void {
     const { clock, signal } = this.#context;
     this.#cancelRecheck();
-    this.#cancelRecheck = clock.startTimer(backoffMs(this.#rechecks++, outageBackoff), () => {
+    this.#cancelRecheck = clock.startTimer(backoffMs(this.#attempts++, outageBackoff), () => {
       if (signal.aborted) return;
       this.refresh().catch((thrown) => signal.aborted || this.#context.onProblem(thrown));
     });
   }
+}
+
+/**
+ * Executes an action that only concerns the store: `create`, `activate`, `release`, `drop`, `discard` or `set aside`.
+ * Others do nothing.
+ */
+async function changeStore(
+  { store, nodes, id, onProblem }: OwnershipContext,
+  topic: string,
+  action: TopicAction,
+  { node, copy, staged }: TopicFacts,
+): Promise<void> {
+  if (action.do === "create" && node !== null) {
+    await store.create(topic, { incarnation: node.incarnation, baseOffset: node.baseOffset, epoch: node.epoch });
+  } else if (action.do === "activate" && node !== null) {
+    await store.activate(topic, node.epoch, action.what, node.incarnation);
+  } else if (action.do === "release") {
+    await store.release(topic);
+  } else if (action.do === "drop") {
+    await store.drop(topic, action.epoch, node?.incarnation);
+    await nodes.uncountForOwner(topic, id);
+  } else if (action.do === "discard" && staged !== null) {
+    await store.discard(topic, staged);
+  } else if (action.do === "set aside") {
+    await store.setAside(topic);
+    const why = "the topic was given up, or started again after the coordination service had lost its data";
+    const message =
+      `The stored data of topic "${topic}" (epoch ${copy?.epoch}) was set aside, because its node names ` +
+      `other data: ${why}`;
+    onProblem(new BatonError("CONFIG", message));
+  }
+}
+
+function missingTopicError(topic: string, node: TopicNode | null, id: string): BatonError {
+  return new BatonError(
+    "CONFIG",
+    `Topic "${topic}" is unavailable: it belongs to this server, "${id}", at epoch ${node?.epoch}, but is not in its ` +
+      "store. Put the data back, or give the topic up: baton pubsub topic delete --accept-loss",
+  );
 }

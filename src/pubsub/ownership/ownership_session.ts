@@ -9,7 +9,7 @@ import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import { announce, announcementAt } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
-import { OwnedTopic, type Permit } from "./owned_topic.ts";
+import { OwnedTopic } from "./owned_topic.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -17,6 +17,7 @@ import { advanceEveryMs, StoreGeneration } from "./store_generation.ts";
 import { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
 import { TopicNodes } from "./topic_nodes.ts";
+import { type Availability, availabilityIn, isInTransfer, type Permit, type TopicState } from "./topic_state.ts";
 import type { TransferChannel } from "./transfer_channel.ts";
 import { resultWithin } from "../../base/support/deadline.ts";
 
@@ -40,26 +41,13 @@ export interface OwnershipOptions {
   readonly onProblem: (problem: unknown) => void;
 }
 
-/** The state of a topic on this server. */
-export type Availability =
-  /** Requests may be admitted, and answered OK while `isConfirmed` returns true. */
-  | { readonly kind: "serving"; readonly permit: Permit }
-  /** NOT_OWNER. An empty owner: no server has the topic. */
-  | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
-  /** NOT_OWNER: no proxy has assigned the topic to a server. */
-  | { readonly kind: "unassigned" }
-  /** OVERLOADED: the topic is moving, or could not be opened, with the reason; ask again. */
-  | { readonly kind: "moving"; readonly why?: string | undefined }
-  /** DAMAGED: the topic belongs to this server, but its data is missing. */
-  | { readonly kind: "missing" }
-  /** OVERLOADED: this server has no lease at present. */
-  | { readonly kind: "away" };
-
 /** Topics that are checked in parallel. */
 const parallelTopics = 32;
 /** Topics of other servers that are cached, so that misdirected requests do not cost a read each. */
 const notOwnedMax = 10_000;
 const notOwnedMs = 500;
+/** The states of topics that are cached. */
+const notOwnedStates: readonly TopicState["kind"][] = ["elsewhere", "waiting", "missing"];
 /** Limit for recording the generation at the end of a session, in milliseconds. */
 const lastAdvanceMs = 500;
 /** Problems that are reported during one session. */
@@ -191,7 +179,7 @@ export class OwnershipSession {
     if (cached !== undefined && this.#isCacheFresh(cached, epoch)) return cached.availability;
     this.#notOwned.delete(topic);
     const owned = this.#topicOf(topic);
-    if (owned.isInTransfer) return this.#availabilityOf(owned);
+    if (isInTransfer(owned.state)) return this.#availabilityOf(owned);
     await owned.refresh();
     // The proxy has read a newer node than this server's connection.
     if (epoch !== null && (owned.knownNode?.node.epoch ?? 0) < epoch) {
@@ -199,7 +187,7 @@ export class OwnershipSession {
       await owned.refresh();
     }
     const availability = this.#availabilityOf(owned);
-    if (owned.lastAction === "none" || owned.lastAction === "missing") await this.#cacheNotOwned(owned, availability);
+    if (notOwnedStates.includes(owned.state.kind)) await this.#cacheNotOwned(owned, availability);
     return availability;
   }
 
@@ -238,12 +226,8 @@ export class OwnershipSession {
     return topic;
   }
 
-  #availabilityOf({ permit, knownNode, lastAction, problem }: OwnedTopic): Availability {
-    if (permit !== null) return { kind: "serving", permit };
-    const node = knownNode?.node;
-    if (node === undefined) return { kind: "unassigned" };
-    if (node.owner !== this.#options.id) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
-    return lastAction === "missing" ? { kind: "missing" } : { kind: "moving", why: problem };
+  #availabilityOf({ state, knownNode }: OwnedTopic): Availability {
+    return availabilityIn(state, knownNode?.node, this.#options.id);
   }
 
   #isCacheFresh(
@@ -258,7 +242,9 @@ export class OwnershipSession {
   /** Keeps only the result for a topic that is not stored here, for a short time. */
   async #cacheNotOwned(owned: OwnedTopic, availability: Availability): Promise<void> {
     const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
-    if (copy !== null || staged !== null || owned.isWaiting || owned.permit !== null || owned.isBusy) return;
+    const { state, isBusy } = owned;
+    const isElsewhere = state.kind === "elsewhere" || state.kind === "missing";
+    if (copy !== null || staged !== null || !isElsewhere || isBusy) return;
     this.#topics.delete(owned.topic);
     this.#notOwned.set(owned.topic, { availability, readAtMs: this.#options.clock.now() });
     const [oldest] = this.#notOwned.keys();

@@ -1,7 +1,7 @@
 /**
  * Decides what a server does about one topic, from the stored copies and the topic's node as last read. This is the
- * whole protocol except for two choices: when an owner starts a handoff, and when it gives one up. Further decisions
- * are about transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
+ * whole protocol except for one choice: when an owner starts a handoff. Further decisions are about attempts of a
+ * handoff, transfers, restores and deletions. Pure; the model in test/pubsub/model calls them with nodes of any age.
  */
 import type { StagedCopy, TopicCopies, TopicCopy } from "../store/operations/owned_store.ts";
 import {
@@ -13,6 +13,7 @@ import {
   takenOverNode,
   type TopicNode,
 } from "./topic_node.ts";
+import type { TransferReply } from "./transfer_channel.ts";
 
 export interface TopicFacts extends Pick<TopicCopies, "copy" | "staged" | "unopened"> {
   /** This server's id. */
@@ -91,7 +92,7 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
     // The tree is an older one.
     return { do: "write", next: claimedNode(node, content, { owner: me, store }), why: "claim" };
   }
-  // Missing: this id had another store.
+  // The node names another store: this id had another one.
   if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" };
   if (!isHere) return decideLeftover(node, copy, content);
   const hasContent = node.state === "stored" || node.state === "moving";
@@ -205,6 +206,24 @@ function decideAsOther(me: string, node: TopicNode, copy: TopicCopy | null, stag
 /** Returns the node for a copy whose node was lost. */
 function nodeOfCopy(me: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): TopicNode {
   return { owner: me, epoch, state: sealedFor === null ? "stored" : "sealed", incarnation, baseOffset, source: null };
+}
+
+/**
+ * - look: the receiver has the topic, or had it: read the node after a sync
+ * - repeat: after a pause
+ * - take back: compare-and-set to the next epoch
+ * - give up: nothing more to do than to begin again later
+ */
+export type HandoffDecision = "look" | "repeat" | "take back" | "give up";
+
+/** Decides what follows an attempt to hand a sealed copy off. `reply`: null if none came, or nothing was sent. */
+export function decideHandoff(
+  reply: TransferReply | null,
+  { isOver, mayTakeBack }: { readonly isOver: boolean; readonly mayTakeBack: boolean },
+): HandoffDecision {
+  if (reply?.kind === "taken" || reply?.kind === "passed") return "look";
+  if (reply === null && !isOver) return "repeat";
+  return mayTakeBack ? "take back" : "give up";
 }
 
 /**

@@ -6,10 +6,10 @@ import { aborted, onAbort, TaskScope } from "../../base/support/abort.ts";
 import { BatonError } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
 import { serveSessions } from "./serve_sessions.ts";
-import type { HandoffResult, Permit } from "./owned_topic.ts";
 import type { DeleteResult } from "./topic_decision.ts";
 import type { ContentName, IncomingContent } from "../store/operations/owned_store.ts";
-import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
+import { type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
+import type { Availability, HandoffResult, Permit } from "./topic_state.ts";
 import type { TransferReply } from "./transfer_channel.ts";
 import { ListenerSet } from "../../base/support/event.ts";
 

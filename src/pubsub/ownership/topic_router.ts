@@ -216,7 +216,10 @@ export function chooseSuccessor(topic: string, servers: Iterable<string>): strin
   let highest = "";
   for (const id of servers) {
     const hash = createHash("sha256").update(JSON.stringify([topic, id])).digest("hex");
-    if (hash > highest) [best, highest] = [id, hash];
+    if (hash > highest) {
+      best = id;
+      highest = hash;
+    }
   }
   return best;
 }

@@ -1,7 +1,7 @@
 /** Responses to requests that the store did not execute, or whose result must not be sent. Pure. */
 import type { MessageHeaders } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import type { Availability } from "../ownership/ownership_session.ts";
+import type { Availability } from "../ownership/topic_state.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import type { ClientMessage } from "../store/thread/client_request.ts";
 

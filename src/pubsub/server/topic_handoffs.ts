@@ -1,7 +1,7 @@
 /** MERGE: hands topics to other servers, on request or because this server shuts down. */
 import { errorMessage } from "../../base/errors.ts";
 import type { MessageOf } from "../wire/pubsub_messages.ts";
-import type { HandoffResult } from "../ownership/owned_topic.ts";
+import type { HandoffResult } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import { makeStatus, type Status } from "../status_message.ts";
 import type { Envelope } from "./server_request.ts";

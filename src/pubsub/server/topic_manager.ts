@@ -3,7 +3,7 @@ import { BatonError, type ErrorCode, errorMessage } from "../../base/errors.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import type { MessageOf } from "../wire/pubsub_messages.ts";
 import type { StatusCode } from "../wire/status_codes.ts";
-import type { Permit } from "../ownership/owned_topic.ts";
+import type { Permit } from "../ownership/topic_state.ts";
 import type { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { TopicStore } from "../store/topic_store.ts";
 import { makeStatus, type Status } from "../status_message.ts";

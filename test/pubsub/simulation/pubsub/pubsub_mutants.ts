@@ -114,9 +114,9 @@ export const pubsubMutants: readonly Mutant[] = [
     name: "a topic takes requests after its seal: neither the server nor its store looks",
     world: "pubsub",
     changes: [{
-      in: "owned_topic:OwnedTopic.#seal",
-      from: "    this.permit = null;\n    this.isInTransfer = true;\n    this.#handoffDeadlineMs",
-      to: "    this.isInTransfer = true;\n    this.#handoffDeadlineMs",
+      in: "owned_topic:OwnedTopic.#transfer",
+      from: '        this.state = { kind: "handing off", deadlineMs: endMs };\n',
+      to: "",
     }, {
       in: "store_engine:StoreEngine.#topicFor",
       from: "topic.epoch === operation.epoch && topic.sealedFor === null) return topic;",

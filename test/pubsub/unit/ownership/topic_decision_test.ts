@@ -1,5 +1,10 @@
 import { expect, test } from "bun:test";
-import { decideTopic, decideTransfer, type TopicFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
+import {
+  decideHandoff,
+  decideTopic,
+  decideTransfer,
+  type TopicFacts,
+} from "../../../../src/pubsub/ownership/topic_decision.ts";
 import {
   assignedNode,
   confirmedNode,
@@ -58,6 +63,26 @@ test("a handoff, step by step", () => {
   });
   expect(decide({ me: "s2", node: confirmedNode(moving), copy })).toEqual({ do: "serve" });
   expect(decide({ node: confirmedNode(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
+});
+
+test("a handoff is repeated until its time is over or the receiver refuses, and then taken back if it may be", () => {
+  const sealedTopic = { isOver: false, mayTakeBack: true };
+  const refusal = { kind: "refused", why: "no room" } as const;
+  expect(decideHandoff(null, sealedTopic)).toBe("repeat");
+  expect(decideHandoff(null, { ...sealedTopic, isOver: true })).toBe("take back");
+  expect(decideHandoff(refusal, sealedTopic)).toBe("take back");
+  const registered = { isOver: false, mayTakeBack: false };
+  expect(decideHandoff(null, registered)).toBe("repeat");
+  expect(decideHandoff(null, { ...registered, isOver: true })).toBe("give up");
+  expect(decideHandoff(refusal, registered)).toBe("give up");
+});
+
+test("what the receiver says it has, or had, is looked at in the node, however late the reply comes", () => {
+  for (const kind of ["taken", "passed"] as const) {
+    for (const isOver of [false, true]) {
+      for (const mayTakeBack of [false, true]) expect(decideHandoff({ kind }, { isOver, mayTakeBack })).toBe("look");
+    }
+  }
 });
 
 test("taken back by its owner, it is opened at the next epoch, and what was staged is discarded", () => {

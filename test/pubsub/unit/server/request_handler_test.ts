@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import type { Permit } from "../../../../src/pubsub/ownership/owned_topic.ts";
-import type { Availability } from "../../../../src/pubsub/ownership/ownership_session.ts";
+import type { Availability, Permit } from "../../../../src/pubsub/ownership/topic_state.ts";
 import type { Status } from "../../../../src/pubsub/status_message.ts";
 import { type ClientMessage, statusOfStoreResponse } from "../../../../src/pubsub/store/thread/client_request.ts";
 import { RequestHandler } from "../../../../src/pubsub/server/request_handler.ts";

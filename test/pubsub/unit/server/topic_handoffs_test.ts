@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { HandoffResult } from "../../../../src/pubsub/ownership/owned_topic.ts";
+import type { HandoffResult } from "../../../../src/pubsub/ownership/topic_state.ts";
 import type { Status } from "../../../../src/pubsub/status_message.ts";
 import { TopicHandoffs } from "../../../../src/pubsub/server/topic_handoffs.ts";
 import { handoffsMax } from "../../../../src/pubsub/server/server_limits.ts";

@@ -1,0 +1,162 @@
+/**
+ * The states of one topic on one server during one session, and what leads from one to another. Pure: `OwnedTopic`
+ * reports what happens, and does what follows.
+ *
+ *   any state ──┬─ serve ────▶ served ───────────────── close ─▶ unsettled (the first state)
+ *               │                └── seal ──┐
+ *               ├─ hand off ─────────────▶ handing off ── end, fail, give up ─▶ unsettled
+ *               ├─ none ─────▶ waiting, if data is left here; otherwise elsewhere
+ *               ├─ missing ──▶ missing
+ *               └─ work ─────▶ unsettled; a handoff goes on
+ *
+ *   all except served ──┬─ fail ────▶ unsettled
+ *                       └─ receive ─▶ receiving ── received ─▶ the state before
+ *
+ * - serve, hand off, none, missing: decisions of `decideTopic`; work: any other one, after which it decides again
+ * - seal: almost all messages are sent; from now on no request is admitted
+ * - close: a deletion or a move within the store begins, the store has lost the topic, or the session has ended
+ * - fail: a shared database has refused a step
+ * - end: the call is over, done or failed; the next one continues the handoff until its deadline
+ * - give up: the handoff has failed, and the server may not take the topic back
+ * - receive, received: content of another server begins to arrive; it has arrived, or will not
+ *
+ * | state       | the topic's node as last read                                             | answer to a request |
+ * | ----------- | ------------------------------------------------------------------------- | ------------------- |
+ * | unsettled   | any: not read yet, or between two decisions                               | OVERLOADED          |
+ * | served      | this server's, `stored`                                                   | OK under the lease  |
+ * | handing off | this server's, `stored` or `sealed`; the receiver's, when it has taken it | OVERLOADED          |
+ * | receiving   | the sender's, `stored` or `sealed`                                        | NOT_OWNER           |
+ * | waiting     | another server's, most often `moving`: this copy stays until `stored`     | NOT_OWNER           |
+ * | elsewhere   | another server's, or none                                                 | NOT_OWNER           |
+ * | missing     | this server's; the content that it names is not here                      | DAMAGED             |
+ *
+ * The answer is NOT_OWNER in each state except served if the node names another server, or is not known.
+ */
+import type { OwnershipLease } from "./ownership_lease.ts";
+import type { TopicAction, TopicFacts } from "./topic_decision.ts";
+import type { TopicNode } from "./topic_node.ts";
+
+/** Identifies the content for which requests are admitted; kept from the admission of a request to its response. */
+export interface Permit {
+  readonly epoch: number;
+  readonly incarnation: string;
+  /** The lease of the session, under which the request was admitted: OK may be sent while it is confirmed. */
+  readonly lease: Pick<OwnershipLease, "isConfirmed">;
+}
+
+export type TopicState =
+  | {
+    readonly kind: "unsettled";
+    /** The error of a shared database that has refused the last step. */
+    readonly problem?: string | undefined;
+    /** The end of a handoff that an earlier call has begun and not given up. */
+    readonly deadlineMs?: number | undefined;
+  }
+  /** Requests are admitted. */
+  | { readonly kind: "served"; readonly permit: Permit }
+  /** The sealed copy is sent until the deadline. Then the server takes the topic back, if it may. */
+  | { readonly kind: "handing off"; readonly deadlineMs: number }
+  | { readonly kind: "receiving" | "waiting" | "elsewhere" | "missing" };
+
+export const firstState: TopicState = { kind: "unsettled" };
+
+/** Returns the state in which `action` is executed, which `decideTopic` has decided by `facts`. */
+export function stateAfterDecision(
+  state: TopicState,
+  action: TopicAction["do"],
+  { facts, lease, deadlineMs }: {
+    readonly facts: TopicFacts;
+    readonly lease: Permit["lease"];
+    /** The end of a handoff that begins now. */
+    readonly deadlineMs: number;
+  },
+): TopicState {
+  switch (action) {
+    case "serve": {
+      if (facts.copy === null) return state; // only an open copy is served
+      const { epoch, incarnation } = facts.copy;
+      const isServed = state.kind === "served" && state.permit.epoch === epoch &&
+        state.permit.incarnation === incarnation;
+      return isServed ? state : { kind: "served", permit: { epoch, incarnation, lease } };
+    }
+    case "hand off":
+      return { kind: "handing off", deadlineMs: begunDeadline(state) ?? deadlineMs };
+    case "none":
+      return { kind: isDataLeft(facts) ? "waiting" : "elsewhere" };
+    case "missing":
+      return { kind: "missing" };
+    default:
+      return state.kind === "handing off" ? state : { kind: "unsettled", deadlineMs: begunDeadline(state) };
+  }
+}
+
+/** No request is admitted any longer, whatever is decided next. */
+export function stateAfterClose(state: TopicState): TopicState {
+  return state.kind === "served" ? { kind: "unsettled" } : state;
+}
+
+/** A shared database has refused a step. What is served stays so: its rows say whether this server may write. */
+export function stateAfterFailure(state: TopicState, problem: string): TopicState {
+  return state.kind === "served" ? state : { kind: "unsettled", problem, deadlineMs: begunDeadline(state) };
+}
+
+/** The call is over, done or failed: the next one continues the handoff. */
+export function stateAfterCall(state: TopicState): TopicState {
+  return state.kind === "handing off" ? { kind: "unsettled", deadlineMs: state.deadlineMs } : state;
+}
+
+function begunDeadline(state: TopicState): number | undefined {
+  return state.kind === "unsettled" || state.kind === "handing off" ? state.deadlineMs : undefined;
+}
+
+/** Whether something is stored here that waits for another server. */
+function isDataLeft({ copy, staged, unopened, shared, node }: TopicFacts): boolean {
+  const isLeftInDatabase = shared !== null && node?.store !== shared.store && (unopened ?? null) !== null;
+  return copy !== null || staged !== null || isLeftInDatabase;
+}
+
+/** Content is being sent or received, which may take long: a request does not wait for the call to end. */
+export function isInTransfer({ kind }: TopicState): boolean {
+  return kind === "handing off" || kind === "receiving";
+}
+
+/** A topic as a request finds it. */
+export type Availability =
+  /** Requests may be admitted, and answered OK while `isConfirmed` returns true. */
+  | { readonly kind: "serving"; readonly permit: Permit }
+  /** NOT_OWNER. An empty owner: no server has the topic. */
+  | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
+  /** NOT_OWNER: no proxy has assigned the topic to a server. */
+  | { readonly kind: "unassigned" }
+  /** OVERLOADED: the topic is moving, or could not be opened, with the reason; ask again. */
+  | { readonly kind: "moving"; readonly why?: string | undefined }
+  /** DAMAGED: the topic belongs to this server, but its data is missing. */
+  | { readonly kind: "missing" }
+  /** OVERLOADED: this server has no lease at present. */
+  | { readonly kind: "away" };
+
+/** Returns what a request is told in this state. `node`: as last read; undefined: none, or not read. */
+export function availabilityIn(state: TopicState, node: TopicNode | undefined, me: string): Availability {
+  if (state.kind === "served") return { kind: "serving", permit: state.permit };
+  if (node === undefined) return { kind: "unassigned" };
+  if (node.owner !== me) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
+  if (state.kind === "missing") return { kind: "missing" };
+  return { kind: "moving", why: state.kind === "unsettled" ? state.problem : undefined };
+}
+
+export type HandoffResult =
+  | { readonly kind: "moved"; readonly epoch: number }
+  /** The topic is still on this server. */
+  | { readonly kind: "kept"; readonly why: string };
+
+/** Why a topic that is not served cannot be handed off. */
+export function whyNotServed(state: TopicState): string {
+  if (state.kind === "unsettled" && state.problem !== undefined) return state.problem;
+  return `this server does not ${state.kind === "missing" ? "have its data" : "serve it"}`;
+}
+
+/** Returns the result of a handoff whose work is done. `whyKept`: why its last attempt has failed; may be empty. */
+export function handoffResult(to: string, node: TopicNode | undefined, whyKept: string): HandoffResult {
+  if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
+  return { kind: "kept", why: whyKept === "" ? `its node names the owner "${node?.owner}"` : whyKept };
+}
