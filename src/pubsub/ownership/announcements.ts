@@ -63,8 +63,9 @@ export async function announce(
     if (other !== null && waitedMs > waitMsMax) {
       throw new BatonError(
         "CONFIG",
-        `Cannot announce "${announcement.id}": another process uses this id, at ${other.endpoint}, and its node ` +
-          `"${path}" did not disappear; stop that process, or use another --id`,
+        `Cannot announce "${announcement.id}": another process uses this id, at ${other.endpoint}, ` +
+          `and its node "${path}" did not disappear; ` +
+          "stop that process, or use another --id",
       );
     }
     await sleep(clock, waitMs, signal);

@@ -79,7 +79,7 @@ async function restoreTopic(
     await nodes.settle(topic);
     const read = await nodes.read(topic);
     if (read === null) return "kept";
-    // The response was lost.
+    // The answer was lost.
     if (read.node.epoch === next.epoch && read.node.baseOffset === next.baseOffset) return "restored";
     ({ node, version } = read);
   }

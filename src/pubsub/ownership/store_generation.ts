@@ -158,9 +158,9 @@ function databaseTooOldError(
   return new BatonError(
     "CONFIG",
     `Cannot serve the topics of the database: it lacks commits of "${server}" that it had confirmed ` +
-      `(generation ${generation}, the last one recorded is ${recorded}); it is an older copy, or the standby that ` +
-      "was promoted did not have them. Put the newest data back; " +
-      "if there is none: baton pubsub server restore --store URL --accept-loss",
+      `(generation ${generation}, the last one recorded is ${recorded}); it is an older copy, or the standby ` +
+      "that was promoted did not have them. Put the newest data back; if there is none: " +
+      "baton pubsub server restore --store URL --accept-loss",
   );
 }
 
@@ -170,8 +170,9 @@ function tooOldError(
 ): BatonError {
   return new BatonError(
     "CONFIG",
-    `Cannot serve the data of "${id}": it is an older copy (generation ${generation}, the last one served is ` +
-      `${recorded}); messages would be lost or delivered twice. Put the newest data back; ` +
+    `Cannot serve the data of "${id}": it is an older copy (generation ${generation}, ` +
+      `the last one served is ${recorded}); ` +
+      "messages would be lost or delivered twice. Put the newest data back; " +
       `if there is none: baton pubsub server restore --id ${id} --data-dir FOLDER --accept-loss`,
   );
 }

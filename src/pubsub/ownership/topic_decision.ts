@@ -92,7 +92,7 @@ function decideShared(facts: TopicFacts, { store, isOwnerThere }: NonNullable<To
     // The tree is an older one.
     return { do: "write", next: claimedNode(node, content, { owner: me, store }), why: "claim" };
   }
-  // The node names another store: this id had another one.
+  // Missing: this id had another store.
   if (node.owner === me) return isHere ? decideAsSharedOwner(facts, node) : { do: "missing" };
   if (!isHere) return decideLeftover(node, copy, content);
   const hasContent = node.state === "stored" || node.state === "moving";
