@@ -17,7 +17,7 @@ import { readOverview } from "../../src/pubsub/admin/overview.ts";
 import { planRebalance } from "../../src/pubsub/admin/plan_moves.ts";
 import { setDraining } from "../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
-import { readMarks } from "../../src/pubsub/ownership/store_generation.ts";
+import { readGenerationMarks } from "../../src/pubsub/ownership/store_generation.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { TopicNodes } from "../../src/pubsub/ownership/topic_nodes.ts";
 import { claimDataDir, markBackup } from "../../src/pubsub/server/server_identity.ts";
@@ -385,7 +385,7 @@ async function acceptDatabase(call: ServerCall, { address }: PostgresDatabase): 
   await using database = await AcceptedDatabase.open(address);
   const path = new PubsubPath(values.root);
   const topics = await runConnected(call, async (zk) => {
-    const marks = await readMarks(zk, path.store(database.storeId));
+    const marks = await readGenerationMarks(zk, path.store(database.storeId));
     const generations = await Promise.all(marks.map(({ server }) => database.generation(server)));
     const isBehind = marks.some(({ generation }, index) => (generations[index] ?? 0) < generation);
     const accepted = await database.acceptLoss({ ofAll: isBehind });

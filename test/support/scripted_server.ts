@@ -1,5 +1,5 @@
 /** A publish/subscribe server that is announced, and whose answers to operators the test decides. */
-import { announce } from "../../src/pubsub/ownership/announcements.ts";
+import { announceProcess } from "../../src/pubsub/ownership/announcements.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { makeStatus } from "../../src/pubsub/status_message.ts";
 import { systemClock } from "../../src/base/support/clock.ts";
@@ -23,7 +23,7 @@ export class ScriptedServer implements AsyncDisposable {
     const server = new ScriptedServer();
     const endpoint = await server.#socket.bind("tcp://127.0.0.1:*");
     const { signal } = new AbortController();
-    await announce(zk, path.server(id), { id, endpoint, storeId: id }, { clock: systemClock(), signal });
+    await announceProcess(zk, path.server(id), { id, endpoint, storeId: id }, { clock: systemClock(), signal });
     const serve = async (): Promise<never> => {
       for (;;) {
         const [peer = new Uint8Array(), empty = new Uint8Array(), ...frames] = await server.#socket.receive();

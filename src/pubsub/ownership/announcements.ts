@@ -33,7 +33,7 @@ const checkEveryMs = 500;
  * Rejects with CONFIG if another store keeps using the id, and with the signal's reason. `onProblem` is called once
  * with the reason for the wait and its limit.
  */
-export async function announce(
+export async function announceProcess(
   zk: ZooKeeper,
   path: string,
   announcement: Announcement,

@@ -23,7 +23,7 @@ import { forgottenNode, takenBackNode, takenOverNode, type TopicNode } from "./t
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { VersionedTopicNode, WriteOutcome } from "./topic_nodes.ts";
 import {
-  firstState,
+  firstTopicState,
   type HandoffResult,
   handoffResult,
   type Permit,
@@ -44,7 +44,7 @@ import { piecesUntilAbort, type TransferReply } from "./transfer_channel.ts";
 type Progress = "settled" | "goes on" | "caught up";
 
 export class OwnedTopic {
-  state: TopicState = firstState;
+  state: TopicState = firstTopicState;
   /** The node as last read or written; undefined: to be read; null: no node exists. */
   knownNode: VersionedTopicNode | null | undefined = undefined;
   readonly topic: string;
@@ -423,7 +423,7 @@ export class OwnedTopic {
       case "take back":
         return await this.#writeNode(takenBackNode(node));
       case "give up":
-        this.state = firstState; // the next attempt has a deadline of its own
+        this.state = firstTopicState; // the next attempt has a deadline of its own
         this.#scheduleRecheck();
         return "settled";
     }

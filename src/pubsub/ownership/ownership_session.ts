@@ -7,13 +7,13 @@ import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { isTransient } from "../../coordination/nodes/node_requests.ts";
-import { announce, announcementAt } from "./announcements.ts";
+import { announcementAt, announceProcess } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { OwnedTopic } from "./owned_topic.ts";
 import type { OwnershipContext } from "./ownership_context.ts";
 import type { OwnedStore } from "../store/operations/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { advanceEveryMs, StoreGeneration } from "./store_generation.ts";
+import { generationAdvanceMs, StoreGeneration } from "./store_generation.ts";
 import { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
 import { TopicNodes } from "./topic_nodes.ts";
@@ -92,7 +92,11 @@ export class OwnershipSession {
     const storeId = `${store.storeId} ${storeLocation}`;
     const isDraining = options.isDraining?.() ?? false;
     const shared = isShared ? { store: store.storeId } : {};
-    await announce(zk, path.server(id), { id, endpoint, storeId, isDraining, ...shared }, { clock, signal, onProblem });
+    await announceProcess(zk, path.server(id), { id, endpoint, storeId, isDraining, ...shared }, {
+      clock,
+      signal,
+      onProblem,
+    });
     // Confirmed only now: a store that cannot be announced must not make another one look too old.
     await generation.confirm();
     const ownership = new OwnershipSession(zk, options, nodes, generation);
@@ -216,7 +220,7 @@ export class OwnershipSession {
         else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#reportOnce(thrown);
       }).finally(() => this.#ended.signal.aborted || this.#scheduleAdvance());
     };
-    this.#cancelAdvance = this.#options.clock.startTimer(advanceEveryMs, again);
+    this.#cancelAdvance = this.#options.clock.startTimer(generationAdvanceMs, again);
   }
 
   #topicOf(name: string): OwnedTopic {

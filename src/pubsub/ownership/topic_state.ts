@@ -58,7 +58,7 @@ export type TopicState =
   | { readonly kind: "handing off"; readonly deadlineMs: number }
   | { readonly kind: "receiving" | "waiting" | "elsewhere" | "missing" };
 
-export const firstState: TopicState = { kind: "unsettled" };
+export const firstTopicState: TopicState = { kind: "unsettled" };
 
 /** Returns the state in which `action` is executed, which `decideTopic` has decided by `facts`. */
 export function stateAfterDecision(

@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { aborted } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { announce, type Announcement } from "../ownership/announcements.ts";
+import { type Announcement, announceProcess } from "../ownership/announcements.ts";
 import { readTopicList } from "../ownership/topic_nodes.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../ownership/server_list.ts";
@@ -130,7 +130,7 @@ export class ZookeeperDirectory {
     this.#ready.resolve();
     this.#changes.notify();
     try {
-      await announce(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over });
+      await announceProcess(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over });
       announced();
       await aborted(over);
     } finally {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
-import { announce } from "../../../src/pubsub/ownership/announcements.ts";
+import { announceProcess } from "../../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
 import { TopicServer, type TopicServerOptions } from "../../../src/pubsub/server/topic_server.ts";
 import { DealerSocket } from "../../../src/protocols/zeromq/dealer_socket.ts";
@@ -224,7 +224,7 @@ test("proxies that are there are told what the server serves, at once and again"
   const zk = await session();
   ends.push(() => zk.close());
   const signal = new AbortController().signal;
-  await announce(zk, path.proxy("p1"), { id: "p1", endpoint, storeId: "p1" }, { clock: systemClock(), signal });
+  await announceProcess(zk, path.proxy("p1"), { id: "p1", endpoint, storeId: "p1" }, { clock: systemClock(), signal });
   const [, , ...frames] = await proxy.receive();
   expect(decodeMessage(frames)).toMatchObject({ name: "PERIODIC", sender: "s1", body: bytesOf("news") });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { announce, parseAnnouncement } from "../../../../src/pubsub/ownership/announcements.ts";
+import { announceProcess, parseAnnouncement } from "../../../../src/pubsub/ownership/announcements.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { FakeTree } from "../../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -12,10 +12,8 @@ function town() {
   const signal = new AbortController().signal;
   const told: string[] = [];
   const come = (zk: FakeZooKeeper, storeId: string, endpoint: string) =>
-    announce(zk, path, { id: "s1", endpoint, storeId }, {
-      clock,
-      signal,
-      onProblem: ({ message }) => void told.push(message),
+    announceProcess(zk, path, { id: "s1", endpoint, storeId }, {
+      ...{ clock, signal, onProblem: ({ message }) => void told.push(message) },
     });
   const endpoint = () => parseAnnouncement(tree.nodes.get(path)?.data ?? new Uint8Array())?.endpoint;
   return { clock, come, endpoint, told, client: () => new FakeZooKeeper(tree, clock) };

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { announce } from "../../../../src/pubsub/ownership/announcements.ts";
+import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
 import { forgetServer } from "../../../../src/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import {
@@ -25,7 +25,7 @@ async function forgotten(id: string, node: TopicNode, others: readonly string[] 
   const { signal } = new AbortController();
   for (const other of others) {
     const announcement = { id: other, endpoint: `at ${other}`, storeId: other, store: "db" };
-    await announce(zk, path.server(other), announcement, { clock, signal });
+    await announceProcess(zk, path.server(other), announcement, { clock, signal });
   }
   const nodes = new TopicNodes(zk, path);
   await nodes.create("t", node);

@@ -9,7 +9,7 @@ import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { AnnouncedServers } from "../../../../src/pubsub/ownership/server_list.ts";
 import { assignedNode, confirmedNode, takenNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
-import { announce } from "../../../../src/pubsub/ownership/announcements.ts";
+import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { FakeTree } from "../../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -25,7 +25,7 @@ async function proxyAmong(...ids: string[]) {
   const start = async (id: string) => {
     const zk = new FakeZooKeeper(tree, clock);
     servers.set(id, zk);
-    await announce(zk, path.server(id), { id, endpoint: `at ${id}`, storeId: id }, { clock, signal });
+    await announceProcess(zk, path.server(id), { id, endpoint: `at ${id}`, storeId: id }, { clock, signal });
   };
   for (const id of ids) await start(id);
   const zk = new FakeZooKeeper(tree, clock);

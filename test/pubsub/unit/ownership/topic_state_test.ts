@@ -4,7 +4,7 @@ import type { TopicAction, TopicFacts } from "../../../../src/pubsub/ownership/t
 import type { TopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import {
   availabilityIn,
-  firstState,
+  firstTopicState,
   handoffResult,
   isInTransfer,
   stateAfterCall,
@@ -25,7 +25,7 @@ const served: TopicState & { readonly kind: "served" } = {
 };
 const handingOff: TopicState = { kind: "handing off", deadlineMs: 30 };
 const resting: readonly TopicState[] = [{ kind: "waiting" }, { kind: "elsewhere" }, { kind: "missing" }];
-const all: readonly TopicState[] = [firstState, served, handingOff, { kind: "receiving" }, ...resting];
+const all: readonly TopicState[] = [firstTopicState, served, handingOff, { kind: "receiving" }, ...resting];
 /** Actions after which the topic is decided about again. */
 const work: readonly TopicAction["do"][] = [
   "register",
@@ -64,7 +64,9 @@ test("each decision except serve ends the admission of requests", () => {
 test("work that a handoff needs does not end it, and from other states it leads to unsettled", () => {
   for (const action of work) {
     expect(decide(handingOff, action)).toBe(handingOff);
-    for (const state of [firstState, served, ...resting]) expect(decide(state, action)).toEqual({ kind: "unsettled" });
+    for (const state of [firstTopicState, served, ...resting]) {
+      expect(decide(state, action)).toEqual({ kind: "unsettled" });
+    }
   }
 });
 
@@ -80,18 +82,18 @@ test("a handoff has one deadline from the seal until the topic is served again, 
 });
 
 test("without anything to do a topic waits if data is left for another server, and is elsewhere otherwise", () => {
-  expect(decide(firstState, "none")).toEqual({ kind: "waiting" });
+  expect(decide(firstTopicState, "none")).toEqual({ kind: "waiting" });
   const nothing = { copy: null };
-  expect(decide(firstState, "none", nothing)).toEqual({ kind: "elsewhere" });
+  expect(decide(firstTopicState, "none", nothing)).toEqual({ kind: "elsewhere" });
   const staged = { incarnation: "b", owner: "s2", epoch: 4 };
-  expect(decide(firstState, "none", { copy: null, staged })).toEqual({ kind: "waiting" });
+  expect(decide(firstTopicState, "none", { copy: null, staged })).toEqual({ kind: "waiting" });
 });
 
 test("rows of a shared store are left there only if another store has the topic", () => {
   const rows = { copy: null, unopened: copy, shared: { store: "db", isOwnerThere: true } };
-  expect(decide(firstState, "none", rows)).toEqual({ kind: "waiting" });
-  expect(decide(firstState, "none", { ...rows, node: { ...node, store: "db" } })).toEqual({ kind: "elsewhere" });
-  expect(decide(firstState, "none", { ...rows, unopened: null })).toEqual({ kind: "elsewhere" });
+  expect(decide(firstTopicState, "none", rows)).toEqual({ kind: "waiting" });
+  expect(decide(firstTopicState, "none", { ...rows, node: { ...node, store: "db" } })).toEqual({ kind: "elsewhere" });
+  expect(decide(firstTopicState, "none", { ...rows, unopened: null })).toEqual({ kind: "elsewhere" });
 });
 
 test("closed, a topic admits no request, and nothing else changes", () => {

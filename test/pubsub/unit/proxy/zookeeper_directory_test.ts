@@ -1,6 +1,6 @@
 /** A proxy's view of servers and topics over its sessions. */
 import { expect, test } from "bun:test";
-import { announce } from "../../../../src/pubsub/ownership/announcements.ts";
+import { announceProcess } from "../../../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { assignedNode, confirmedNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
@@ -49,7 +49,7 @@ test("after the tree was lost no topic counts as new before the servers that wer
   const { signal } = stopping;
   const join = (tree: FakeTree, id: string) => {
     const zk = new FakeZooKeeper(tree, clock);
-    return announce(zk, path.server(id), { id, endpoint: `at ${id}`, storeId: id }, { clock, signal });
+    return announceProcess(zk, path.server(id), { id, endpoint: `at ${id}`, storeId: id }, { clock, signal });
   };
   for (const id of ["s1", "s2"]) await join(lost, id);
   const problems: string[] = [];
