@@ -300,7 +300,8 @@ export class ItemClaimer {
   async #listCompleted(completionLog: CompletionLog): Promise<void> {
     const { clock } = this.#options;
     const fromMs = clock.now();
-    await completionLog.listCompletedItems().then((done) => this.#skipCompleted(done), () => {}); // on failure each item is probed
+    // If the list fails, each item is probed.
+    await completionLog.listCompletedItems().then((done) => this.#skipCompleted(done), () => {});
     this.#nextListMs = clock.now() + Math.max(relist.ms, relist.times * (clock.now() - fromMs));
   }
 

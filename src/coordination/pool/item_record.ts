@@ -11,15 +11,15 @@ export type ItemRecord =
   | { readonly state: "ended"; readonly zxid: bigint };
 
 /** `holder` is the name of the node that holds the lock of the item. */
-export const formatRunning = (holder: string): Uint8Array => toJsonData({ holder });
+export const formatRunningRecord = (holder: string): Uint8Array => toJsonData({ holder });
 
 /** Null means the transaction that writes this data. */
-export function formatEnded(zxid: bigint | null): Uint8Array {
+export function formatEndedRecord(zxid: bigint | null): Uint8Array {
   return toJsonData(zxid === null ? {} : { ended: String(zxid) });
 }
 
 /** `mzxid` is the last transaction of the node. Unknown data counts as an end at this transaction. */
-export function parseRecord(data: Uint8Array, mzxid: bigint): ItemRecord {
+export function parseItemRecord(data: Uint8Array, mzxid: bigint): ItemRecord {
   const { holder, ended } = jsonFields(data);
   if (typeof holder === "string") return { state: "running", holder };
   return { state: "ended", zxid: typeof ended === "string" && /^\d{1,19}$/.test(ended) ? BigInt(ended) : mzxid };

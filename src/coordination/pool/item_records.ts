@@ -1,30 +1,38 @@
 /**
- * The records of running items. A record is created in the transaction that acquires the lock of the item. After the
- * end of the item it informs runs whose list is older. If there is no such list, the record is deleted with the end;
- * otherwise it is deleted when the last of these lists is no longer used. The decisions are in item_record.ts, the
- * protocol is in docs/protocol/pool.md.
+ * The records of running items, and the lists of --query that need them. A record is created in the transaction that
+ * acquires the lock of the item. After the end of the item it informs runs whose list is older. If there is no such
+ * list, the record is deleted with the end; otherwise it is deleted when the last of these lists is no longer used. The
+ * decisions are in item_record.ts, the protocol is in docs/protocol/pool.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../nodes/create_nodes.ts";
-import { isRefusal, nullIfNoNode, readAfterOwnWrites, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import {
-  formatEnded,
-  formatRunning,
+  childNames,
+  deleteIfThere,
+  isRefusal,
+  nullIfNoNode,
+  readAfterOwnWrites,
+  retryOnConnectionLoss,
+} from "../nodes/node_requests.ts";
+import {
+  formatEndedRecord,
+  formatRunningRecord,
   isListValid,
   isRecordNeeded,
   type ItemRecord,
-  parseRecord,
+  listName,
+  otherLists,
+  parseItemRecord,
 } from "./item_record.ts";
 import { type ItemRow, ItemTree } from "./item_tree.ts";
-import { PoolLists } from "./pool_lists.ts";
 import type { PoolPath } from "./pool_path.ts";
+import { newGuid } from "../../base/support/guid.ts";
+import { withinLeaveTime } from "../nodes/session_waits.ts";
 
-/**
- * The maximum number of corrections of the cached state: the server and other runs create and remove nodes meanwhile.
- */
+/** The maximum number of tries of a transaction: the server and other runs create and remove nodes meanwhile. */
 const triesMax = 8;
 
 export class ItemRecords {
@@ -65,7 +73,7 @@ export class ItemRecords {
    * exists.
    */
   createRequests(item: string, holder: string): MultiRequest[] {
-    return this.#createWithParents(item, formatRunning(holder));
+    return this.#createWithParents(item, formatRunningRecord(holder));
   }
 
   /** A record and its parents were created. */
@@ -109,7 +117,7 @@ export class ItemRecords {
     const path = this.#tree.nodeOf(item);
     if (listedAt === null || await this.#zk.exists(path) === null) return false;
     const found = await nullIfNoNode(this.#zk.getData(path));
-    const record = found === null ? null : parseRecord(found.data, found.stat.mzxid);
+    const record = found === null ? null : parseItemRecord(found.data, found.stat.mzxid);
     return record?.state === "ended" && !isListValid(record, listedAt);
   }
 
@@ -122,7 +130,7 @@ export class ItemRecords {
     const alone = this.lists.noOtherListCheck();
     if (alone !== null) return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];
     this.#keptRecords = true;
-    const data = formatEnded(null);
+    const data = formatEndedRecord(null);
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
@@ -202,21 +210,21 @@ export class ItemRecords {
     const found = await readAfterOwnWrites(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
     const { version, mzxid } = found.stat;
-    const record = parseRecord(found.data, mzxid);
+    const record = parseItemRecord(found.data, mzxid);
     const undo = (zxid: bigint | null): MultiRequest => ({
       type: "setData",
       path,
-      data: formatEnded(zxid),
+      data: formatEndedRecord(zxid),
       version: -1,
     });
     if (record.state === "running" && record.holder === holder) return undo(null);
     const { listedAt } = this.lists;
     if (listedAt === null || isListValid(record, listedAt)) {
-      await this.#zk.setData(path, formatRunning(holder), version);
+      await this.#zk.setData(path, formatRunningRecord(holder), version);
       return undo(record.state === "ended" ? record.zxid : null);
     }
     // A killed run has not recorded the end; the item has ended by now.
-    if (record.state === "running") await this.#zk.setData(path, formatEnded(null), version);
+    if (record.state === "running") await this.#zk.setData(path, formatEndedRecord(null), version);
     return null;
   }
 
@@ -232,7 +240,7 @@ export class ItemRecords {
       const killed = rows.filter((row, index) => itemRecordOf(row).state === "running" && isRunning[index] === false);
       await this.#tree.forEachInBatches(
         killed,
-        ({ path, stat }) => this.#zk.setData(path, formatEnded(null), stat.version),
+        ({ path, stat }) => this.#zk.setData(path, formatEndedRecord(null), stat.version),
       );
     }
   }
@@ -244,4 +252,125 @@ export class ItemRecords {
   }
 }
 
-const itemRecordOf = ({ data, stat }: ItemRow): ItemRecord => parseRecord(data, stat.mzxid);
+const itemRecordOf = ({ data, stat }: ItemRow): ItemRecord => parseItemRecord(data, stat.mzxid);
+
+/**
+ * The lists that are in use. Each run announces its list, so that the end of an item is recorded while an older list is
+ * in use. Each new list increases the version of `runs`; an unchanged version proves that there is no new list.
+ */
+class PoolLists {
+  readonly #zk: ZooKeeper;
+  readonly #runs: string;
+  readonly #acl: Acl[];
+  readonly #clock: Clock;
+  readonly #guid = newGuid();
+  #listedAt: bigint | null = null;
+  /** The version of `runs` at which no other run had a list; null if one had, or if it is unknown. */
+  #noOtherListVersion: number | null = null;
+
+  constructor(zk: ZooKeeper, { path, acl, clock }: {
+    readonly path: Pick<PoolPath, "runs">;
+    readonly acl: Acl[];
+    readonly clock: Clock;
+  }) {
+    this.#zk = zk;
+    this.#runs = path.runs;
+    this.#acl = acl;
+    this.#clock = clock;
+  }
+
+  /** The transaction at which the list was requested; null for a list that does not change. */
+  get listedAt(): bigint | null {
+    return this.#listedAt;
+  }
+
+  /** Must be called before the list is requested. From now on, no item of the previous list may be claimed. */
+  async begin(): Promise<void> {
+    this.#noOtherListVersion = null;
+    await retryOnConnectionLoss(this.#zk, async () => {
+      const { listed, looked } = await this.#announce();
+      this.#listedAt = listed.mzxid;
+      this.#noOtherListVersion = looked.length === 0 ? listed.version : null;
+    }, { clock: this.#clock });
+  }
+
+  /** Detects lists of other runs, for a run that announces none. */
+  async detectOthers(): Promise<void> {
+    await retryOnConnectionLoss(this.#zk, async () => {
+      // The responses have this order: a list that begins between both increases the version.
+      const [runs, others] = await Promise.all([nullIfNoNode(this.#zk.getData(this.#runs)), this.#otherLists()]);
+      this.#noOtherListVersion = runs !== null && others.length === 0 ? runs.stat.version : null;
+    }, { clock: this.#clock });
+  }
+
+  /** A check that succeeds only while no other run has a list; null if one has. */
+  noOtherListCheck(): MultiRequest | null {
+    return this.#noOtherListVersion === null
+      ? null
+      : { type: "check", path: this.#runs, version: this.#noOtherListVersion };
+  }
+
+  /** The check failed: another run has begun a list. */
+  onOtherListBegun(failed: MultiRequest): void {
+    if (failed.type === "check" && failed.version === this.#noOtherListVersion) this.#noOtherListVersion = null;
+  }
+
+  /** The start of the oldest list, including the own one unless it is over; null if there is none. */
+  async oldestListStart({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
+    const names = await this.#otherLists();
+    const stats = await Promise.all(names.map((name) => this.#zk.exists(`${this.#runs}/${name}`)));
+    const begun = stats.flatMap((stat) => (stat === null ? [] : [stat.mzxid]));
+    if (!isOwnOver && this.#listedAt !== null) begun.push(this.#listedAt);
+    return begun.reduce<bigint | null>((least, one) => (least === null || one < least ? one : least), null);
+  }
+
+  /** Ends the list of this run; the session continues. */
+  async end(): Promise<void> {
+    if (this.#listedAt === null) return;
+    const node = `${this.#runs}/${listName(this.#guid)}`;
+    const deleting = retryOnConnectionLoss(this.#zk, () => deleteIfThere(this.#zk, node), {
+      clock: this.#clock,
+    });
+    const within = { session: this.#zk.session, clock: this.#clock, why: "responded" } as const;
+    await withinLeaveTime(within, deleting.catch(() => {})); // otherwise it ends with the session
+  }
+
+  async #otherLists(): Promise<string[]> {
+    return otherLists(await childNames(this.#zk, this.#runs), this.#guid);
+  }
+
+  /**
+   * Creates or rewrites the own node and increases the version of `runs`, in one transaction, so that both have its
+   * zxid.
+   */
+  async #announce() {
+    const path = `${this.#runs}/${listName(this.#guid)}`;
+    const data = new Uint8Array();
+    const raise: MultiRequest = { type: "setData", path: this.#runs, data, version: -1 };
+    const make: MultiRequest = { type: "create", path, data, acl: this.#acl, flags: createFlag.ephemeral };
+    const touch: MultiRequest = { type: "setData", path, data, version: -1 };
+    let isThere = this.#listedAt !== null;
+    let hasRuns = true;
+    for (let tries = 1;; tries++) {
+      const parents = hasRuns ? [] : [containerRequest(this.#runs, this.#acl)];
+      const showing = this.#zk.multi([...parents, isThere ? touch : make, raise]);
+      const looking = this.#otherLists();
+      looking.catch(() => {}); // handled below
+      try {
+        const raised = (await showing).at(-1);
+        if (raised?.type === "setData") return { listed: raised.stat, looked: await looking };
+      } catch (thrown) {
+        if (tries === triesMax || !isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
+        if (isRefusal(thrown, "NODEEXISTS")) {
+          isThere = hasRuns;
+          hasRuns = true;
+        } else if (isThere) isThere = false;
+        else {
+          // The node with the shared settings was deleted, and the server removed the empty parents.
+          if (!hasRuns) await createParents(this.#zk, this.#runs, this.#acl);
+          hasRuns = false;
+        }
+      }
+    }
+  }
+}

@@ -57,7 +57,7 @@ export async function lockComponent(
       },
     });
   } catch (thrown) {
-    if (signal.aborted || !isBusy(thrown) || thrown === end.signal.reason) throw thrown;
+    if (signal.aborted || !isBusyError(thrown) || thrown === end.signal.reason) throw thrown;
     const isLate = thrown.code === "LOCK_TIMEOUT";
     const asked = { session, clock: options.clock, why: "responded" } as const;
     const status = isLate ? seen : await withinLeaveTime(asked, readStatus().catch(() => null));
@@ -81,6 +81,6 @@ function isChoosingItems({ holders }: LockStatus): boolean {
 }
 
 /** Whether the component, or a permit, was busy. */
-export function isBusy(thrown: unknown): thrown is BatonError {
+export function isBusyError(thrown: unknown): thrown is BatonError {
   return thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
 }

@@ -71,7 +71,8 @@ export class PoolMembership {
       if (lease.status === "fulfilled") return lease.value;
       throw lease.reason;
     }
-    if (lease.status === "fulfilled") await lease.value.release().catch(() => {}); // it ends with the session at the latest
+    // If the release fails, the lease ends with the session.
+    if (lease.status === "fulfilled") await lease.value.release().catch(() => {});
     // Other settings are more specific than a busy component. For an ended session or a timeout, the error of the lock
     // is more specific.
     const usesLockError = this.#zk.session.ended.aborted || entered.reason === signal.reason;
@@ -84,7 +85,8 @@ export class PoolMembership {
     const { session } = this.#zk;
     if (this.#admitted === null) return;
     const leaving = this.#admitted.catch(() => {}).then(() => this.#leave());
-    await withinLeaveTime({ session, clock, why: "responded" }, leaving.catch(() => {})); // otherwise it ends with the session
+    // If no server responds, the node ends with the session.
+    await withinLeaveTime({ session, clock, why: "responded" }, leaving.catch(() => {}));
   }
 
   #join(signal: AbortSignal): Promise<void> {

@@ -108,9 +108,8 @@ export function checkItems(path: PoolPath, items: readonly string[]): void {
   for (const item of named) {
     const at = path.item(item).lock;
     if (!own.includes(at)) continue;
-    const message =
-      `Item "${item}" would have its lock at "${at}", which belongs to the lock of the component: change pool.item_path or ` +
-      "pool.component_path";
+    const message = `Item "${item}" would have its lock at "${at}", which belongs to the lock of the component: ` +
+      "change pool.item_path or pool.component_path";
     throw new BatonError("CONFIG", message);
   }
 }

@@ -48,7 +48,8 @@ export async function readPoolStatus(
   ]);
   const items = named ?? [...new Set([...holders.keys(), ...results.keys()])].sort();
   const rows = items.map((item): PoolItemStatus => {
-    const [holder, lastResult] = [holders.get(item) ?? null, results.get(item) ?? null];
+    const holder = holders.get(item) ?? null;
+    const lastResult = results.get(item) ?? null;
     return { item, holder, lastResult, state: holder === null ? lastResult?.result ?? "free" : "running" };
   });
   // A free lock exists until the server removes it. Without a list of items it has no meaning.

@@ -1,29 +1,28 @@
 /**
  * A run of a pool: lock the component, read the items, lock up to N free items, unlock the component, run the N items,
- * each under its own lock. This file has the order of the steps; work_list.ts decides which item is next, and the
- * caller runs an item. The protocol is in docs/protocol/pool.md.
+ * each under its own lock, store their results, and clean up. Owns the order of the steps, and the permits of --total.
+ * work_list.ts decides which item is next; the caller runs an item. The protocol is in docs/protocol/pool.md.
  */
-import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { BatonError } from "../../base/errors.ts";
+import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
+import { BatonError, errorMessage } from "../../base/errors.ts";
 import { onAbort, throwIfAborted } from "../../base/support/abort.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { Event } from "../../base/support/event.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { LeaseSet } from "../../base/process/lease_set.ts";
-import { ItemResults } from "./item_results.ts";
 import { ItemRecords } from "./item_records.ts";
 import { type PoolCounts, WorkList } from "./work_list.ts";
-import { isBusy, lockComponent } from "./pool_component.ts";
-import { CompletionLog } from "./completion_log.ts";
+import { isBusyError, lockComponent } from "./pool_component.ts";
+import { CompletionLog, type ItemResult } from "./completion_log.ts";
 import { checkItems } from "./pool_path.ts";
 import type { PoolContext, PoolJob, PoolJobEnd, PoolRunOptions, PreparedPoolJob } from "./pool_run_options.ts";
-import { PoolPermits } from "./pool_permits.ts";
 import { PoolMembership } from "./pool_membership.ts";
 import { type ClaimedItem, ItemClaimer, releaseUnstarted } from "./item_claimer.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isRefusal, isTransient, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
+import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 
 /**
  * The maximum time to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short
@@ -233,7 +232,8 @@ class PoolRun {
       if (this.#claimedAhead.length > 0 && this.#running.size === 0) await this.#permits.tryEnsureFree(1);
       await this.#claim(isWanted);
       const needsItems = !this.#isStopping && !this.#isAtTotal && this.#claimableCount() > 0;
-      if (!needsItems || (this.#listed.ends === this.#ends && !this.#isListOld)) return; // nothing has changed since the last list
+      const isUnchanged = this.#listed.ends === this.#ends && !this.#isListOld; // since the last list
+      if (!needsItems || isUnchanged) return;
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
       if (listsAgain) return await this.#listAgain();
       this.#listed = { ends: this.#ends, ms: clock.now(), again: 0 };
@@ -249,7 +249,7 @@ class PoolRun {
   /** Requests a new list. If the component is busy for too long, the other call processes the items. */
   async #listAgain(): Promise<void> {
     await this.#listAndClaim().catch((thrown: unknown) => {
-      if (!isBusy(thrown)) throw thrown;
+      if (!isBusyError(thrown)) throw thrown;
     });
   }
 
@@ -320,7 +320,8 @@ class PoolRun {
     if (end !== null && !end.keepsLock) this.#permits.putBack(permit);
     this.#startClaimed(); // first, because the rest can be done in parallel
     if (end !== null && end.result !== "not_started") {
-      const [left, isShared] = [this.#workList.unfinishedCount(), this.#workList.isShared()];
+      const left = this.#workList.unfinishedCount();
+      const isShared = this.#workList.isShared();
       this.#options.onItemEnded?.({ item, result: end.result, counts: this.#workList.counts(), left, isShared });
     }
     if (end !== null && !end.keepsLock) this.#runInBackground(() => this.#results.write(claimed, end));
@@ -410,7 +411,7 @@ function unreachableError(component: string, left: number): BatonError {
 }
 
 /** The interval between two cleanups: number of ended items, or time. */
-const every = { ends: 500, ms: 60_000 };
+const cleanupInterval = { ends: 500, ms: 60_000 };
 
 /** Deletes records and results that are no longer needed: a part from time to time, and the rest by the last run. */
 class PoolCleanup {
@@ -434,7 +435,8 @@ class PoolCleanup {
   /** Whether a cleanup is due. `ends`: the number of items that ended in this run. */
   isDue(ends: number): boolean {
     const now = this.#clock.now();
-    if (ends > 0 && ends - this.#cleared.ends < every.ends && now - this.#cleared.ms < every.ms) return false;
+    const { ends: clearedEnds, ms: clearedMs } = this.#cleared;
+    if (ends > 0 && ends - clearedEnds < cleanupInterval.ends && now - clearedMs < cleanupInterval.ms) return false;
     this.#cleared = { ends, ms: now };
     return true;
   }
@@ -453,6 +455,189 @@ class PoolCleanup {
   async cleanRest({ session }: Pick<ZooKeeper, "session">): Promise<void> {
     const clock = this.#clock;
     const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearAllIfLast(), { clock });
-    await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {})); // another run cleans up the rest
+    // What is left is cleaned up by another run.
+    await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {}));
+  }
+}
+
+type ItemResultsOptions = Pick<PoolRunOptions, "rememberMs" | "clock" | "info" | "onProblem">;
+
+/** The maximum number of corrections of the cached state of a record. */
+const correctionsMax = 4;
+
+/** Stores the result of an item and releases its lock, in one transaction if possible. */
+class ItemResults {
+  readonly #zk: ZooKeeper;
+  readonly #completionLog: CompletionLog;
+  readonly #records: ItemRecords;
+  readonly #options: ItemResultsOptions;
+
+  constructor(
+    zk: ZooKeeper,
+    { completionLog, records, ...options }: ItemResultsOptions & {
+      readonly completionLog: CompletionLog;
+      readonly records: ItemRecords;
+    },
+  ) {
+    this.#zk = zk;
+    this.#completionLog = completionLog;
+    this.#records = records;
+    this.#options = options;
+  }
+
+  /**
+   * Stores the result and releases the lock, together or in this order, so that the next holder of the lock can read
+   * the result.
+   */
+  async write(claimed: ClaimedItem, { result, what }: PoolJobEnd): Promise<void> {
+    const { lease } = claimed;
+    const { rememberMs, info } = this.#options;
+    if (result === "not_started") return await releaseUnstarted(claimed);
+    const atMs = Date.now();
+    const by = `${info.user}@${info.host}:${info.pid}`;
+    const isKept = rememberMs !== null && lease.isHeld();
+    const ended = isKept ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
+    if (ended === null || !await this.#writeAndRelease(claimed, ended)) await this.#release(claimed);
+  }
+
+  /** Returns false if the lock was not released. */
+  async #writeAndRelease({ item, lease }: ClaimedItem, ended: ItemResult): Promise<boolean> {
+    try {
+      await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);
+      return true;
+    } catch {
+      // The node exists, a parent is missing, or no response arrived: store first, with retries, and release later.
+    }
+    const { clock, onProblem } = this.#options;
+    await retryOnConnectionLoss(this.#zk, () => this.#completionLog.write(item, ended), {
+      clock,
+      isWanted: () => lease.isHeld(),
+    })
+      .catch((thrown: unknown) => onProblem(notRecordedError(item, thrown)));
+    return false;
+  }
+
+  /**
+   * Releases the lock. If the record cannot be updated, it still says that the item runs; readers see that its holder
+   * is gone.
+   */
+  async #release({ item, lease }: ClaimedItem): Promise<void> {
+    const { clock } = this.#options;
+    const isWanted = () => lease.isHeld();
+    for (let tries = 0, isMissing = false; tries < correctionsMax && isWanted(); tries++) {
+      const endRequests: MultiRequest[] = this.#records.endRequests(item, { isMissing });
+      try {
+        return await retryOnConnectionLoss(this.#zk, () => lease.releaseWith(endRequests), { clock, isWanted });
+      } catch (thrown) {
+        const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
+        const refused = isRefused ? endRequests[(thrown.index ?? 0) - 1] : undefined;
+        if (!isRefused || refused === undefined) break; // the lock is released already, or cannot be released now
+        if (refused.type === "check") this.#records.lists.onOtherListBegun(refused);
+        else if (isMissing) this.#records.correctCache(thrown, refused);
+        else isMissing = true; // the record was deleted
+      }
+    }
+    await lease.release();
+  }
+}
+
+function notRecordedError(item: string, cause: unknown): BatonError {
+  const message = `Cannot store the result of item "${item}", so it may run again: ${errorMessage(cause)}`;
+  return new BatonError("OUTCOME_UNKNOWN", message, { cause });
+}
+
+type PoolPermitsOptions = Pick<PoolRunOptions, "total" | "path" | "wait" | "clock" | "info" | "acl" | "stop">;
+
+/** The permits of --total that this run holds and no job uses. */
+export class PoolPermits {
+  readonly #zk: ZooKeeper;
+  readonly #component: string;
+  readonly #options: PoolPermitsOptions;
+  #free: readonly Lease[] = [];
+  /** Lost permits. While the session continues, they count on the server until they are released. */
+  #lost: readonly Lease[] = [];
+
+  constructor(zk: ZooKeeper, component: string, options: PoolPermitsOptions) {
+    this.#zk = zk;
+    this.#component = component;
+    this.#options = options;
+  }
+
+  /**
+   * Whether there are `count` free permits; acquires one if necessary. Rejects LIMIT_MISMATCH for another --total that
+   * pool_membership.ts did not detect.
+   */
+  async tryEnsureFree(count: number): Promise<boolean> {
+    const { total } = this.#options;
+    if (total === null || this.#freeHeld().length >= count) return true;
+    return await this.#acquire(total, "none") || this.#freeHeld().length >= count;
+  }
+
+  /** Waits for a permit and acquires it; false if the wait timed out. */
+  async waitForPermit(): Promise<boolean> {
+    const { total, wait } = this.#options;
+    return total === null || await this.#acquire(total, typeof wait === "object" ? "forever" : wait);
+  }
+
+  async #acquire(total: number, wait: NonNullable<AcquireOptions["wait"]>): Promise<boolean> {
+    const { path, clock, info, acl, stop } = this.#options;
+    await Promise.all(this.#takeLost().map((permit) => permit.release()));
+    try {
+      const permit = await acquireLock(this.#zk, `${this.#component} --total`, {
+        path: path.total,
+        mode: "permit",
+        limit: total,
+        limitPolicy: "set-when-free",
+        wait,
+        clock,
+        info,
+        signal: stop,
+        kind: "permit",
+        ...(acl === undefined ? {} : { acl }),
+      });
+      this.#free = [...this.#free, permit];
+      return true;
+    } catch (thrown) {
+      if (!isBusyError(thrown)) throw thrown;
+      return false;
+    }
+  }
+
+  /** The permit for the next job: null if none is needed, undefined if none is free. */
+  freePermit(): Lease | null | undefined {
+    return this.#options.total === null ? null : this.#freeHeld()[0];
+  }
+
+  /** A job uses the permit from now on. */
+  markUsed(permit: Lease | null): void {
+    this.#free = this.#free.filter((one) => one !== permit);
+  }
+
+  /** A job no longer uses the permit. */
+  putBack(permit: Lease | null): void {
+    if (permit !== null) this.#free = [...this.#free, permit];
+  }
+
+  /** Removes lost permits and all but `count` free ones. The caller must release them. */
+  takeSpare(count: number): readonly Lease[] {
+    const spare = this.#freeHeld().slice(count);
+    this.#free = this.#free.slice(0, count);
+    return [...spare, ...this.#takeLost()];
+  }
+
+  /** The free permits; lost ones are sorted out. */
+  #freeHeld(): readonly Lease[] {
+    const free: Lease[] = [];
+    const lost: Lease[] = [];
+    for (const permit of this.#free) (permit.isHeld() ? free : lost).push(permit);
+    this.#free = free;
+    this.#lost = [...this.#lost, ...lost];
+    return free;
+  }
+
+  #takeLost(): readonly Lease[] {
+    const lost = this.#lost;
+    this.#lost = [];
+    return lost;
   }
 }

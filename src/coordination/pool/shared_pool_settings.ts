@@ -54,10 +54,8 @@ export function settingsMismatchError(component: string, own: SharedPoolSettings
     ...(isPlace ? ["an item could run in both at the same time"] : []),
     ...(isTotal ? [`it runs ${describeTotal(own)} here and ${describeTotal(shown)} there`] : []),
   ];
-  const message =
-    `Cannot run pool "${component}" at the same time as ${nameOfHolder(shown.info)}: ${
-      printable(differences.join(", "))
-    }; ` +
+  const reasons = printable(differences.join(", "));
+  const message = `Cannot run pool "${component}" at the same time as ${nameOfHolder(shown.info)}: ${reasons}; ` +
     `use the same in all calls, or wait until the other calls have ended${isPlace ? whereFrom : ""}`;
   return new BatonError(isPlace ? "CONFIG" : "LIMIT_MISMATCH", message);
 }

@@ -81,7 +81,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "a result is stored after its item is released",
     world: "pool",
     changes: [{
-      in: "item_results:ItemResults.#writeAndRelease",
+      in: "run_pool_items:ItemResults.#writeAndRelease",
       from:
         "      await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);\n      return true;",
       to:
@@ -95,7 +95,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "permits that were lost while the session continues are not released",
     world: "pool",
     changes: [{
-      in: "pool_permits:PoolPermits.#freeHeld",
+      in: "run_pool_items:PoolPermits.#freeHeld",
       from: "    this.#lost = [...this.#lost, ...lost];\n",
       to: "",
     }],

@@ -3,7 +3,7 @@ import { expect, spyOn, test } from "bun:test";
 import { acquireLock } from "../../../../src/coordination/lock/acquire_lock.ts";
 import type { LockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { itemLockName, poolPath } from "../../../../src/coordination/pool/pool_path.ts";
-import { PoolPermits } from "../../../../src/coordination/pool/pool_permits.ts";
+import { PoolPermits } from "../../../../src/coordination/pool/run_pool_items.ts";
 import { childrenIn } from "../../../support/fake_tree.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 import { poolInfo, poolOfC, poolRunIn } from "../../../support/pool_run.ts";
