@@ -455,7 +455,7 @@ class PoolCleanup {
   async cleanRest({ session }: Pick<ZooKeeper, "session">): Promise<void> {
     const clock = this.#clock;
     const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearAllIfLast(), { clock });
-    // What is left is cleaned up by another run.
+    // Another run cleans up the rest.
     await withinLeaveTime({ session, clock, why: "responded" }, clearing.catch(() => {}));
   }
 }

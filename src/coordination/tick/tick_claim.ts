@@ -1,7 +1,7 @@
 /**
- * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, and writes. No
- * two runs at the same time is the lock's; no tick twice is the mark `uptoMs`, moved in the grant's transaction. See
- * docs/protocol/tick.md.
+ * One call's part in a schedule: reads its node and its history beside each read of the lock, decides, writes, and
+ * clears schedules that are no longer used. No two runs at the same time is the lock's; no tick twice is the mark
+ * `uptoMs`, moved in the grant's transaction. See docs/protocol/tick.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -27,11 +27,11 @@ import { parseHolder } from "../lock/lock_nodes.ts";
 import { kindFolder, lockPath } from "../nodes/node_paths.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import { clearSometimes } from "../history/clear_history.ts";
-import { schedulesCleaner } from "./clear_old_ticks.ts";
 import {
   decideTick,
   type FurtherTries,
   progressAfterEnd,
+  type SettledTicks,
   type TickAttempt,
   type TickCalendar,
   type TickDecision,
@@ -48,11 +48,11 @@ import {
   noHistory,
   readHead,
 } from "../history/history_log.ts";
-import { emptyRecord, type HistoryRecord, type RecordedEnd } from "../history/history_record.ts";
+import { emptyRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
 import type { ServersClock } from "./servers_clock.ts";
 import { formatTickTime, settledError, TickFoundBusy, TickIsNear, type TickSettled } from "./tick_errors.ts";
-import { settledRecords } from "./tick_records.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
+import { firstTickAfter } from "./tick_report.ts";
 
 /** A tick without a limit of its own begins at most this long after its time and the skew of clocks, in milliseconds. */
 export const tickLateMsDefault = 60_000;
@@ -516,4 +516,46 @@ export class TickClaim implements GrantClaim {
   get #subject(): string {
     return `Schedule "${this.#options.schedule.text}" of lock "${this.#name}"`;
   }
+}
+
+/** An unused schedule is kept this long after the tick that was not run, in milliseconds. */
+const keptMs = 90 * 24 * 3_600_000;
+
+/** Returns what clears the schedules of a lock whose history is old; it returns false if one of them is in use. */
+export function schedulesCleaner(
+  zk: ZooKeeper,
+  { root, nowMs }: { readonly root?: string | undefined; readonly nowMs: number },
+): (encodedName: string) => Promise<boolean> {
+  return (encodedName) => clearSchedules(zk, `${kindFolder("ticks", root)}/${encodedName}`, nowMs);
+}
+
+/** Deletes the schedules of a lock if all of them are old. Returns false if one is in use. */
+async function clearSchedules(zk: ZooKeeper, folder: string, nowMs: number): Promise<boolean> {
+  for (const id of await childNames(zk, folder)) {
+    const path = `${folder}/${id}`;
+    const found = await nullIfNoNode(zk.getData(path));
+    if (found === null) continue;
+    const state = parseTickState(found.data, path);
+    const next = firstTickAfter(state, state.uptoMs);
+    if (next === null || next > nowMs - keptMs) return false;
+    if (await nullIfRefused(zk.delete(path, found.stat.version), "BADVERSION", "NONODE") === null) return false;
+  }
+  return true;
+}
+
+/** The records of ticks that are settled together with a decision. `why`: the reason of a skip. */
+function settledRecords(
+  settled: readonly SettledTicks[],
+  { id, nowMs, why = "" }: { readonly id: string; readonly nowMs: number; readonly why?: string },
+): HistoryRecord[] {
+  return settled.map((one) => {
+    if (one.result === "lost") {
+      const { tickMs, attempt, host, pid, beganMs } = one.run;
+      return { ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy };
+    }
+    const record = emptyRecord(one.result, id, one.tickMs);
+    if (one.result === "skipped") return { ...record, why };
+    const { untilMs, count } = one;
+    return { ...record, untilMs, count, why: `no host took it before ${formatTickTime(nowMs)}` };
+  });
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
 import { clearShard } from "../../../src/coordination/history/clear_history.ts";
-import { schedulesCleaner } from "../../../src/coordination/tick/clear_old_ticks.ts";
+import { schedulesCleaner } from "../../../src/coordination/tick/tick_claim.ts";
 import type { TickOptions, TickSchedule } from "../../../src/coordination/tick/tick_claim.ts";
 import { folderOfHistory, historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
 import {

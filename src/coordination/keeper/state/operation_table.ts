@@ -1,6 +1,6 @@
 /**
- * The implementation of each request: one row per operation code. The records come from wire/jute, which the client
- * uses too.
+ * The implementation of each request: the operations that change no node, and one row per operation code. Writes are in
+ * transaction.ts. The records are those of the client. Source: FinalRequestProcessor, DataTree.
  */
 import { protocolError } from "../../../base/wire/bytes.ts";
 import { type Codec, empty } from "../../../base/wire/record_codec.ts";
@@ -12,19 +12,188 @@ import {
 } from "../../../protocols/zookeeper/jute/multi_request.ts";
 import {
   checkCode,
+  eventType,
   multiCode,
   multiReadCode,
   type OperationName,
   type OperationRequest,
   type OperationResponse,
   operations,
+  permission,
   reconfigCode,
 } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import * as reads from "./read_operations.ts";
-import type { Read, ReadRequester, ReadState } from "./read_operations.ts";
 import { OperationError, refuse } from "./operation_error.ts";
 import type { Transaction } from "./transaction.ts";
-import { toClientStat, type ZNode } from "./tree.ts";
+import { toClientStat, type Tree, type ZNode } from "./tree.ts";
+import { checkAcl, type Identity, isPermitted, maskDigests } from "./acl_check.ts";
+import type { KeeperLimits } from "./keeper_limits.ts";
+import type { KeeperSession } from "./session_table.ts";
+import { watchMode, type WatchTable } from "./watch_table.ts";
+
+interface ReadState {
+  readonly tree: Tree;
+  readonly watches: WatchTable<unknown>;
+  readonly limits: KeeperLimits;
+  notify(watcher: unknown, type: number, path: string): void;
+}
+
+interface ReadRequester {
+  readonly session: KeeperSession;
+  readonly identities: readonly Identity[];
+  readonly watcher: unknown;
+}
+
+type Read<Name extends OperationName> = (
+  request: OperationRequest<Name>,
+  state: ReadState,
+  requester: ReadRequester,
+) => OperationResponse<Name>;
+
+const exists: Read<"exists"> = ({ path, watch }, state, requester) => {
+  if (path.includes("\0")) refuse("BADARGUMENTS");
+  const node = state.tree.get(path);
+  if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
+  if (watch) watchData(path, state, requester);
+  return { stat: toClientStat(node ?? refuse("NONODE")) };
+};
+
+const getData: Read<"getData"> = ({ path, watch }, state, requester) => {
+  const node = requireReadable(path, state, requester);
+  if (watch) watchData(path, state, requester);
+  return { data: node.data, stat: toClientStat(node) };
+};
+
+const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) => {
+  const node = requireReadable(path, state, requester);
+  if (watch) {
+    checkWatchLimits(path, 1, state, requester);
+    state.watches.children.add(path || "/", requester.watcher, watchMode.once);
+  }
+  return { children: node.children === null ? [] : [...node.children], stat: toClientStat(node) };
+};
+
+const getAcl: Read<"getAcl"> = ({ path }, state, requester) => {
+  const node = state.tree.get(path) ?? refuse("NONODE");
+  checkAcl(node.acl, permission.read | permission.admin, requester.identities);
+  const open = isPermitted(node.acl, permission.admin, requester.identities);
+  return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: toClientStat(node) };
+};
+
+const getAllChildrenNumber: Read<"getAllChildrenNumber"> = ({ path }, state, requester) => {
+  return { totalNumber: state.tree.descendantCount(requireReadable(path, state, requester)) };
+};
+
+const getEphemerals: Read<"getEphemerals"> = ({ prefixPath }, state, requester) => {
+  const paths = [...state.tree.ephemeralsOf(requester.session.id)].map((node) => node.path);
+  return { ephemerals: paths.filter((path) => path.startsWith(prefixPath)) };
+};
+
+const whoAmI: Read<"whoAmI"> = (_, _state, requester) => {
+  const user = ({ scheme, id }: Identity) => scheme === "digest" ? id.slice(0, id.indexOf(":")) : id;
+  return {
+    clientInfo: requester.identities.map((identity) => ({ authScheme: identity.scheme, user: user(identity) })),
+  };
+};
+
+const addWatch: Read<"addWatch"> = ({ path, mode }, state, requester) => {
+  if (mode !== 0 && mode !== 1) refuse("MARSHALLINGERROR");
+  checkWatchLimits(path, 2, state, requester);
+  state.watches.addPersistent(path || "/", requester.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
+  return { err: 0 };
+};
+
+/** ZooKeeper's WatcherType. */
+const watcherType = { children: 1, data: 2, any: 3 } as const;
+const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
+
+/**
+ * The modes that a removal affects. A persistent watch is for data and children: removing one kind must not leave half
+ * of it.
+ */
+function modesOf(type: number): number | undefined {
+  return type === watcherType.any ? undefined : watchMode.once;
+}
+
+const checkWatches: Read<"checkWatches"> = ({ path, type }, state, requester) => {
+  if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
+  const { data, children } = state.watches;
+  const modes = modesOf(type);
+  const found = type !== watcherType.children && data.has(path, requester.watcher, modes) ||
+    type !== watcherType.data && children.has(path, requester.watcher, modes);
+  return found ? {} : refuse("NOWATCHER");
+};
+
+const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) => {
+  if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
+  const { data, children } = state.watches;
+  const modes = modesOf(type);
+  const ofData = type !== watcherType.children && data.remove(path, requester.watcher, modes);
+  const ofChildren = type !== watcherType.data && children.remove(path, requester.watcher, modes);
+  return ofData || ofChildren ? {} : refuse("NOWATCHER");
+};
+
+/**
+ * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. A
+ * change of a node that it may not read is not reported: the watch is set instead.
+ */
+const setWatches: Read<"setWatches2"> = (request, state, requester) => {
+  const { tree, watches } = state;
+  const { watcher } = requester;
+  const mayRead = (node: ZNode) => isPermitted(node.acl, permission.read, requester.identities);
+  const lists = [request.dataWatches, request.existWatches, request.childWatches];
+  const persistent = [request.persistentWatches, request.persistentRecursiveWatches];
+  const count = [...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+  const longest = [...lists, ...persistent].flatMap((list) => list ?? []).reduce(
+    (a, b) => a.length > b.length ? a : b,
+    "",
+  );
+  if (count > state.limits.watchesPerRequestMax) refuse("BADARGUMENTS");
+  checkWatchLimits(longest, count, state, requester);
+  for (const path of request.dataWatches ?? []) {
+    const node = tree.get(path);
+    if (node === undefined) state.notify(watcher, eventType.deleted, path);
+    else if (node.mzxid > request.relativeZxid && mayRead(node)) state.notify(watcher, eventType.dataChanged, path);
+    else watches.data.add(path, watcher, watchMode.once);
+  }
+  for (const path of request.existWatches ?? []) {
+    const node = tree.get(path);
+    if (node !== undefined && mayRead(node)) state.notify(watcher, eventType.created, path);
+    else watches.data.add(path, watcher, watchMode.once);
+  }
+  for (const path of request.childWatches ?? []) {
+    const node = tree.get(path);
+    if (node === undefined) state.notify(watcher, eventType.deleted, path);
+    else if (node.pzxid > request.relativeZxid && mayRead(node)) state.notify(watcher, eventType.childrenChanged, path);
+    else watches.children.add(path, watcher, watchMode.once);
+  }
+  for (const path of request.persistentWatches ?? []) watches.addPersistent(path, watcher, watchMode.persistent);
+  for (const path of request.persistentRecursiveWatches ?? []) {
+    watches.addPersistent(path, watcher, watchMode.recursive);
+  }
+  return {};
+};
+
+function requireReadable(path: string, state: ReadState, requester: ReadRequester): ZNode {
+  const node = state.tree.get(path) ?? refuse("NONODE");
+  checkAcl(node.acl, permission.read, requester.identities);
+  return node;
+}
+
+function watchData(path: string, state: ReadState, requester: ReadRequester): void {
+  checkWatchLimits(path, 1, state, requester);
+  state.watches.data.add(path || "/", requester.watcher, watchMode.once);
+}
+
+function checkWatchLimits(
+  path: string,
+  more: number,
+  { watches, limits }: ReadState,
+  { watcher }: ReadRequester,
+): void {
+  if (path.length > limits.pathCharsMax) refuse("BADARGUMENTS");
+  if (watches.count + more > limits.watchesMax) refuse("QUOTAEXCEEDED");
+  if (watches.countOf(watcher) + more > limits.watchesPerConnectionMax) refuse("QUOTAEXCEEDED");
+}
 
 interface OperationRecords {
   readonly request: Codec<unknown>;
@@ -71,28 +240,28 @@ defineWrite("delete", (request, transaction) => {
 defineWrite("setData", (request, transaction) => ({ stat: toClientStat(transaction.setData(request)) }));
 defineWrite("setAcl", (request, transaction) => ({ stat: toClientStat(transaction.setAcl(request)) }));
 
-defineRead("exists", reads.exists);
-defineRead("getData", reads.getData);
-defineRead("getAcl", reads.getAcl);
+defineRead("exists", exists);
+defineRead("getData", getData);
+defineRead("getAcl", getAcl);
 defineRead(
   "getChildren",
-  (request, state, requester) => ({ children: reads.getChildren(request, state, requester).children }),
+  (request, state, requester) => ({ children: getChildren(request, state, requester).children }),
 );
-defineRead("getChildren2", reads.getChildren);
+defineRead("getChildren2", getChildren);
 defineRead("sync", (request) => ({ path: request.path }));
 defineRead("ping", () => ({}));
 defineRead(
   "setWatches",
   (request, state, requester) =>
-    reads.setWatches({ ...request, persistentWatches: null, persistentRecursiveWatches: null }, state, requester),
+    setWatches({ ...request, persistentWatches: null, persistentRecursiveWatches: null }, state, requester),
 );
-defineRead("setWatches2", reads.setWatches);
-defineRead("addWatch", reads.addWatch);
-defineRead("checkWatches", reads.checkWatches);
-defineRead("removeWatches", reads.removeWatches);
-defineRead("getEphemerals", reads.getEphemerals);
-defineRead("getAllChildrenNumber", reads.getAllChildrenNumber);
-defineRead("whoAmI", reads.whoAmI);
+defineRead("setWatches2", setWatches);
+defineRead("addWatch", addWatch);
+defineRead("checkWatches", checkWatches);
+defineRead("removeWatches", removeWatches);
+defineRead("getEphemerals", getEphemerals);
+defineRead("getAllChildrenNumber", getAllChildrenNumber);
+defineRead("whoAmI", whoAmI);
 
 const multi = { request: multiRequest, response: multiResponse };
 table.set(multiCode, { kind: "write", ...multi, run: runMulti } as unknown as KeeperOperation);
@@ -177,9 +346,9 @@ function runMultiRead(requests: MultiRequest[], state: ReadState, requester: Rea
 
 function runInMultiRead(request: MultiRequest, state: ReadState, requester: ReadRequester): MultiResult {
   try {
-    if (request.type === "getData") return { type: "getData", ...reads.getData(request, state, requester) };
+    if (request.type === "getData") return { type: "getData", ...getData(request, state, requester) };
     if (request.type !== "getChildren") return refuse("UNIMPLEMENTED");
-    return { type: "getChildren", children: reads.getChildren(request, state, requester).children };
+    return { type: "getChildren", children: getChildren(request, state, requester).children };
   } catch (thrown) {
     if (!(thrown instanceof OperationError)) throw thrown;
     return { type: "error", err: thrown.errorNumber };

@@ -318,7 +318,7 @@ export const jobMutants: readonly Mutant[] = [
     name: "what a script leaves running is left",
     world: "hold",
     changes: [{
-      in: "script_processes:ScriptProcesses.find",
+      in: "supervise_script:ScriptProcesses.find",
       from: "!this.hasEnded || this.#isStopped || !this.#known.isOlder(pid);",
       to: "!this.hasEnded || this.#isStopped;",
     }],

@@ -76,7 +76,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a watch that is set again ignores what has changed meanwhile",
     world: "znode",
     changes: [{
-      in: "read_operations",
+      in: "operation_table",
       from: "    else if (node.mzxid > request.relativeZxid && mayRead(node)) state",
       to: "    else if (node.version < 0 && mayRead(node)) state",
     }],

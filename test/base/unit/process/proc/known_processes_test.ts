@@ -3,7 +3,7 @@
  * missed.
  */
 import { afterEach, describe, expect, test } from "bun:test";
-import { ScriptProcesses } from "../../../../../src/coordination/hold/script_processes.ts";
+import { ScriptProcesses } from "../../../../../src/coordination/hold/supervise_script.ts";
 import { copiesOfScript } from "../../../../../src/base/process/proc/forked_subshells.ts";
 import { JobProcesses } from "../../../../../src/base/process/proc/job_processes.ts";
 import { KnownProcesses } from "../../../../../src/base/process/proc/known_processes.ts";

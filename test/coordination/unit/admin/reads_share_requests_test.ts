@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { ReadBatch } from "../../../../src/coordination/admin/read_batch.ts";
+import { ReadBatch } from "../../../../src/coordination/admin/follow_folders.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 import { refuse } from "../../../support/fake_tree.ts";
 
