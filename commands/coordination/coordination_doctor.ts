@@ -4,7 +4,7 @@ import { choiceType } from "../../src/base/config/value_types.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { Finding } from "../../src/base/rows/finding.ts";
 import { formatDuration } from "../../src/base/support/duration.ts";
-import { diagnose } from "../../src/coordination/admin/diagnose.ts";
+import { diagnoseQueues } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInterop } from "../../src/coordination/admin/list_interop.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/command_session.ts";
 import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
@@ -36,7 +36,7 @@ export const coordinationDoctor = defineDoctor({
         ...(path === null ? await diagnoseSchedules(zk, { root }) : []),
       ];
       const diagnosis = path === null || recipe === undefined
-        ? await diagnose(zk, { root })
+        ? await diagnoseQueues(zk, { root })
         : await diagnoseInterop(zk, path, recipe);
       if (diagnosis === null) throw new BatonError("NOT_FOUND", `Node "${path}" does not exist`);
       const { locks, elections, findings } = diagnosis;

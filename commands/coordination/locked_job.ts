@@ -38,7 +38,7 @@ import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { abortable } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
 import { type NestedJob, nestedJob } from "../../src/coordination/job/held_job.ts";
-import { showProgress } from "../../src/coordination/job/wait_display.ts";
+import { showWaitProgress } from "../../src/coordination/job/wait_display.ts";
 import type { RecordedHold } from "../../src/coordination/job/recorded_hold.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { BusyNoticeWatch } from "./lock/busy_notice_watch.ts";
@@ -264,7 +264,7 @@ async function takeLock(
 > {
   const { values, mode, limit, waitMs } = options;
   const { clock, signal, acl, startMs } = context;
-  using progress = showProgress(name, options, context.io);
+  using progress = showWaitProgress(name, options, context.io);
   const common = {
     mode,
     clock,

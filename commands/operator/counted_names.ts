@@ -3,7 +3,11 @@
  * must not go back while this process runs: Prometheus takes that for a restart, and adds the whole count again. So a
  * name keeps its place, and the counts of a name whose history was deleted stay in `_other`. Pure, but for this memory.
  */
-import { addCounters, type HistoryCounters, noCounters } from "../../src/coordination/history/history_counters.ts";
+import {
+  addHistoryCounters,
+  type HistoryCounters,
+  noHistoryCounters,
+} from "../../src/coordination/history/history_counters.ts";
 import type { HistoryKind } from "../../src/coordination/history/history_log.ts";
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
@@ -63,7 +67,7 @@ function endsOf(all: Counted): number {
 function sumOf(before: CountedHistory | null, { kind, counters, refusals }: CountedHistory): CountedHistory {
   const count = (before?.refusals?.count ?? 0) + (refusals?.count ?? 0);
   return {
-    ...{ kind, name: otherNames, counters: addCounters(before?.counters ?? noCounters, counters) },
+    ...{ kind, name: otherNames, counters: addHistoryCounters(before?.counters ?? noHistoryCounters, counters) },
     refusals: { count, lastMs: 0, host: "", pid: 0, user: "" },
   };
 }

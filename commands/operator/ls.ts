@@ -13,7 +13,7 @@ import {
 } from "../../src/coordination/interop/interop_node_names.ts";
 import { listInterop } from "../../src/coordination/admin/list_interop.ts";
 import { listInUse, type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
-import { readDetails } from "../../src/coordination/admin/use_status.ts";
+import { readUseDetails } from "../../src/coordination/admin/use_status.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { onlyInteropPath } from "../name_arguments.ts";
@@ -100,7 +100,7 @@ async function readListed(
     ...{ gate: shown("gate"), pool: shown("pool") },
   };
   const count = (list: UseList) => kinds.flatMap((of) => list[of]).length;
-  const details = long ? await readDetails(zk, found, { root, max: Infinity }) : null;
+  const details = long ? await readUseDetails(zk, found, { root, max: Infinity }) : null;
   return { found, details, unused: count(existing) - count(found) };
 }
 

@@ -1,6 +1,6 @@
 /** The output of `baton ls`: tables, lines of changes, JSON. Pure. */
 import { type UseKind, useKinds, type UseList, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
-import { detailsKey, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
+import { useDetailsKey, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
 import { type Cell, headCells } from "../../src/base/terminal/table.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 import { holderJson, type Scoped, sessionText, sinceText, waiterJson } from "./who_view.ts";
@@ -30,7 +30,7 @@ export function lsTable(reading: LsReading): Cell[][] {
   const { details } = reading;
   if (details === null) return [headCells(head), ...rows.map((row) => [...firstCells(row)])];
   const long = rows.flatMap((row) => {
-    const holders = details.get(detailsKey(row.kind, row.name))?.holders ?? [];
+    const holders = details.get(useDetailsKey(row.kind, row.name))?.holders ?? [];
     return holders.length === 0
       ? [[...firstCells(row), ...holderHead.map(() => "-")]]
       : holders.map((holder) => [...firstCells(row), ...holderCells(holder)]);
@@ -58,10 +58,10 @@ function holderCells(holder: UseHolder): Cell[] {
 export function lsLines(reading: LsReading): Map<string, string> {
   return new Map(
     rowsOf(reading).map(({ kind, name, holders, waiters }) => {
-      const holding = reading.details?.get(detailsKey(kind, name))?.holders ?? [];
+      const holding = reading.details?.get(useDetailsKey(kind, name))?.holders ?? [];
       const by = holding.map(({ user, host, pid }) => `${user}@${host}:${pid}`).join(",");
       const cells = [kind, name, countText(holders), countText(waiters), by];
-      return [detailsKey(kind, name), cells.filter((cell) => cell !== "").join("  ")];
+      return [useDetailsKey(kind, name), cells.filter((cell) => cell !== "").join("  ")];
     }),
   );
 }

@@ -1,6 +1,6 @@
 /** Reads the objects below the root as rows of the page. Owns no connection. */
 import { countUses } from "../../src/coordination/admin/list_in_use.ts";
-import { type FollowedFolder, watchLists } from "../../src/coordination/admin/follow_folders.ts";
+import { type FollowedFolder, withWatchedLists } from "../../src/coordination/admin/follow_folders.ts";
 import {
   readUseStatus,
   type UseHolder,
@@ -113,7 +113,7 @@ async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">):
   if (found === null) return null;
   const empty = { kind, name, limit: null, holders: [], waiters: [], problem: null };
   const rows = await rowOrProblem({ ...empty, holding: 0, waiting: 0 }, async () => {
-    const status = await readUseStatus(watchLists(zk, watch), { kind, name, root });
+    const status = await readUseStatus(withWatchedLists(zk, watch), { kind, name, root });
     const person = (one: UseHolder | UseWaiter, token: bigint | null, place: number | null) =>
       personRow(one, { id: one.id, token, place });
     return {
@@ -153,7 +153,7 @@ type FolderRequest = Omit<RowRequest, "kind">;
 
 async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Promise<ObjectRows> {
   const path = poolPath(name, { root });
-  const lists = watchLists(zk, watch);
+  const lists = withWatchedLists(zk, watch);
   await childNames(lists, path.own);
   const { done, failed, failures } = await new CompletionLog(lists, path, []).countResults(failuresMax);
   const items = failures.map(({ item, failure: { by, atMs, what } }) => {

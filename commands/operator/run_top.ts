@@ -1,6 +1,6 @@
 /** Runs `baton top`: reads from time to time, and draws after each reading, each key and each second. */
 import process from "node:process";
-import { restMsAfter } from "../../src/coordination/admin/follow_reads.ts";
+import { restMsAfterRead } from "../../src/coordination/admin/follow_reads.ts";
 import { isTransient } from "../../src/coordination/nodes/node_requests.ts";
 import { readProcess } from "../../src/base/process/proc/process_table.ts";
 import { processSignals, StoppedBySignal, StopSignalListener } from "../../src/base/process/supervise/signal_source.ts";
@@ -94,7 +94,7 @@ export async function* readFromTimeToTime<T>(
     let restMs = 0;
     try {
       const reading = await read();
-      restMs = restMsAfter(clock.now() - startMs);
+      restMs = restMsAfterRead(clock.now() - startMs);
       yield reading;
     } catch (thrown) {
       if (signal.aborted) return;

@@ -4,7 +4,12 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { listInUse, useKinds } from "../../src/coordination/admin/list_in_use.ts";
-import { detailsKey, readDetails, type UseHolder, type UseStatus } from "../../src/coordination/admin/use_status.ts";
+import {
+  readUseDetails,
+  useDetailsKey,
+  type UseHolder,
+  type UseStatus,
+} from "../../src/coordination/admin/use_status.ts";
 import { nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
 import { readOverview, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
@@ -112,10 +117,10 @@ export class TopSources implements AsyncDisposable {
 
 async function readUses(zk: ZooKeeper, root: string): Promise<TopUse[]> {
   const found = await listInUse(zk, { root });
-  const details = await readDetails(zk, found, { root, max: detailsMax });
+  const details = await readUseDetails(zk, found, { root, max: detailsMax });
   return useKinds.flatMap((kind) =>
     found[kind].filter(({ holders, waiters }) => holders !== 0 || waiters !== 0).map((one): TopUse => {
-      const status = details.get(detailsKey(kind, one.name));
+      const status = details.get(useDetailsKey(kind, one.name));
       const holder = status?.holders[0] ?? (kind === "pool" ? firstJob(details, one.name) : null);
       return { kind, ...one, holder, next: status?.waiters[0] ?? null };
     })
@@ -124,7 +129,7 @@ async function readUses(zk: ZooKeeper, root: string): Promise<TopUse[]> {
 
 /** The process that runs the oldest job of a pool: the jobs hold the locks of their items. */
 function firstJob(details: ReadonlyMap<string, UseStatus>, pool: string): UseHolder | null {
-  const key = detailsKey("lock", `${pool}/`);
+  const key = useDetailsKey("lock", `${pool}/`);
   const jobs = [...details].flatMap(([name, { holders }]) => name.startsWith(key) ? holders : []);
   return jobs.sort((a, b) => a.sinceMs - b.sinceMs)[0] ?? null;
 }

@@ -1,14 +1,14 @@
 /** The metrics of everything below a root, from one reading. Pure. */
 import { type UseKind, useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
 import {
-  bucketBoundsMs,
-  type Durations,
+  durationBoundsMs,
+  type DurationCounts,
   type HistoryCounters,
 } from "../../src/coordination/history/history_counters.ts";
 import { type HistoryKind, historyKinds } from "../../src/coordination/history/history_log.ts";
 import { historyResults } from "../../src/coordination/history/history_record.ts";
 import type { CountedHistory } from "../../src/coordination/history/list_histories.ts";
-import { overdueAfterMs, type ScheduleReport } from "../../src/coordination/tick/tick_report.ts";
+import { type ScheduleReport, tickOverdueAfterMs } from "../../src/coordination/tick/tick_report.ts";
 import { CountedNames, otherNames } from "./counted_names.ts";
 import { type Metric, metricFactory, type Sample } from "../../src/base/terminal/metrics_text.ts";
 
@@ -121,7 +121,7 @@ function historyMetrics(kind: HistoryKind, byLabel: CountersByLabel): Metric[] {
     [...byLabel].flatMap(([name, all]) => make({ name }, all));
   const sum = (all: readonly CountedHistory[], count: (one: CountedHistory) => number) =>
     all.reduce((total, one) => total + count(one), 0);
-  const durations = (name: string, help: string, of: (counters: HistoryCounters) => Durations) =>
+  const durations = (name: string, help: string, of: (counters: HistoryCounters) => DurationCounts) =>
     metric(
       "histogram",
       `${kind}_${name}`,
@@ -191,7 +191,7 @@ function tickMetrics({ atMs, schedules }: UseReading, namesMax: number, locks: C
     perSchedule(
       "tick_overdue",
       "1 if the next tick should have begun by now, and no host runs one.",
-      ({ nextMs, isRunning }) => Number(!isRunning && nextMs !== null && nextMs + overdueAfterMs < atMs),
+      ({ nextMs, isRunning }) => Number(!isRunning && nextMs !== null && nextMs + tickOverdueAfterMs < atMs),
     ),
     metric(
       "histogram",
@@ -203,9 +203,9 @@ function tickMetrics({ atMs, schedules }: UseReading, namesMax: number, locks: C
 }
 
 /** The samples of a histogram in seconds. */
-function durationSamples(labels: Readonly<Record<string, string>>, all: readonly Durations[]): Sample[] {
+function durationSamples(labels: Readonly<Record<string, string>>, all: readonly DurationCounts[]): Sample[] {
   let count = 0;
-  const buckets = [...bucketBoundsMs, Infinity].map((bound, place): Sample => {
+  const buckets = [...durationBoundsMs, Infinity].map((bound, place): Sample => {
     count += all.reduce((sum, { buckets: counts }) => sum + (counts[place] ?? 0), 0);
     return {
       suffix: "_bucket",

@@ -7,7 +7,7 @@ import type { SettingTable, SettingValues } from "../../src/base/config/setting.
 import { connectionSettings } from "../../src/coordination/settings/coordination_settings.ts";
 import { ownKeeperLocation, readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { BatonError } from "../../src/base/errors.ts";
-import { createFolders, type KeeperLocation } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import { createKeeperFolders, type KeeperLocation } from "../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { socketPathBytesMax } from "../../src/base/sockets/clear_socket_path.ts";
 import { userStateFolder } from "../../src/base/support/home_folder.ts";
 import { userName } from "../../src/base/support/user_name.ts";
@@ -69,7 +69,7 @@ async function runServe(call: PubsubServeCall): Promise<ExitCode> {
     );
   }
   const place = ownKeeperLocation(values, sources);
-  if (place.dir !== null) createFolders({ ...place, dir: place.dir });
+  if (place.dir !== null) createKeeperFolders({ ...place, dir: place.dir });
   const settings = localSettings(place, values.pubsubDataDir);
   const common = { io, names: [], command: null };
   const [forServer, forProxy] = [settings.server, settings.proxy].map((flags): ConfigSources => ({

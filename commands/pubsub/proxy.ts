@@ -19,7 +19,7 @@ import { type TopicDirectory, ZookeeperDirectory } from "../../src/pubsub/proxy/
 import { formatAddress } from "../../src/base/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/base/support/clock.ts";
 import { countWithNoun } from "../../src/base/support/text.ts";
-import { connectAloud } from "../../src/coordination/connect/command_session.ts";
+import { connectWithNotice } from "../../src/coordination/connect/command_session.ts";
 import { type Coordination, readCoordinationServers } from "../../src/coordination/connect/coordination_servers.ts";
 import { checkListenAddress } from "../../src/base/config/listen_address.ts";
 import { checkAdvertised, describeListening } from "./advertised.ts";
@@ -191,7 +191,7 @@ async function serve(
   const open = async (opening: AbortSignal) => {
     // Later outages are said by the log of the connection.
     const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
-    return current = await connectAloud(connect, { ...place.connect, onSlow, signal: opening }, { clock, say });
+    return current = await connectWithNotice(connect, { ...place.connect, onSlow, signal: opening }, { clock, say });
   };
   const announcement = { id: proxy.id, endpoint, storeId: proxyPlaceId([endpoint, ...proxy.endpoints]) };
   try {

@@ -8,7 +8,7 @@ import { checkServerFlags, type ServerCall, serverCommandSettings } from "./serv
 import { defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { serveStatusPage } from "../../src/base/terminal/status_page.ts";
-import { connectAloud } from "../../src/coordination/connect/command_session.ts";
+import { connectWithNotice } from "../../src/coordination/connect/command_session.ts";
 import { connect } from "../../src/protocols/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import { checkName } from "../../src/pubsub/client/client_limits.ts";
@@ -131,7 +131,7 @@ export async function runServer(call: ServerCall, until?: AbortSignal): Promise<
         // Later outages are said by the log of the connection.
         const say = (sentence: string) => current === null && log("warning", "unreachable", sentence);
         const options = { ...place.connect, onSlow, signal };
-        return current = await connectAloud(connect, options, { clock: systemClock(), say });
+        return current = await connectWithNotice(connect, options, { clock: systemClock(), say });
       },
       clock: systemClock(),
       store: storeOptionsOf(values),

@@ -1,8 +1,8 @@
 /** What `baton ui` takes of a processor and sends to its page: with 100 changes a second, and without changes. */
 import { readFileSync } from "node:fs";
-import { holderName } from "../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName } from "../../src/coordination/lock/lock_nodes.ts";
 import { lockPath } from "../../src/coordination/nodes/node_paths.ts";
-import { formatNewNode } from "../../src/coordination/nodes/holder_info.ts";
+import { formatNewNodeInfo } from "../../src/coordination/nodes/holder_info.ts";
 import { newGuid } from "../../src/base/support/guid.ts";
 import { parseServers } from "../../src/protocols/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/protocols/zookeeper/zookeeper.ts";
@@ -71,12 +71,13 @@ async function keepChanging(zk: ZooKeeper, ids: ReadonlyMap<string, string>, sig
   const guids = new Map(ids);
   const names = [...ids.keys()];
   const person = { user: "root", host: "db1", pid: 812, argv0: "backup.sh", reason: "" };
-  const data = formatNewNode(person, { timeoutMs: zk.session.timeoutMs });
+  const data = formatNewNodeInfo(person, { timeoutMs: zk.session.timeoutMs });
   const startMs = performance.now();
   for (let made = 0; !signal.aborted;) {
     for (; made < (performance.now() - startMs) * changesPerSecond / 1000; made++) {
       const name = names[made % names.length] ?? "";
-      const node = (guid: string) => `${lockPath(name).holders}/${holderName({ mode: "exclusive", slot: null, guid })}`;
+      const node = (guid: string) =>
+        `${lockPath(name).holders}/${holderNodeName({ mode: "exclusive", slot: null, guid })}`;
       const [old, guid] = [guids.get(name) ?? "", newGuid()];
       guids.set(name, guid);
       await zk.multi([

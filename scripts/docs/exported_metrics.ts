@@ -1,9 +1,9 @@
 /** The metrics of `baton metrics`, as its code exports them for a reading in which everything is used. */
 import { metricsOfUse } from "../../commands/operator/use_metrics.ts";
 import { useKinds, type UseList } from "../../src/coordination/admin/list_in_use.ts";
-import { countRecord, noCounters } from "../../src/coordination/history/history_counters.ts";
+import { countHistoryRecord, noHistoryCounters } from "../../src/coordination/history/history_counters.ts";
 import { historyKinds } from "../../src/coordination/history/history_log.ts";
-import { emptyRecord } from "../../src/coordination/history/history_record.ts";
+import { emptyHistoryRecord } from "../../src/coordination/history/history_record.ts";
 import type { Metric } from "../../src/base/terminal/metrics_text.ts";
 
 export interface ExportedMetric extends Pick<Metric, "name" | "type" | "help"> {
@@ -12,7 +12,12 @@ export interface ExportedMetric extends Pick<Metric, "name" | "type" | "help"> {
 
 export function exportedMetrics(): ExportedMetric[] {
   const uses = Object.fromEntries(useKinds.map((kind) => [kind, [{ name: "n", holders: 1, waiters: 1 }]]));
-  const counters = countRecord(noCounters, { ...emptyRecord("done", "s", 1), token: "1", beganMs: 2, endedMs: 3 });
+  const counters = countHistoryRecord(noHistoryCounters, {
+    ...emptyHistoryRecord("done", "s", 1),
+    token: "1",
+    beganMs: 2,
+    endedMs: 3,
+  });
   const metrics = metricsOfUse({
     ...{ atMs: 1, tookMs: 1, clockOffsetMs: 1, uses: uses as unknown as UseList },
     histories: historyKinds.map((kind) => ({ kind, name: "n", counters, refusals: null })),

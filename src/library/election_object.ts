@@ -8,7 +8,7 @@ import {
   resign,
   type ResignOptions,
 } from "../coordination/election/campaign.ts";
-import { checkValue } from "../coordination/election/election_state.ts";
+import { checkLeaderValue } from "../coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../coordination/election/election_history.ts";
 import { type LeaderStatus, leaderStatus, watchLeader } from "../coordination/election/leader_status.ts";
 import { encodeLockName } from "../coordination/nodes/node_paths.ts";
@@ -52,7 +52,7 @@ export class Election implements AsyncDisposable {
    * is closed.
    */
   async campaign(value: string, { signal, wait, ...reporting }: ElectionCampaignOptions = {}): Promise<Leadership> {
-    checkValue(value);
+    checkLeaderValue(value);
     const { priority = "foreground", reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const stop = this.#sessions.stopSignal(signal);
     throwIfAborted(stop);

@@ -4,7 +4,11 @@
  * never happened.
  */
 import { BatonError } from "../../src/base/errors.ts";
-import { decodeRows, encodeRows, type StoredRow } from "../../src/coordination/keeper/storage/stored_records.ts";
+import {
+  decodeStoredRows,
+  encodeStoredRows,
+  type StoredRow,
+} from "../../src/coordination/keeper/storage/stored_records.ts";
 import type { Chance } from "./chance.ts";
 import { describe, type SimProcess } from "./sim_process.ts";
 import type { SimWorld } from "./sim_world.ts";
@@ -126,14 +130,14 @@ export class SimDisk implements Disposable {
       if (this.#flippedBits === 0) this.world.fail("store not opened", describe(error));
       throw error;
     }
-    const pieces = [...sqlite.database.load()].map(decodeRows);
+    const pieces = [...sqlite.database.load()].map(decodeStoredRows);
     const zxid = pieces[0]?.zxid ?? 0n;
     const nodes = pieces.flatMap((piece) => piece.nodes);
     const sessions = pieces.flatMap((piece) => piece.sessions);
     const undecided = this.#undecided;
     this.#undecided = null;
     if (undecided !== null) {
-      const commit = decodeRows(undecided.bytes);
+      const commit = decodeStoredRows(undecided.bytes);
       // Sessions that were opened are a commit without a transaction.
       const stored = new Map(sessions.map(({ id, body }) => [id, body?.toString()]));
       const isThere = commit.zxid === this.zxid
@@ -190,7 +194,7 @@ export class SimDisk implements Disposable {
   }
 
   #apply(pending: PendingCommit): void {
-    const { zxid, nodes, sessions } = decodeRows(pending.bytes);
+    const { zxid, nodes, sessions } = decodeStoredRows(pending.bytes);
     this.zxid = zxid;
     for (const [rows, changed] of [[this.nodes, nodes], [this.sessions, sessions]] as const) {
       for (const { id, body } of changed) body === null ? rows.delete(id) : rows.set(id, body);
@@ -244,8 +248,8 @@ export class SimKeeperRows {
     const { zxid, nodes, sessions, sqlite } = this.#disk;
     if (sqlite !== null) return yield* sqlite.database.load();
     this.#disk.loaded();
-    yield encodeRows(zxid, [], rowsOf(sessions));
-    yield encodeRows(0n, rowsOf(nodes), []);
+    yield encodeStoredRows(zxid, [], rowsOf(sessions));
+    yield encodeStoredRows(0n, rowsOf(nodes), []);
   }
 
   confirmOwner(): void {

@@ -25,7 +25,7 @@ import { decideLockEnding, type LockEnding } from "../../../src/coordination/job
 import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
 import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
 import { openSession, reportOutages, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
-import { showProgress } from "../../../src/coordination/job/wait_display.ts";
+import { showWaitProgress } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
 import { commandAfterOneName, defineCommand } from "../../command.ts";
@@ -172,7 +172,7 @@ class ElectionRun {
       const zk = await this.#candidate.openSession(stop);
       guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
       using _outage = reportOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
-      using progress = showProgress(name, this.#options, this.#io);
+      using progress = showWaitProgress(name, this.#options, this.#io);
       try {
         await abortable(this.#refuseNested(zk), stop);
         const { acl } = this.#place.connect;

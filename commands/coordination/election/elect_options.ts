@@ -1,7 +1,7 @@
 /** Options of `baton elect`. */
 import { hostname } from "node:os";
 import type { ConfigSources } from "../../../src/base/config/resolve_settings.ts";
-import { electSettings, type restartModes } from "../../../src/coordination/settings/command_settings.ts";
+import { type electRestartModes, electSettings } from "../../../src/coordination/settings/command_settings.ts";
 import { flag, type SettingTable, type SettingValues } from "../../../src/base/config/setting.ts";
 import {
   connectionSettings,
@@ -11,12 +11,12 @@ import {
 } from "../../../src/coordination/settings/coordination_settings.ts";
 import { integerType, textType } from "../../../src/base/config/value_types.ts";
 import { BatonError } from "../../../src/base/errors.ts";
-import { checkValue } from "../../../src/coordination/election/election_state.ts";
+import { checkLeaderValue } from "../../../src/coordination/election/election_state.ts";
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type Call, shellLineSettings, writeDashesFirst } from "../../command.ts";
 import { jobFlags } from "../../../src/coordination/job/job_flags.ts";
 
-export type RestartMode = (typeof restartModes)[number];
+export type RestartMode = (typeof electRestartModes)[number];
 
 /** Settings of this command only, and those of the section [elect]. */
 const flags = {
@@ -82,7 +82,7 @@ export function readElectOptions(call: Call<typeof electCommandSettings>): Elect
   }
   electionPath(name); // throws for an invalid name
   const { quiet, verbose, value = hostname() } = values;
-  checkValue(value);
+  checkLeaderValue(value);
   const [program, ...args] = command ?? [];
   if (program === undefined) throw new BatonError("USAGE", `baton elect needs a command, ${example}`);
   return { name, value, command: [program, ...args], quiet, verbose, values, sources };

@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { type FencedCommandEnd, runFenced } from "../../../src/coordination/fence/run_fenced.ts";
-import { parseToken } from "../../../src/coordination/fence/token_slots.ts";
+import { parseFencingToken } from "../../../src/coordination/fence/token_slots.ts";
 import { BatonError } from "../../../src/base/errors.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
@@ -38,7 +38,7 @@ export async function fenceRun({ values, names, command, io }: Call<typeof fence
 }
 
 function tokenOf(flag: string | undefined, variable: string | undefined): bigint {
-  if (flag !== undefined) return parseToken(flag, "--token");
+  if (flag !== undefined) return parseFencingToken(flag, "--token");
   if (variable === undefined || variable === "") {
     throw new BatonError(
       "USAGE",
@@ -51,7 +51,7 @@ function tokenOf(flag: string | undefined, variable: string | undefined): bigint
       "BATON_FENCING_TOKEN has the tokens of several locks: select one with --token",
     );
   }
-  return parseToken(variable, "BATON_FENCING_TOKEN");
+  return parseFencingToken(variable, "BATON_FENCING_TOKEN");
 }
 
 function exitCodeOfEnd(ending: FencedCommandEnd): ExitCode {

@@ -2,7 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { printJson } from "../../../src/base/terminal/io.ts";
 import { stdinWasClosed } from "../../../src/base/process/spawn/inherited_descriptors.ts";
-import { parseToken } from "../../../src/coordination/fence/token_slots.ts";
+import { parseFencingToken } from "../../../src/coordination/fence/token_slots.ts";
 import { connect } from "../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { validatePath } from "../../../src/protocols/zookeeper/node_path_names.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -157,13 +157,13 @@ function refuseReservedPath({ path }: FencedOperation, { locks }: HeldJob, root:
 /** The token of each lock; null if it is unknown. */
 function tokensOf({ values, io }: FenceZkCall, { locks }: HeldJob): readonly (bigint | null)[] {
   if (values.token !== undefined) {
-    if (locks.length === 1) return [parseToken(values.token, "--token")];
+    if (locks.length === 1) return [parseFencingToken(values.token, "--token")];
     throw new BatonError("USAGE", `--token needs a job with one lock, but this job has ${locks.length}`);
   }
   const written = (io.env["BATON_FENCING_TOKEN"] ?? "").split("\n").filter(Boolean);
   return locks.map((_, index) => {
     const token = written[index];
-    return token === undefined ? null : parseToken(token, "BATON_FENCING_TOKEN");
+    return token === undefined ? null : parseFencingToken(token, "BATON_FENCING_TOKEN");
   });
 }
 

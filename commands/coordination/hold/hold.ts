@@ -10,12 +10,12 @@ import {
   StoppedBySignal,
   StopSignalListener,
 } from "../../../src/base/process/supervise/signal_source.ts";
-import { holderCommand, holderName } from "../../../src/coordination/hold/find_holds.ts";
+import { holderProcessCommand, holderProcessName } from "../../../src/coordination/hold/find_holds.ts";
 import {
-  confirmedLine,
+  holderConfirmedLine,
   type HolderMessage,
   type HolderRequest,
-  stopLine,
+  holderStopLine,
 } from "../../../src/coordination/hold/holder_pipe.ts";
 import { failingLine, shellLines, shellQuoteIfNeeded } from "../../../src/base/terminal/shell_quote.ts";
 import type { Io } from "../../../src/base/terminal/io.ts";
@@ -143,8 +143,8 @@ async function startHolder(
   const stderr = holderStderr(options.script.pid);
   try {
     return await startHelper({
-      args: [holderCommand, ...options.names],
-      argv0: holderName,
+      args: [holderProcessCommand, ...options.names],
+      argv0: holderProcessName,
       env: { ...env, [holderVariable]: "1" },
       ...(stderr === undefined ? {} : { stderr }),
       isWaitedFor: true,
@@ -172,11 +172,11 @@ async function printVariables(
   const entries = Object.entries(variables).map(([name, value]) => [name, value ?? undefined] as const);
   io.out(shellLines(Object.fromEntries(entries), io.env));
   await io.written("stdout");
-  await helper.send(confirmedLine);
+  await helper.send(holderConfirmedLine);
 }
 
 async function stopHolder(helper: HelperProcess): Promise<void> {
-  await helper.send(stopLine);
+  await helper.send(holderStopLine);
   let cancel = () => {};
   const tooLate = new Promise<void>((resolve) => cancel = systemClock().startTimer(leaveMsMax, resolve));
   await Promise.race([helper.ended, tooLate]);

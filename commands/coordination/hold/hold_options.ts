@@ -11,7 +11,7 @@ import {
 } from "../../../src/base/process/proc/process_table.ts";
 import {
   enclosingScript,
-  isShell,
+  isShellProcess,
   readScriptCommand,
   type ScriptProcess,
 } from "../../../src/coordination/hold/script_process.ts";
@@ -104,7 +104,7 @@ function scriptOf(pid: number | undefined): ScriptProcess {
     throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
   }
   const row = pid === undefined ? enclosingScript(process.ppid) : readProcess(pid);
-  if (pid === undefined && (row === null || !isShell(row.pid))) {
+  if (pid === undefined && (row === null || !isShellProcess(row.pid))) {
     const parent = readScriptCommand(process.ppid)[0];
     throw new BatonError(
       "USAGE",

@@ -8,7 +8,7 @@ import { closeInherited } from "../../../src/base/process/spawn/inherited_descri
 import { loadLibc } from "../../../src/base/process/libc.ts";
 import { processSignals, StoppedBySignal } from "../../../src/base/process/supervise/signal_source.ts";
 import { startGuard } from "../../../src/base/process/guard/guard.ts";
-import { holderName } from "../../../src/coordination/hold/find_holds.ts";
+import { holderProcessName } from "../../../src/coordination/hold/find_holds.ts";
 import { type HeldLocks, parseHolds, removeEndedHolds } from "../../../src/coordination/hold/hold_list.ts";
 import { HolderSignals } from "../../../src/coordination/hold/holder_signals.ts";
 import { HolderPipe, type HolderRequest } from "../../../src/coordination/hold/holder_pipe.ts";
@@ -31,7 +31,7 @@ type LockHolderPipe = HolderPipe<LockEnding>;
 /** No process waits for the exit code; it is for logs. */
 export async function runHolder(io: Io): Promise<ExitCode> {
   const libc = await loadLibc();
-  libc?.setProcessName(holderName);
+  libc?.setProcessName(holderProcessName);
   // A pipe that stays open here would keep its reader waiting.
   if ("Deno" in globalThis && libc !== null) closeInherited(libc, io.inheritedFds);
   const pipe: LockHolderPipe = new HolderPipe(io);

@@ -13,11 +13,11 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper_limits.ts";
 import {
-  createFolders,
+  createKeeperFolders,
   type KeeperLocation,
   machineSocketPath,
 } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
-import { checkFolder, foldersAbove } from "../../../src/coordination/keeper/lifecycle/safe_folder.ts";
+import { checkSafeFolder, foldersAbove } from "../../../src/coordination/keeper/lifecycle/safe_folder.ts";
 import { type Address, formatAddress } from "../../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
@@ -151,9 +151,9 @@ async function serve(
 ): Promise<ExitCode> {
   process.umask(0o077);
   const dataDir = dataDirOf(location);
-  if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });
+  if (options.dataDir === undefined) createKeeperFolders({ ...location, dir: dataDir });
   else {
-    checkFolder({ path: dataDir, rule: "home" });
+    checkSafeFolder({ path: dataDir, rule: "home" });
     warnOfFoldersAbove(dataDir, log);
   }
   await using keeper = await startKeeper({
@@ -225,17 +225,17 @@ async function runDataCommand(
   const flag = findGivenFlag(flagsOfServing, given);
   if (flag !== null) throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
   const dataDir = dataDirOf(location);
-  const { backUpData, verifyData } = await import("../../../src/coordination/keeper/storage/data_check.ts");
+  const { backUpKeeperData, verifyKeeperData } = await import("../../../src/coordination/keeper/storage/data_check.ts");
   const { ThreadProgress } = await import("../../../src/base/terminal/progress_thread.ts");
   const withProgress = <T>(work: (progress: WorkProgress) => T): T => {
     using progress = new ThreadProgress({ io, values });
     return work(progress);
   };
   if (file !== undefined) {
-    withProgress((progress) => backUpData(dataDir, file, progress));
+    withProgress((progress) => backUpKeeperData(dataDir, file, progress));
     return exitCodes.SUCCESS;
   }
-  const { nodes, sessions, zxid, bytes } = withProgress((progress) => verifyData(dataDir, progress));
+  const { nodes, sessions, zxid, bytes } = withProgress((progress) => verifyKeeperData(dataDir, progress));
   if (values.json) {
     const facts = { folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
     printJson<KeeperVerifyJson>(io, { version: 1, ...facts });
@@ -256,7 +256,7 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
 function warnOfFoldersAbove(dataDir: string, log: Log): void {
   for (const folder of foldersAbove(dataDir)) {
     try {
-      checkFolder(folder);
+      checkSafeFolder(folder);
     } catch (error) {
       if (!(error instanceof BatonError)) throw error;
       log("warning", "folder_of_others", error.message);

@@ -4,9 +4,9 @@
  */
 import type { Io } from "../../../src/base/terminal/io.ts";
 import {
-  claimNotice,
-  type Hold,
-  type NoticeOptions,
+  type BusyNoticeOptions,
+  claimBusyNotice,
+  type OldestHold,
   oldestHold,
   serversTime,
 } from "../../../src/coordination/history/busy_notice.ts";
@@ -61,7 +61,7 @@ export class BusyNoticeWatch {
   readonly #zk: ZooKeeper;
   readonly #name: string;
   readonly #notice: BusyNoticeText;
-  readonly #options: NoticeOptions;
+  readonly #options: BusyNoticeOptions;
   readonly #io: Io;
   readonly #stop = new AbortController();
   readonly #kill = new AbortController();
@@ -72,7 +72,7 @@ export class BusyNoticeWatch {
   constructor(
     zk: ZooKeeper,
     name: string,
-    { notice, io, ...options }: NoticeOptions & { readonly notice: BusyNoticeText; readonly io: Io },
+    { notice, io, ...options }: BusyNoticeOptions & { readonly notice: BusyNoticeText; readonly io: Io },
   ) {
     this.#zk = zk;
     this.#name = name;
@@ -133,7 +133,7 @@ export class BusyNoticeWatch {
     const nowMs = await this.#nowMs();
     const leftMs = this.#notice.afterMs - (nowMs - hold.sinceMs);
     if (leftMs > 0) return leftMs;
-    if (await claimNotice(this.#zk, hold, { ...this.#options, nowMs })) await this.#run(hold, nowMs);
+    if (await claimBusyNotice(this.#zk, hold, { ...this.#options, nowMs })) await this.#run(hold, nowMs);
     return this.#notice.afterMs;
   }
 
@@ -143,7 +143,7 @@ export class BusyNoticeWatch {
     return Math.round(this.#time.ms + clock.now() - this.#time.atMs);
   }
 
-  async #run({ info, sinceMs }: Hold, nowMs: number): Promise<void> {
+  async #run({ info, sinceMs }: OldestHold, nowMs: number): Promise<void> {
     const { clock } = this.#options;
     const env = {
       ...this.#io.env,

@@ -2,7 +2,7 @@
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
 import type { Revocation } from "../../../src/coordination/nodes/holder_info.ts";
-import { overdueAfterMs, type ScheduleReport } from "../../../src/coordination/tick/tick_report.ts";
+import { type ScheduleReport, tickOverdueAfterMs } from "../../../src/coordination/tick/tick_report.ts";
 import { formatDuration } from "../../../src/base/support/duration.ts";
 import { printable } from "../../../src/base/support/text.ts";
 import { formatMinute, formatSecond } from "./history_view.ts";
@@ -167,7 +167,7 @@ function tickSentences({ schedules, nowMs, holders }: ExplainFacts): string[] {
       return `The next tick of ${schedule} is ${formatMinute(nextMs)}${skipped}.`;
     }
     const lateMs = formatDuration(nowMs - nextMs);
-    const isLeft = nowMs - nextMs > overdueAfterMs && holders.length === 0;
+    const isLeft = nowMs - nextMs > tickOverdueAfterMs && holders.length === 0;
     const hint = isLeft ? " If no host has this schedule any longer, use baton cron forget NAME." : "";
     return `The tick ${formatMinute(nextMs)} of ${schedule} is overdue for ${lateMs}: no host has taken it.${hint}`;
   });

@@ -6,7 +6,7 @@ import { connectionSettings } from "../../../src/coordination/settings/coordinat
 import { choiceType, durationType } from "../../../src/base/config/value_types.ts";
 import { forgetHistory } from "../../../src/coordination/history/clear_history.ts";
 import { historyKinds } from "../../../src/coordination/history/history_log.ts";
-import { timeOfRecord } from "../../../src/coordination/history/history_record.ts";
+import { historyRecordTime } from "../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import { BatonError } from "../../../src/base/errors.ts";
@@ -77,7 +77,7 @@ async function show(call: Call<typeof settings>): Promise<ExitCode> {
     report: await readHistoryReport(zk, name, { kind, root }),
   }));
   const fromMs = since === undefined ? -Infinity : Date.now() - since;
-  const records = report.records.filter((record) => timeOfRecord(record) >= fromMs);
+  const records = report.records.filter((record) => historyRecordTime(record) >= fromMs);
   const shown: ShownHistory = { ...report, name, kind, schedules, records };
   const { running, refusals } = shown;
   const isEmpty = records.length + schedules.length + running.length === 0 && refusals === null;

@@ -1,6 +1,6 @@
 /** The lines and the JSON of `baton history`. Pure. */
 import { type Cell, headCells } from "../../../src/base/terminal/table.ts";
-import { bucketBoundsMs, type Durations } from "../../../src/coordination/history/history_counters.ts";
+import { durationBoundsMs, type DurationCounts } from "../../../src/coordination/history/history_counters.ts";
 import type { HistoryKind } from "../../../src/coordination/history/history_log.ts";
 import type { HistoryRecord } from "../../../src/coordination/history/history_record.ts";
 import type { HistoryReport } from "../../../src/coordination/history/history_report.ts";
@@ -127,10 +127,10 @@ export function historyJson(shown: ShownHistory, nowMs: number): HistoryJson {
   };
 }
 
-function durationsJson({ sumMs, buckets }: Durations): HistoryJson["counters"]["waited"] {
+function durationsJson({ sumMs, buckets }: DurationCounts): HistoryJson["counters"]["waited"] {
   const count = buckets.reduce((sum, one) => sum + one, 0);
   const upTo = (end: number) => buckets.slice(0, end).reduce((sum, one) => sum + one, 0);
-  return { count, sum_ms: sumMs, up_to_ms: bucketBoundsMs.map((ms, index) => ({ ms, times: upTo(index + 1) })) };
+  return { count, sum_ms: sumMs, up_to_ms: durationBoundsMs.map((ms, index) => ({ ms, times: upTo(index + 1) })) };
 }
 
 function scheduleJson(

@@ -9,7 +9,7 @@ import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { parseLockState } from "../lock/lock_state.ts";
 import { childNames, mapInBatches, nullIfNoNode, readNodes } from "../nodes/node_requests.ts";
-import { comesBefore, isCompatible } from "../lock/queue_position.ts";
+import { contenderComesBefore, isCompatibleMode } from "../lock/queue_position.ts";
 
 /** A lock or an election as it was read. */
 export interface LockSnapshot {
@@ -29,15 +29,15 @@ export interface NodeSnapshot {
   readonly info: NodeInfo;
 }
 
-export interface Diagnosis {
+export interface QueueDiagnosis {
   readonly locks: number;
   readonly elections: number;
   readonly findings: readonly Finding[];
 }
 
 /** Last value of the server's counter: later contenders get the same number, so that the order of arrival is lost. */
-export const sequenceMax = 2 ** 31 - 1;
-export const sequenceWarning = sequenceMax - 100_000_000;
+export const queueSequenceMax = 2 ** 31 - 1;
+export const queueSequenceWarning = queueSequenceMax - 100_000_000;
 /**
  * Maximum time in which the first waiter acquires a free lock. Long, because it compares the wall clocks of two
  * machines.
@@ -48,10 +48,10 @@ const askedMsMax = 60_000;
 /** Number of locks that are read at the same time. */
 const batchSize = 200;
 
-export async function diagnose(
+export async function diagnoseQueues(
   zk: ZooKeeper,
   { root, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
-): Promise<Diagnosis> {
+): Promise<QueueDiagnosis> {
   const [locks, elections] = await Promise.all([
     diagnoseFolder(zk, kindFolder("locks", root), { called: "lock", nowMs }),
     diagnoseFolder(zk, kindFolder("elections", root), { called: "election", nowMs }),
@@ -161,15 +161,15 @@ function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFindi
 
 function checkCounter({ queue, sequence }: LockSnapshot, addFinding: AddFinding): void {
   const last = Math.max(sequence, ...queue.map(({ name }) => parseContender(name)?.sequence ?? 0));
-  if (last >= sequenceMax) {
+  if (last >= queueSequenceMax) {
     addFinding(
       "warning",
-      `its counter has reached its end, ${sequenceMax}: the order of arrival is lost; delete its node when it is not in use`,
+      `its counter has reached its end, ${queueSequenceMax}: the order of arrival is lost; delete its node when it is not in use`,
     );
-  } else if (last >= sequenceWarning) {
+  } else if (last >= queueSequenceWarning) {
     addFinding(
       "warning",
-      `its counter is at ${last}, and at ${sequenceMax} the order of arrival is lost; delete its node when it is not in use`,
+      `its counter is at ${last}, and at ${queueSequenceMax} the order of arrival is lost; delete its node when it is not in use`,
     );
   }
 }
@@ -196,11 +196,11 @@ function checkFirstWaiter(
   const contenders = queue.flatMap(({ name, info }) => {
     const node = parseContender(name);
     return node === null || granted.includes(node.guid) ? [] : [{ node, info }];
-  }).sort((left, right) => (comesBefore(left.node, right.node) ? -1 : 1));
+  }).sort((left, right) => (contenderComesBefore(left.node, right.node) ? -1 : 1));
   const [first] = contenders;
   if (first === undefined || first.info.sinceMs === 0) return;
   const waitedMs = nowMs - first.info.sinceMs;
-  if (waitedMs < idleMsMax || !isCompatible(first.node.mode, holders.map(({ name }) => name), limit)) return;
+  if (waitedMs < idleMsMax || !isCompatibleMode(first.node.mode, holders.map(({ name }) => name), limit)) return;
   addFinding(
     "problem",
     `${nameOfHolder(first.info)} has waited for ${

@@ -8,7 +8,7 @@ import { decodeLockName } from "../nodes/node_paths.ts";
 import { readAgain } from "../nodes/read_again.ts";
 import { isUnknownOperation, ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
 import { hiddenIfNoAuth, isTransient, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
-import { restMsAfter } from "./follow_reads.ts";
+import { restMsAfterRead } from "./follow_reads.ts";
 import { replaceCalls } from "./replaced_calls.ts";
 import { WatchedReads } from "./watched_reads.ts";
 
@@ -79,7 +79,7 @@ export function followFolders<Value>(
     signal,
     clock,
     pause: async (event, tookMs) => {
-      const restMs = Math.max(follower.isFull ? 0 : gatherMs - tookMs, restMsAfter(tookMs));
+      const restMs = Math.max(follower.isFull ? 0 : gatherMs - tookMs, restMsAfterRead(tookMs));
       await sleep(clock, restMs, signal).catch(() => {});
       if (!follower.hasUnread && !signal.aborted) await resultWithin(clock, sweepEveryMs, event.wait());
     },
@@ -333,7 +333,7 @@ function withoutWatches(zk: ZooKeeper, path: string): ZooKeeper {
  * Returns a client whose `getChildren` watches existing nodes, and whose `sync` does nothing: a change that its server
  * has not seen yet is reported by a watch later.
  */
-export function watchLists(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
+export function withWatchedLists(zk: ZooKeeper, watch: (event: WatchEvent) => void): ZooKeeper {
   return replaceCalls(zk, {
     getChildren: (path, options) => zk.getChildren(path, { ...options, watch }),
     sync: () => Promise.resolve(),

@@ -24,7 +24,7 @@ const everyMsDefault = 5000;
  * Returns the rest after a read that took `tookMs`, both in milliseconds: reading takes at most a quarter of the time,
  * unless a read takes very long. Pure.
  */
-export const restMsAfter = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
+export const restMsAfterRead = (tookMs: number): number => Math.min(restMsMax, tookMs * (1 / readShareMax - 1));
 
 /**
  * Yields the first value, and one after each read. Ends with the signal; throws when the session ends, and a refusal of
@@ -41,7 +41,7 @@ export function followReads<T>(
     clock,
     async pause(event, tookMs) {
       await resultWithin(clock, everyMs, event.wait());
-      await sleep(clock, Math.max(gatherMs, restMsAfter(tookMs)), signal).catch(() => {});
+      await sleep(clock, Math.max(gatherMs, restMsAfterRead(tookMs)), signal).catch(() => {});
     },
   });
 }

@@ -1,7 +1,7 @@
 /** Lists everything below a root by kind, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
-import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
+import { isInCurrentGeneration, participantNodes } from "../barrier/barrier_state.ts";
 import { readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName, kindFolder, lockPathAt } from "../nodes/node_paths.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
@@ -98,7 +98,7 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
     const participants = participantNodes(view.children);
-    const waiters = participants.filter((participant) => isGathering(view.state, participant)).length;
+    const waiters = participants.filter((participant) => isInCurrentGeneration(view.state, participant)).length;
     return { holders: participants.length - waiters, waiters };
   } catch (thrown) {
     if (thrown instanceof BatonError && thrown.code === "CONFIG") return { holders: 0, waiters: 0 }; // a barrier of another layout

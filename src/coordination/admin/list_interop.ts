@@ -11,10 +11,10 @@ import {
   type InteropRecipe,
   parseInteropNode,
 } from "../interop/interop_node_names.ts";
-import { interopHolders, knownContenders } from "../interop/interop_queue_position.ts";
+import { interopHolders, knownInteropContenders } from "../interop/interop_queue_position.ts";
 import { printable } from "../../base/support/text.ts";
 import type { Finding } from "../../base/rows/finding.ts";
-import { type Diagnosis, sequenceMax, sequenceWarning } from "./diagnose.ts";
+import { type QueueDiagnosis, queueSequenceMax, queueSequenceWarning } from "./diagnose.ts";
 
 /** Number of nodes that are read at the same time. */
 const batchSize = 200;
@@ -37,7 +37,7 @@ export async function listInterop(
 ): Promise<readonly UseSummary[] | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   return nodes?.map(({ path, children }) => {
-    const queue = knownContenders(recipe, children);
+    const queue = knownInteropContenders(recipe, children);
     const holders = interopHolders(queue).length;
     return { name: path, holders, waiters: queue.length - holders };
   }) ?? null;
@@ -83,7 +83,7 @@ export async function diagnoseInterop(
   zk: ZooKeeper,
   folder: string,
   recipe: InteropRecipe,
-): Promise<Diagnosis | null> {
+): Promise<QueueDiagnosis | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   if (nodes === null) return null;
   const found = await mapInBatches(nodes, checkedBatchSize, (node) => readSnapshot(zk, node, recipe));
@@ -126,14 +126,14 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
       );
       continue;
     }
-    last = Math.max(last, node.sequence < 0 ? sequenceMax : node.sequence);
+    last = Math.max(last, node.sequence < 0 ? queueSequenceMax : node.sequence);
     if (isEphemeral) continue;
     addFinding("problem", `"${name}" belongs to no session, so that later contenders wait forever: delete it`);
   }
   const result = "two processes may hold it at the same time; delete the node when it is not in use";
-  if (last >= sequenceMax) addFinding("problem", `its counter has reached its end: ${result}`);
-  else if (last >= sequenceWarning) {
-    addFinding("warning", `its counter is at ${last}: from ${sequenceMax} on ${result}`);
+  if (last >= queueSequenceMax) addFinding("problem", `its counter has reached its end: ${result}`);
+  else if (last >= queueSequenceWarning) {
+    addFinding("warning", `its counter is at ${last}: from ${queueSequenceMax} on ${result}`);
   }
   return findings;
 }

@@ -1,6 +1,6 @@
 /** Reads the holders and waiters of a lock, an election, a barrier or a gate, in one shape. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { isGathering, participantNodes } from "../barrier/barrier_state.ts";
+import { isInCurrentGeneration, participantNodes } from "../barrier/barrier_state.ts";
 import { type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
 import { electionPath, lockPath, objectPath } from "../nodes/node_paths.ts";
 import type { InteropRecipe } from "../interop/interop_node_names.ts";
@@ -84,7 +84,7 @@ async function barrierUseStatus(zk: ZooKeeper, name: string, root: string | unde
   const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
   const participants = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
   const { started = null } = view?.state ?? {};
-  const isWaiting = ({ node }: ParticipantStatus) => view !== null && isGathering(view.state, node);
+  const isWaiting = ({ node }: ParticipantStatus) => view !== null && isInCurrentGeneration(view.state, node);
   const common = (status: ParticipantStatus) => ({ ...status, id: status.node.guid, mode: null });
   const rankOf = ({ node }: ParticipantStatus) => {
     const rank = started?.members.indexOf(node.guid) ?? -1;
@@ -146,7 +146,7 @@ interface ReadDetailsOptions {
 }
 
 /** Returns the status by `kind name` of what is in use and not hidden by an ACL. The jobs of a pool are locks. */
-export async function readDetails(
+export async function readUseDetails(
   zk: ZooKeeper,
   found: UseList,
   { root, max }: ReadDetailsOptions,
@@ -160,9 +160,9 @@ export async function readDetails(
     batchSize,
     ({ kind, name }) => hiddenIfNoAuth(readUseStatus(zk, { kind, name, root })),
   );
-  return new Map(read.filter((one) => one !== "hidden").map((one) => [detailsKey(one.kind, one.name), one]));
+  return new Map(read.filter((one) => one !== "hidden").map((one) => [useDetailsKey(one.kind, one.name), one]));
 }
 
-export const detailsKey = (kind: UseKind | StatusKind, name: string): string => `${kind} ${name}`;
+export const useDetailsKey = (kind: UseKind | StatusKind, name: string): string => `${kind} ${name}`;
 
 const isVisible = ({ holders, waiters }: UseSummary) => (holders ?? 0) + (waiters ?? 0) > 0;

@@ -6,13 +6,13 @@
 import type { Acl, MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
+  barrierResponseName,
   type BarrierState,
   type BrokenGeneration,
   formatBarrierState,
-  isGathering,
+  isInCurrentGeneration,
   type ParticipantNode,
   participantNodes,
-  responseName,
 } from "./barrier_state.ts";
 import type { BarrierView } from "./barrier_view.ts";
 
@@ -77,7 +77,7 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
     // No other generation can have started since: it would have waited until this node is gone.
     return { do: state.started?.generation === mine.generation ? "move" : "broken" };
   }
-  const gathering = parties.filter((node) => isGathering(state, node));
+  const gathering = parties.filter((node) => isInCurrentGeneration(state, node));
   const first = gathering[0] ?? mine;
   const gathered = gathering.filter((node) => hasSameOptions(node, first));
   if (!hasSameOptions(mine, first)) return { do: "disagree", first };
@@ -91,7 +91,7 @@ export function barrierDecision(look: BarrierObservation): BarrierDecision {
 export function participantsSeen(
   { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
 ): string[] {
-  const gathering = participantNodes(children).filter((node) => isGathering(state, node));
+  const gathering = participantNodes(children).filter((node) => isInCurrentGeneration(state, node));
   const [first] = gathering;
   const there = gathering.filter((node) => first !== undefined && hasSameOptions(node, first)).map((node) => node.guid);
   return [...new Set([...seen, ...there])];
@@ -121,14 +121,14 @@ function decideWhileGathering(
   } else {
     const there = new Set(children);
     const candidates = gathered.filter((node) => round.members.includes(node.guid));
-    if (round.members.includes(guid) && !there.has(responseName(round.id, guid))) {
+    if (round.members.includes(guid) && !there.has(barrierResponseName(round.id, guid))) {
       return { do: "respond", round: round.id };
     }
-    const responded = candidates.filter((node) => there.has(responseName(round.id, node.guid)));
+    const responded = candidates.filter((node) => there.has(barrierResponseName(round.id, node.guid)));
     if (responded.length >= mine.parties) {
       const chosen = responded.slice(0, mine.parties);
       const members = chosen.map((node) => node.guid);
-      const responses = members.map((member) => responseName(round.id, member));
+      const responses = members.map((member) => barrierResponseName(round.id, member));
       return { do: "start", members, nodes: chosen.map((node) => node.name), responses };
     }
     const isLeftOut = impatient && !round.members.includes(guid);
@@ -148,28 +148,31 @@ function participantsToAsk(gathered: readonly ParticipantNode[], mine: Participa
  * The state that a participant writes when it leaves before the start; null: none. A start fails because its node is
  * missing.
  */
-export function stateAfterLeaving(
+export function barrierStateAfterLeaving(
   state: BarrierState,
   mine: ParticipantNode,
   loss: Pick<BrokenGeneration, "lost" | "why">,
 ): BarrierState | null {
-  return isGathering(state, mine) && mine.onLost === "fail" ? brokenState(state, loss) : null;
+  return isInCurrentGeneration(state, mine) && mine.onLost === "fail" ? brokenBarrierState(state, loss) : null;
 }
 
-export function brokenState(state: BarrierState, { lost, why }: Pick<BrokenGeneration, "lost" | "why">): BarrierState {
+export function brokenBarrierState(
+  state: BarrierState,
+  { lost, why }: Pick<BrokenGeneration, "lost" | "why">,
+): BarrierState {
   const { generation } = state;
   return { ...state, generation: generation + 1, round: null, broken: { generation, lost, why } };
 }
 
 /** Opens a round. `version` is the version of the state; with the GUID it makes a unique name for the round. */
-export function openedState(
+export function openedBarrierState(
   state: BarrierState,
   { guid, version, members }: { readonly guid: string; readonly version: number; readonly members: readonly string[] },
 ): BarrierState {
   return { ...state, round: { id: `${guid}.${version}`, members } };
 }
 
-export function startedState(
+export function startedBarrierState(
   state: BarrierState,
   { members, token }: { readonly members: readonly string[]; readonly token: bigint },
 ): BarrierState {
@@ -209,19 +212,22 @@ export function requestsOfDecision(decision: BarrierChange, context: BarrierChan
   const gone = (name: string): MultiRequest => ({ type: "delete", path: at(name), version: -1 });
   switch (decision.do) {
     case "respond": {
-      const response = at(responseName(decision.round, mine.guid));
+      const response = at(barrierResponseName(decision.round, mine.guid));
       const data = new Uint8Array();
       return [there(mine.name), { type: "create", path: response, data, acl, flags: createFlag.ephemeral }];
     }
     case "open":
-      return [set(openedState(state, { guid: mine.guid, version, members: decision.members })), there(mine.name)];
+      return [
+        set(openedBarrierState(state, { guid: mine.guid, version, members: decision.members })),
+        there(mine.name),
+      ];
     case "start": {
-      const next = startedState(state, { members: decision.members, token: view.writtenBy });
+      const next = startedBarrierState(state, { members: decision.members, token: view.writtenBy });
       const nodes = decision.nodes.includes(mine.name) ? decision.nodes : [...decision.nodes, mine.name];
       return [set(next), ...nodes.map(there), ...decision.responses.map(gone)];
     }
     case "break":
-      return [set(brokenState(state, loss ?? { lost: [], why: "" })), there(mine.name)];
+      return [set(brokenBarrierState(state, loss ?? { lost: [], why: "" })), there(mine.name)];
     case "move":
       return [
         { type: "check", path: barrier, version },

@@ -8,7 +8,13 @@ import { printable } from "../../base/support/text.ts";
 import type { AcquireOptions } from "../lock/acquire_lock.ts";
 import { objectPath } from "../nodes/node_paths.ts";
 import { createParents } from "../nodes/create_nodes.ts";
-import { formatNewNode, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../nodes/holder_info.ts";
+import {
+  formatNewNodeInfo,
+  type HolderInfo,
+  nameOfHolder,
+  parseNodeInfo,
+  unknownHolder,
+} from "../nodes/holder_info.ts";
 import { readAgain } from "../nodes/read_again.ts";
 import {
   deleteIfThere,
@@ -32,7 +38,7 @@ export async function setGate(
 ): Promise<boolean> {
   const gate = objectPath("gates", name, options.root);
   const { info = unknownHolder, acl = zk.acl } = options;
-  const data = formatNewNode(info, zk.session);
+  const data = formatNewNodeInfo(info, zk.session);
   return await retryOnConnectionLoss(zk, async () => {
     for (;;) {
       try {

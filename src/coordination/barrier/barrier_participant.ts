@@ -12,10 +12,10 @@ import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.
 import {
   type BarrierChange,
   barrierDecision,
+  barrierStateAfterLeaving,
   type BarrierWaiting,
   participantsSeen,
   requestsOfDecision,
-  stateAfterLeaving,
 } from "./barrier_decision.ts";
 import {
   type BarrierState,
@@ -30,7 +30,7 @@ import {
 } from "./barrier_state.ts";
 import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
 import { containerRequest, createParents } from "../nodes/create_nodes.ts";
-import { formatNewNode, type HolderInfo, nameOfHolder } from "../nodes/holder_info.ts";
+import { formatNewNodeInfo, type HolderInfo, nameOfHolder } from "../nodes/holder_info.ts";
 import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
 import { deleteIfThere, isRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
 
@@ -217,7 +217,7 @@ export class BarrierParticipant {
   #createRequest({ epoch, generation }: BarrierState): MultiRequest {
     const { path: barrier, parties, onLost, info, acl } = this.#options;
     const prefix = participantPrefix({ epoch, generation, parties, onLost, guid: this.guid });
-    const data = formatNewNode(info, this.#zk.session);
+    const data = formatNewNodeInfo(info, this.#zk.session);
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
   }
 
@@ -332,7 +332,7 @@ export class BarrierParticipant {
   ): Promise<ParticipantStep> {
     const { path: barrier, info } = this.#options;
     const why = this.#leaving ?? "it requires another number of parties";
-    const after = stateAfterLeaving(view.state, mine, { lost: [nameOfHolder(info)], why });
+    const after = barrierStateAfterLeaving(view.state, mine, { lost: [nameOfHolder(info)], why });
     const guard: MultiRequest = after === null || then.do === "disagreed"
       ? { type: "check", path: barrier, version: view.version }
       : { type: "setData", path: barrier, data: formatBarrierState(after), version: view.version };

@@ -143,7 +143,7 @@ export function parseParticipant(name: string): ParticipantNode | null {
   };
 }
 
-export function responseName(round: string, guid: string): string {
+export function barrierResponseName(round: string, guid: string): string {
   return `r-${round}-${guid}`;
 }
 
@@ -157,6 +157,6 @@ export function participantNodes(children: readonly string[]): ParticipantNode[]
 }
 
 /** Whether the participant is in the generation that can be entered now. */
-export function isGathering(state: BarrierState, { epoch, generation }: ParticipantNode): boolean {
+export function isInCurrentGeneration(state: BarrierState, { epoch, generation }: ParticipantNode): boolean {
   return epoch === state.epoch && generation === state.generation;
 }

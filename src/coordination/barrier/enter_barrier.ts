@@ -12,12 +12,12 @@ import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
 import {
-  isGathering,
+  barrierResponseName,
+  isInCurrentGeneration,
   type OnMemberLost,
   type ParticipantNode,
   participantNodes,
   partiesMax,
-  responseName,
 } from "./barrier_state.ts";
 import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participant.ts";
 import { objectPath } from "../nodes/node_paths.ts";
@@ -280,12 +280,12 @@ async function barrierStatus(
 ): Promise<BarrierStatus> {
   const view = await readAfterSync(zk, path, () => readBarrier(zk, path));
   const nodes = participantNodes(view?.children ?? []);
-  const isOpen = (node: ParticipantNode) => view !== null && isGathering(view.state, node);
+  const isOpen = (node: ParticipantNode) => view !== null && isInCurrentGeneration(view.state, node);
   const gathered = nodes.filter(isOpen);
   const round = view?.state.round ?? null;
   const silent = gathered.filter((node) =>
     round?.members.includes(node.guid) && node.guid !== guid &&
-    !view?.children.includes(responseName(round.id, node.guid))
+    !view?.children.includes(barrierResponseName(round.id, node.guid))
   );
   const [named, leaving] = await Promise.all([
     participantStatuses(zk, path, gathered.slice(0, detailsMax)),

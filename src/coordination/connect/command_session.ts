@@ -65,11 +65,11 @@ export async function openSession(
   const say = (sentence: string) => quiet || io.err(`baton: ${sentence}\n`);
   const { retries: _retries, ...others } = options;
   const limits = isPatient ? { ...others, connectTimeoutMs: Number.MAX_SAFE_INTEGER } : options;
-  return await connectAloud(connect, { onSlow: say, ...limits }, { clock, say, goal });
+  return await connectWithNotice(connect, { onSlow: say, ...limits }, { clock, say, goal });
 }
 
 /** Connects, and says when no server has responded for 2 s. */
-export async function connectAloud(
+export async function connectWithNotice(
   connect: (options: ConnectOptions) => Promise<ZooKeeper>,
   options: ConnectOptions,
   { clock, say, goal = "still trying" }: {

@@ -3,7 +3,7 @@
  * node, and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { checkValue, electionState } from "./election_state.ts";
+import { checkLeaderValue, electionStateCodec } from "./election_state.ts";
 import { electionPath } from "../nodes/node_paths.ts";
 import { nameOfHolder, parseNodeInfo, type Revocation, unknownHolder } from "../nodes/holder_info.ts";
 import type { Lease } from "../../base/process/lease.ts";
@@ -34,7 +34,7 @@ export interface CampaignOptions extends
 /** Waits until this candidate leads. Rejects as acquireLock does, and with USAGE for an invalid value. */
 export async function campaign(zk: ZooKeeper, name: string, options: CampaignOptions): Promise<ZooKeeperLease> {
   const { value, preempt = false, root, priority = 100, info = unknownHolder, onWaiting, ...rest } = options;
-  checkValue(value);
+  checkLeaderValue(value);
   const path = electionPath(name, root);
   const over = new AbortController();
   let isAsking = false;
@@ -53,7 +53,7 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
       priority,
       info: { ...info, value, priority },
       kind: "leadership",
-      state: electionState(value, path.lock),
+      state: electionStateCodec(value, path.lock),
       ...(onWaiting === undefined && !preempt ? {} : { onWaiting: waiting }),
     });
   } finally {

@@ -23,10 +23,10 @@ export type GrantEntry = Omit<Grant, "token"> & { readonly token: bigint | null 
 /**
  * Maximum number of entries: enough for a watcher to reconnect, and 64 values of the maximum size fit into a request.
  */
-export const historyMax = 64;
+export const grantHistoryMax = 64;
 
 /** Returns `entries` with their tokens. They were read with `mzxid`. */
-export function withTokens(entries: readonly GrantEntry[], mzxid: bigint): Grant[] {
+export function withFencingTokens(entries: readonly GrantEntry[], mzxid: bigint): Grant[] {
   return entries.map((entry) => ({ ...entry, token: entry.token ?? mzxid }));
 }
 
@@ -34,7 +34,7 @@ export function withTokens(entries: readonly GrantEntry[], mzxid: bigint): Grant
 export function appendGrant(
   before: readonly Grant[],
   grant: Pick<Grant, "value" | "sinceMs" | "id">,
-  max = historyMax,
+  max = grantHistoryMax,
 ): GrantEntry[] {
   const index = (before.at(-1)?.index ?? 0) + 1;
   return [...before, { index, token: null, ...grant }].slice(-max);

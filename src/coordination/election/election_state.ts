@@ -2,29 +2,32 @@
 import { BatonError } from "../../base/errors.ts";
 import { isInstant } from "../../base/support/instant.ts";
 import { demandFields } from "../../base/support/json_fields.ts";
-import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
+import { appendGrant, type Grant, type GrantEntry, withFencingTokens } from "./election_history.ts";
 import { formatLockState, type LockStateCodec, type StoredLockState } from "../lock/lock_state.ts";
 
 /** Maximum length of a value in bytes of UTF-8. */
-export const valueBytesMax = 1024;
+export const leaderValueBytesMax = 1024;
 
 const utf8 = new TextEncoder();
 
 /** Throws USAGE for an invalid value: empty, over 1,024 bytes, with several lines, or not valid Unicode. */
-export function checkValue(value: string): void {
+export function checkLeaderValue(value: string): void {
   const refuse = (why: string) => new BatonError("USAGE", `Invalid candidate's value ${JSON.stringify(value)}: ${why}`);
   if (value === "") throw refuse("it is empty");
   if (!value.isWellFormed()) throw refuse("it is not valid Unicode");
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(value)) throw refuse("it contains a control character");
   const bytes = utf8.encode(value).length;
-  if (bytes > valueBytesMax) {
-    throw new BatonError("USAGE", `A candidate's value of ${bytes} bytes is too long: the maximum is ${valueBytesMax}`);
+  if (bytes > leaderValueBytesMax) {
+    throw new BatonError(
+      "USAGE",
+      `A candidate's value of ${bytes} bytes is too long: the maximum is ${leaderValueBytesMax}`,
+    );
   }
 }
 
 /** Returns the format of the data that a candidate with `value` writes at `path`. */
-export function electionState(value: string, path: string): LockStateCodec {
+export function electionStateCodec(value: string, path: string): LockStateCodec {
   const format = (history: readonly GrantEntry[]) => {
     const entries = history.map((entry) => ({ ...entry, token: entry.token?.toString() ?? null }));
     return formatLockState({ limit: null, history: entries });
@@ -43,7 +46,7 @@ export function electionState(value: string, path: string): LockStateCodec {
 
 /** Returns the grants, oldest first. Throws CONFIG for data that no baton of this layout has written. */
 export function parseGrants({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
-  return withTokens(parseHistory(data, path), mzxid);
+  return withFencingTokens(parseHistory(data, path), mzxid);
 }
 
 function parseHistory(data: Uint8Array, path: string): GrantEntry[] {

@@ -57,7 +57,7 @@ export function formatTokenSlot({ token, by, at }: FencedToken): string {
 }
 
 /** Parses a token. Throws USAGE; `where` is its source, for the message. */
-export function parseToken(written: string, where: string): bigint {
+export function parseFencingToken(written: string, where: string): bigint {
   const token = /^\d{1,20}$/.test(written) ? BigInt(written) : null;
   if (token !== null && token <= tokenMax) return token;
   throw new BatonError("USAGE", `"${written}" is not a fencing token: expected a whole number up to 2^64-1 (${where})`);

@@ -20,9 +20,9 @@ import {
   readNodes,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
-import { clearShard } from "./clear_history.ts";
+import { clearHistoryShard } from "./clear_history.ts";
 
-export interface Hold {
+export interface OldestHold {
   readonly guid: string;
   readonly info: NodeInfo;
   /** Start on the servers' clock. */
@@ -42,7 +42,7 @@ export function holdStartMs(
 }
 
 /** Returns the oldest hold of a lock; null if it is free. */
-export async function oldestHold(zk: ZooKeeper, path: LockPath): Promise<Hold | null> {
+export async function oldestHold(zk: ZooKeeper, path: LockPath): Promise<OldestHold | null> {
   const grants = (await childNames(zk, path.holders)).map(parseHolder).filter((node) => node !== null);
   const nodes = await readNodes(zk, path.holders, grants);
   nodes.sort((left, right) => (left.stat.czxid < right.stat.czxid ? -1 : 1));
@@ -68,7 +68,7 @@ export async function serversTime(
   return Number(stat?.ctime ?? 0);
 }
 
-export interface NoticeOptions {
+export interface BusyNoticeOptions {
   readonly root: string;
   readonly acl: Acl[];
   readonly clock: Clock;
@@ -77,10 +77,10 @@ export interface NoticeOptions {
 }
 
 /** Returns true to the first caller of all for this hold. `nowMs`: the servers' time. */
-export async function claimNotice(
+export async function claimBusyNotice(
   zk: ZooKeeper,
-  { guid }: Pick<Hold, "guid">,
-  { root, acl, clock, random, nowMs }: NoticeOptions & { readonly nowMs: number },
+  { guid }: Pick<OldestHold, "guid">,
+  { root, acl, clock, random, nowMs }: BusyNoticeOptions & { readonly nowMs: number },
 ): Promise<boolean> {
   const shard = `${kindFolder("notices", root)}/${guid.slice(0, 2).toLowerCase()}`;
   const path = `${shard}/${guid}`;
@@ -100,6 +100,8 @@ export async function claimNotice(
     }
     return false;
   }, { clock });
-  if (isFirst) await clearShard(zk, shard, { nowMs, random, mayClear: () => Promise.resolve(true) }).catch(() => {});
+  if (isFirst) {
+    await clearHistoryShard(zk, shard, { nowMs, random, mayClear: () => Promise.resolve(true) }).catch(() => {});
+  }
   return isFirst;
 }

@@ -4,7 +4,7 @@
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { childNames, deleteIfThere, isRefusal, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { type HistoryKind, historyPath, readHead, shardPath } from "./history_log.ts";
+import { type HistoryKind, historyPath, historyShardPath, readHistoryHead } from "./history_log.ts";
 
 /** One of this number of writes clears, and looks at this number of names. */
 const oneOf = 16;
@@ -12,7 +12,7 @@ const namesMax = 64;
 /** A name whose history was deleted and is written again at the same time is tried again so often. */
 const forgetTries = 5;
 
-export interface ClearOptions {
+export interface ClearHistoryOptions {
   readonly kind?: HistoryKind | undefined;
   readonly root?: string | undefined;
   /** The servers' time, in Unix milliseconds. */
@@ -24,17 +24,17 @@ export interface ClearOptions {
 }
 
 /** Clears the old names of one shard, in one of 16 calls. Never rejects. */
-export async function clearSometimes(zk: ZooKeeper, options: ClearOptions): Promise<void> {
+export async function clearHistoriesSometimes(zk: ZooKeeper, options: ClearHistoryOptions): Promise<void> {
   const { kind = "lock", root, random } = options;
   if (random() * oneOf >= 1) return;
-  await clearShard(zk, shardPath(kind, Math.floor(random() * 256), root), options).catch(() => {}); // no server, or an ACL
+  await clearHistoryShard(zk, historyShardPath(kind, Math.floor(random() * 256), root), options).catch(() => {}); // no server, or an ACL
 }
 
 /** Clears at most 64 old names of a shard. */
-export async function clearShard(
+export async function clearHistoryShard(
   zk: ZooKeeper,
   shard: string,
-  { nowMs, random, mayClear }: Omit<ClearOptions, "kind" | "root">,
+  { nowMs, random, mayClear }: Omit<ClearHistoryOptions, "kind" | "root">,
 ): Promise<void> {
   const names = await childNames(zk, shard);
   const start = Math.floor(random() * names.length);
@@ -42,7 +42,7 @@ export async function clearShard(
   for (const name of chosen) {
     const path = `${shard}/${name}`;
     const stat = await zk.exists(path);
-    const { maxAgeMs, version } = await readHead(zk, path);
+    const { maxAgeMs, version } = await readHistoryHead(zk, path);
     // Read again under this version below: a history that is written in between stays.
     if (stat === null || version !== stat.version || Number(stat.mtime) > nowMs - maxAgeMs) continue;
     const children = await childNames(zk, path);

@@ -3,10 +3,10 @@ import { isJsonObject, type JsonFields } from "../../base/support/json_fields.ts
 import { type HistoryRecord, type HistoryResult, historyResults } from "./history_record.ts";
 
 /** Upper bounds of the buckets, in milliseconds; one more bucket has the longer times. */
-export const bucketBoundsMs = [10, 100, 1000, 10_000, 60_000, 300_000, 1_800_000, 7_200_000, 21_600_000] as const;
+export const durationBoundsMs = [10, 100, 1000, 10_000, 60_000, 300_000, 1_800_000, 7_200_000, 21_600_000] as const;
 
 /** How long something took, counted. */
-export interface Durations {
+export interface DurationCounts {
   readonly sumMs: number;
   /** One number more than there are bounds; not cumulative. Their sum is the number of times. */
   readonly buckets: readonly number[];
@@ -16,22 +16,22 @@ export interface HistoryCounters {
   /** Number of ends and of ticks by result; each tick of a missed range is counted. */
   readonly results: Readonly<Record<HistoryResult, number>>;
   /** The waits of all grants whose end is recorded. */
-  readonly waited: Durations;
-  readonly held: Durations;
+  readonly waited: DurationCounts;
+  readonly held: DurationCounts;
   /** Times from a tick to its start. */
-  readonly late: Durations;
+  readonly late: DurationCounts;
   /** End of the last one that was done, on the servers' clock. */
   readonly lastDoneMs: number | null;
 }
 
-const noDurations: Durations = { sumMs: 0, buckets: new Array<number>(bucketBoundsMs.length + 1).fill(0) };
+const noDurations: DurationCounts = { sumMs: 0, buckets: new Array<number>(durationBoundsMs.length + 1).fill(0) };
 
-export const noCounters: HistoryCounters = {
+export const noHistoryCounters: HistoryCounters = {
   results: { done: 0, failed: 0, lost: 0, stopped: 0, skipped: 0, missed: 0 },
   ...{ waited: noDurations, held: noDurations, late: noDurations, lastDoneMs: null },
 };
 
-export function countRecord(counters: HistoryCounters, record: HistoryRecord): HistoryCounters {
+export function countHistoryRecord(counters: HistoryCounters, record: HistoryRecord): HistoryCounters {
   const { result, count, token, waitedMs, beganMs, endedMs, tickMs } = record;
   const tookMs = beganMs === null || endedMs === null ? null : endedMs - beganMs;
   const lateMs = beganMs === null || tickMs === null ? null : beganMs - tickMs;
@@ -44,17 +44,17 @@ export function countRecord(counters: HistoryCounters, record: HistoryRecord): H
   };
 }
 
-function countDuration({ sumMs, buckets }: Durations, durationMs: number | null): Durations {
+function countDuration({ sumMs, buckets }: DurationCounts, durationMs: number | null): DurationCounts {
   if (durationMs === null) return { sumMs, buckets };
   const ms = Math.max(0, Math.round(durationMs)); // the servers' clock may have been set back
-  const found = bucketBoundsMs.findIndex((bound) => ms <= bound);
-  const place = found === -1 ? bucketBoundsMs.length : found;
+  const found = durationBoundsMs.findIndex((bound) => ms <= bound);
+  const place = found === -1 ? durationBoundsMs.length : found;
   return { sumMs: sumMs + ms, buckets: buckets.map((count, index) => (index === place ? count + 1 : count)) };
 }
 
 /** Returns the counters of two histories together. */
-export function addCounters(one: HistoryCounters, other: HistoryCounters): HistoryCounters {
-  const sum = (left: Durations, right: Durations): Durations => ({
+export function addHistoryCounters(one: HistoryCounters, other: HistoryCounters): HistoryCounters {
+  const sum = (left: DurationCounts, right: DurationCounts): DurationCounts => ({
     sumMs: left.sumMs + right.sumMs,
     buckets: left.buckets.map((count, index) => count + (right.buckets[index] ?? 0)),
   });
@@ -68,7 +68,7 @@ export function addCounters(one: HistoryCounters, other: HistoryCounters): Histo
 }
 
 /** Reads what is stored; what is missing or no number is 0. */
-export function parseCounters(value: unknown): HistoryCounters {
+export function parseHistoryCounters(value: unknown): HistoryCounters {
   const fields: JsonFields = isJsonObject(value) ? value : {};
   const results = isJsonObject(fields["results"]) ? fields["results"] : {};
   const { lastDoneMs } = fields;
@@ -81,7 +81,7 @@ export function parseCounters(value: unknown): HistoryCounters {
   };
 }
 
-function durationsOf(value: unknown): Durations {
+function durationsOf(value: unknown): DurationCounts {
   if (!isJsonObject(value)) return noDurations;
   const buckets: readonly unknown[] = Array.isArray(value["buckets"]) ? value["buckets"] : [];
   return { sumMs: countOf(value["sumMs"]), buckets: noDurations.buckets.map((_, index) => countOf(buckets[index])) };

@@ -10,8 +10,13 @@ import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.
 import { encodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { containerRequest } from "../nodes/create_nodes.ts";
 import { childNames, deleteIfThere, nullIfNoNode } from "../nodes/node_requests.ts";
-import { countRecord, type HistoryCounters, noCounters, parseCounters } from "./history_counters.ts";
-import { type HistoryRecord, packRecord, parseRecords } from "./history_record.ts";
+import {
+  countHistoryRecord,
+  type HistoryCounters,
+  noHistoryCounters,
+  parseHistoryCounters,
+} from "./history_counters.ts";
+import { type HistoryRecord, packHistoryRecord, parseHistoryRecords } from "./history_record.ts";
 
 export const historyKinds = ["lock", "election", "pool"] as const;
 export type HistoryKind = (typeof historyKinds)[number];
@@ -49,7 +54,7 @@ const layout = 1;
 const blockSize = 8;
 
 /** Returns the path of the shard of a number from 0 to 255. */
-export function shardPath(kind: HistoryKind, number: number, root?: string): string {
+export function historyShardPath(kind: HistoryKind, number: number, root?: string): string {
   return `${kindFolder("history", root)}/${shardPrefix[kind]}${number.toString(16).padStart(2, "0")}`;
 }
 
@@ -60,26 +65,26 @@ export function historyPath(name: string, { kind = "lock", root }: {
 } = {}): string {
   const encoded = encodeLockName(name);
   const shard = createHash("sha256").update(encoded).digest()[0] ?? 0;
-  return `${shardPath(kind, shard, root)}/${encoded}`;
+  return `${historyShardPath(kind, shard, root)}/${encoded}`;
 }
 
-export const folderOfHistory = (path: string): string => path.slice(0, path.lastIndexOf("/"));
+export const historyFolder = (path: string): string => path.slice(0, path.lastIndexOf("/"));
 
 /** The head of a history that does not exist. */
 export const noHistory: HistoryHead = {
-  ...{ version: null, next: 0, records: [], counters: noCounters, sinceMs: null },
+  ...{ version: null, next: 0, records: [], counters: noHistoryCounters, sinceMs: null },
   maxAgeMs: historyLimitsDefault.maxAgeMs,
 };
 
-export async function readHead(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryHead> {
+export async function readHistoryHead(zk: Pick<ZooKeeper, "getData">, path: string): Promise<HistoryHead> {
   const found = await nullIfNoNode(zk.getData(path));
   if (found === null) return noHistory;
   const { next, records, counters, maxAgeMs } = jsonFields(found.data);
   return {
     version: found.stat.version,
     next: typeof next === "number" && Number.isSafeInteger(next) && next >= 0 ? next : 0,
-    records: parseRecords(records),
-    counters: parseCounters(counters),
+    records: parseHistoryRecords(records),
+    counters: parseHistoryCounters(counters),
     maxAgeMs: typeof maxAgeMs === "number" ? maxAgeMs : historyLimitsDefault.maxAgeMs,
     sinceMs: Number(found.stat.ctime),
   };
@@ -89,7 +94,7 @@ export async function readHead(zk: Pick<ZooKeeper, "getData">, path: string): Pr
  * Returns the requests that add records: a full block goes into a node of its own. `hasParent`: the shard's node
  * exists. They are refused if the node was written since it was read.
  */
-export function appendRequests(
+export function appendHistoryRequests(
   path: string,
   head: HistoryHead,
   { records, acl, hasParent, limits = historyLimitsDefault }: {
@@ -99,19 +104,19 @@ export function appendRequests(
     readonly limits?: HistoryLimits | undefined;
   },
 ): MultiRequest[] {
-  const all = [...head.records, ...records].map(packRecord);
+  const all = [...head.records, ...records].map(packHistoryRecord);
   const blocks = Math.max(0, Math.ceil(all.length / blockSize) - 1);
   const { maxAgeMs } = limits;
   const data = toJsonData({
     layout,
     next: head.next + blocks,
     ...(maxAgeMs === historyLimitsDefault.maxAgeMs ? {} : { maxAgeMs }),
-    counters: records.reduce(countRecord, head.counters),
+    counters: records.reduce(countHistoryRecord, head.counters),
     records: all.slice(blocks * blockSize),
   });
   const flags = createFlag.persistent;
   const requests: MultiRequest[] = head.version !== null ? [{ type: "setData", path, data, version: head.version }] : [
-    ...(hasParent ? [] : [containerRequest(folderOfHistory(path), acl)]),
+    ...(hasParent ? [] : [containerRequest(historyFolder(path), acl)]),
     { type: "create", path, data, acl, flags },
   ];
   for (let block = 0; block < blocks; block++) {
@@ -122,7 +127,7 @@ export function appendRequests(
 }
 
 /** Deletes blocks that are over the limits. Never rejects: the next full block leads to another try. */
-export async function deleteOldBlocks(
+export async function deleteOldHistoryBlocks(
   zk: ZooKeeper,
   path: string,
   { keep, maxAgeMs }: HistoryLimits,
@@ -152,11 +157,11 @@ function blockNumbers(children: readonly string[]): number[] {
 /** Returns all records of a history, oldest first, as the server has them: call it after a sync. */
 export async function readHistory(zk: ZooKeeper, path: string): Promise<readonly HistoryRecord[]> {
   // The blocks are read after the head: a block that is filled in between is read twice, and none is missed.
-  const head = await readHead(zk, path);
+  const head = await readHistoryHead(zk, path);
   const numbers = blockNumbers(await childNames(zk, path)).filter((number) => number < head.next);
   const blocks = await Promise.all(numbers.map(async (number) => {
     const found = await nullIfNoNode(zk.getData(`${path}/${number}`));
-    return found === null ? [] : parseRecords(jsonFields(found.data)["records"]);
+    return found === null ? [] : parseHistoryRecords(jsonFields(found.data)["records"]);
   }));
   return [...blocks.flat(), ...head.records];
 }

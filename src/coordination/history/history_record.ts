@@ -45,7 +45,7 @@ export const lostWhy = "its session ended, or its host died: the outcome is unkn
 const whyLengthMax = 200;
 
 /** A record of what no process of this call has run. */
-export function emptyRecord(result: HistoryResult, schedule = "", tickMs: number | null = null): HistoryRecord {
+export function emptyHistoryRecord(result: HistoryResult, schedule = "", tickMs: number | null = null): HistoryRecord {
   return {
     ...{ result, schedule, tickMs, untilMs: tickMs, count: 1, attempt: 0, host: "", pid: 0, user: "", token: "" },
     ...{ waitedMs: 0, beganMs: null, endedMs: null, exitCode: null, signal: null, why: "" },
@@ -53,22 +53,22 @@ export function emptyRecord(result: HistoryResult, schedule = "", tickMs: number
 }
 
 /** The time by which a record is shown and becomes old: its last tick, else its end or start. */
-export function timeOfRecord({ untilMs, endedMs, beganMs }: HistoryRecord): number {
+export function historyRecordTime({ untilMs, endedMs, beganMs }: HistoryRecord): number {
   return untilMs ?? endedMs ?? beganMs ?? 0;
 }
 
 /** Returns what is stored: fields without a value are left out. */
-export function packRecord(record: HistoryRecord): object {
+export function packHistoryRecord(record: HistoryRecord): object {
   const why = printable(record.why).slice(0, whyLengthMax);
   return Object.fromEntries(Object.entries({ ...record, why }).filter(([, value]) => value !== null && value !== ""));
 }
 
-export function parseRecords(value: unknown): HistoryRecord[] {
-  return Array.isArray(value) ? value.map(parseRecord).filter((record) => record !== null) : [];
+export function parseHistoryRecords(value: unknown): HistoryRecord[] {
+  return Array.isArray(value) ? value.map(parseHistoryRecord).filter((record) => record !== null) : [];
 }
 
 /** Returns null for what is no record. */
-export function parseRecord(value: unknown): HistoryRecord | null {
+export function parseHistoryRecord(value: unknown): HistoryRecord | null {
   if (!isJsonObject(value)) return null;
   const result = historyResults.find((one) => one === value["result"]);
   if (result === undefined) return null;

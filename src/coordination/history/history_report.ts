@@ -2,10 +2,10 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { electionPath, lockPath } from "../nodes/node_paths.ts";
 import { readTwiceAtMost } from "../nodes/node_requests.ts";
-import { countRecord, type HistoryCounters } from "./history_counters.ts";
-import { type HistoryKind, historyPath, readHead, readHistory } from "./history_log.ts";
-import { type HistoryRecord, timeOfRecord } from "./history_record.ts";
-import { holderIds, readOpenHolds } from "./hold_history.ts";
+import { countHistoryRecord, type HistoryCounters } from "./history_counters.ts";
+import { type HistoryKind, historyPath, readHistory, readHistoryHead } from "./history_log.ts";
+import { type HistoryRecord, historyRecordTime } from "./history_record.ts";
+import { listHolderIds, readOpenHolds } from "./hold_history.ts";
 import { readRefusals, type Refusals } from "./refusals.ts";
 
 export interface HistoryReport {
@@ -47,22 +47,22 @@ export async function readHistoryCounters(
   const { marks, head } = await readUnchanged(zk, path);
   const refusals = await readRefusals(zk, path);
   // Holders are read after the marks: a mark without a holder is of a hold that is over.
-  const holders = marks.length === 0 ? [] : await holderIds(zk, holdersPath(name, place));
+  const holders = marks.length === 0 ? [] : await listHolderIds(zk, holdersPath(name, place));
   const isOver = ({ guid, hasEnded }: (typeof marks)[number]) => hasEnded || !holders.includes(guid);
   const over = marks.filter(isOver).map(({ record }) => record);
   return {
     over,
     running: marks.filter((mark) => !isOver(mark)).map(({ record }) => record),
-    ...{ refusals, counters: over.reduce(countRecord, head.counters), sinceMs: head.sinceMs },
+    ...{ refusals, counters: over.reduce(countHistoryRecord, head.counters), sinceMs: head.sinceMs },
   };
 }
 
 /** Reads marks and counters that belong together: a record is either in the marks or in the counters. */
 async function readUnchanged(zk: Pick<ZooKeeper, "getData" | "getChildren">, path: string) {
   for (let tries = 0;; tries++) {
-    const head = await readHead(zk, path);
+    const head = await readHistoryHead(zk, path);
     const marks = await readOpenHolds(zk, path);
-    if (tries >= readsMax || (await readHead(zk, path)).version === head.version) return { marks, head };
+    if (tries >= readsMax || (await readHistoryHead(zk, path)).version === head.version) return { marks, head };
   }
 }
 
@@ -72,7 +72,7 @@ async function readReport(zk: ZooKeeper, name: string, place: HistoryPlace): Pro
   const records = await readHistory(zk, historyPath(name, place));
   const known = new Set(records.map(({ token }) => token));
   const others = over.filter(({ token }) => token === "" || !known.has(token));
-  const all = [...records, ...others].sort((left, right) => timeOfRecord(left) - timeOfRecord(right));
+  const all = [...records, ...others].sort((left, right) => historyRecordTime(left) - historyRecordTime(right));
   return { ...report, records: all };
 }
 

@@ -22,23 +22,23 @@ import {
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import { clearSometimes } from "./clear_history.ts";
+import { clearHistoriesSometimes } from "./clear_history.ts";
 import {
-  appendRequests,
-  deleteOldBlocks,
-  folderOfHistory,
+  appendHistoryRequests,
+  deleteOldHistoryBlocks,
+  historyFolder,
   type HistoryHead,
   type HistoryKind,
   type HistoryLimits,
   historyPath,
-  readHead,
+  readHistoryHead,
 } from "./history_log.ts";
 import {
-  emptyRecord,
+  emptyHistoryRecord,
   type HistoryRecord,
   lostWhy,
-  packRecord,
-  parseRecord,
+  packHistoryRecord,
+  parseHistoryRecord,
   type RecordedEnd,
 } from "./history_record.ts";
 
@@ -142,13 +142,13 @@ export class HoldHistory {
   /** Reads the head, and records holds that ended without a record, or whose record found the head changed. */
   async #recordOthers(): Promise<void> {
     for (let tries = 0, folded = 0; tries < refusalsMax && folded < foldedMax;) {
-      this.#head = await readHead(this.#zk, this.#path);
+      this.#head = await readHistoryHead(this.#zk, this.#path);
       const holds = await readOpenHolds(this.#zk, this.#path);
       const others = holds.filter(({ path }) => path !== this.#mark);
       if (others.length === 0) return;
       // Marks are read before holders. An end deletes both in one transaction, or changes the mark before: that refuses
       // this record.
-      const holders = await holderIds(this.#zk, this.#lease.path);
+      const holders = await listHolderIds(this.#zk, this.#lease.path);
       const over = others.filter(({ guid, hasEnded }) => hasEnded || !holders.includes(guid)).slice(0, foldedAtOnce);
       if (over.length === 0) return;
       const records = over.map(({ record }) => record);
@@ -159,7 +159,7 @@ export class HoldHistory {
       if (await nullIfRefused(recording, "NONODE", "BADVERSION", "NODEEXISTS") === null) tries++; // another one records them
       else folded += over.length;
     }
-    this.#head = await readHead(this.#zk, this.#path);
+    this.#head = await readHistoryHead(this.#zk, this.#path);
   }
 
   async #end(end: RecordedEnd): Promise<string | null> {
@@ -180,7 +180,8 @@ export class HoldHistory {
 
   /** Stores the record in the mark, from which the next holder takes it. */
   async #leaveRecord(record: HistoryRecord): Promise<string | null> {
-    const writing = () => nullIfNoNode(this.#zk.setData(this.#mark, toJsonData({ end: packRecord(record) }), -1));
+    const writing = () =>
+      nullIfNoNode(this.#zk.setData(this.#mark, toJsonData({ end: packHistoryRecord(record) }), -1));
     try {
       // No mark: the transaction whose response was lost has been executed, or another one has recorded this hold.
       await retryOnConnectionLoss(this.#zk, writing, { clock: this.#options.clock, limitMs: endMsMax });
@@ -195,7 +196,7 @@ export class HoldHistory {
     const { info: { host, pid, user }, clock } = this.#options;
     const { fencingToken, waitedMs } = this.#lease;
     return {
-      ...emptyRecord(end.result),
+      ...emptyHistoryRecord(end.result),
       ...{ host, pid, user, token: fencingToken.toString(), waitedMs: Math.round(waitedMs) },
       ...{ beganMs, endedMs: Math.round(beganMs + clock.now() - atMs) },
       ...{ exitCode: end.exitCode, signal: end.signal, why: end.why },
@@ -204,7 +205,7 @@ export class HoldHistory {
 
   #append(head: HistoryHead, records: readonly HistoryRecord[]): MultiRequest[] {
     const { acl, limits } = this.#options;
-    return appendRequests(this.#path, head, { records, acl, limits, hasParent: true });
+    return appendHistoryRequests(this.#path, head, { records, acl, limits, hasParent: true });
   }
 
   /** Clears what is over the limits; after most ends nothing is. */
@@ -212,21 +213,23 @@ export class HoldHistory {
     const { root, clock, random, kind, limits } = this.#options;
     if (this.#head === null || this.#time === null) return;
     const nowMs = Math.round(this.#time.beganMs + clock.now() - this.#time.atMs);
-    if (this.#head.records.length >= 8 || random() * 16 < 1) await deleteOldBlocks(this.#zk, this.#path, limits, nowMs);
+    if (this.#head.records.length >= 8 || random() * 16 < 1) {
+      await deleteOldHistoryBlocks(this.#zk, this.#path, limits, nowMs);
+    }
     // A lock with schedules is cleared by its ticks.
     const mayClear = async (encodedName: string) =>
       kind !== "lock" || await this.#zk.exists(`${kindFolder("ticks", root)}/${encodedName}`) === null;
-    await clearSometimes(this.#zk, { kind, root, nowMs, random, mayClear });
+    await clearHistoriesSometimes(this.#zk, { kind, root, nowMs, random, mayClear });
   }
 }
 
 /** Creates the node of a history and those above it. */
 export async function createHistory(zk: ZooKeeper, path: string, acl: Acl[]): Promise<void> {
-  await createParents(zk, folderOfHistory(path), acl);
-  const head = await readHead(zk, path);
+  await createParents(zk, historyFolder(path), acl);
+  const head = await readHistoryHead(zk, path);
   if (head.version !== null) return;
   for (const hasParent of [true, false]) {
-    const creating = zk.multi(appendRequests(path, head, { records: [], acl, hasParent }));
+    const creating = zk.multi(appendHistoryRequests(path, head, { records: [], acl, hasParent }));
     if (await nullIfRefused(creating, "NONODE", "NODEEXISTS") !== null) return;
   }
 }
@@ -237,9 +240,9 @@ export async function readOpenHolds(zk: Pick<ZooKeeper, "getChildren" | "getData
   const nodes = await readNodes(zk, path, names.map((name) => ({ name })));
   return nodes.map(({ node: { name }, data, stat }) => {
     const fields = jsonFields(data);
-    const ended = isJsonObject(fields["end"]) ? parseRecord(fields["end"]) : null;
+    const ended = isJsonObject(fields["end"]) ? parseHistoryRecord(fields["end"]) : null;
     const open = { ...fields, result: "lost", beganMs: Number(stat.ctime), why: lostWhy };
-    const record = ended ?? parseRecord(open) ?? emptyRecord("lost");
+    const record = ended ?? parseHistoryRecord(open) ?? emptyHistoryRecord("lost");
     return {
       path: `${path}/${name}`,
       version: stat.version,
@@ -251,7 +254,7 @@ export async function readOpenHolds(zk: Pick<ZooKeeper, "getChildren" | "getData
 }
 
 /** Returns the ids of the grants of a lock or an election. `path`: its node. */
-export async function holderIds(zk: Pick<ZooKeeper, "getChildren">, path: string): Promise<string[]> {
+export async function listHolderIds(zk: Pick<ZooKeeper, "getChildren">, path: string): Promise<string[]> {
   return (await childNames(zk, `${path}/h`)).flatMap((name) => parseHolder(name)?.guid ?? []);
 }
 

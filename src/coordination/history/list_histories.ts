@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName, kindFolder } from "../nodes/node_paths.ts";
 import { childNames, hiddenIfNoAuth, mapInBatches } from "../nodes/node_requests.ts";
-import { type HistoryKind, historyKinds, shardPath } from "./history_log.ts";
+import { type HistoryKind, historyKinds, historyShardPath } from "./history_log.ts";
 import { type HistoryReport, readHistoryCounters } from "./history_report.ts";
 
 /** Number of histories that are read at the same time. */
@@ -18,7 +18,7 @@ export type CountedHistory = Pick<HistoryReport, "counters" | "refusals"> & {
 export async function listHistories(zk: ZooKeeper, root?: string): Promise<CountedHistory[]> {
   const existing = new Set(await childNames(zk, kindFolder("history", root)));
   const all = historyKinds.flatMap((kind) => Array.from({ length: shards }, (_, number) => ({ kind, number })));
-  const folders = all.map(({ kind, number }) => ({ kind, path: shardPath(kind, number, root) }))
+  const folders = all.map(({ kind, number }) => ({ kind, path: historyShardPath(kind, number, root) }))
     .filter(({ path }) => existing.has(path.slice(path.lastIndexOf("/") + 1)));
   const names = (await mapInBatches(
     folders,

@@ -11,10 +11,10 @@ import { readMailboxOwner } from "./release_mailbox.ts";
  * The name of a holder process, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the
  * holder.
  */
-export const holderName = "lock-holder";
+export const holderProcessName = "lock-holder";
 
 /** The argument after which a holder process has the names of its locks. */
-export const holderCommand = "__holder";
+export const holderProcessCommand = "__holder";
 
 interface FoundHold {
   readonly hold: HeldLocks;
@@ -42,7 +42,7 @@ export function holdsOfAncestors(pid: number): HeldLocks[] {
 }
 
 function holderProcesses(): number[] {
-  return listProcesses().filter((pid) => processName(pid) === holderName);
+  return listProcesses().filter((pid) => processName(pid) === holderProcessName);
 }
 
 function mailboxOf(
@@ -58,7 +58,7 @@ function mailboxOf(
 
 function namesOf(holder: number): string[] {
   const args = readArguments(holder);
-  const at = args.indexOf(holderCommand);
+  const at = args.indexOf(holderProcessCommand);
   return at < 0 ? [] : args.slice(at + 1);
 }
 

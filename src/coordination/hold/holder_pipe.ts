@@ -1,14 +1,14 @@
 /**
  * The two pipes between `baton hold` and its holder process, which runs on when `baton hold` has ended: lines of JSON.
- * `baton hold` sends a HolderRequest first, and last `confirmedLine` when the script has received the variables, or
- * `stopLine` when the lock is no longer wanted. The end of its pipe before the confirmation means "stop", too.
+ * `baton hold` sends a HolderRequest first, and last `holderConfirmedLine` when the script has received the variables, or
+ * `holderStopLine` when the lock is no longer wanted. The end of its pipe before the confirmation means "stop", too.
  */
 import process from "node:process";
 import type { ErrorCode } from "../../base/errors.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
-export const confirmedLine = "confirmed\n";
-export const stopLine = "stop\n";
+export const holderConfirmedLine = "confirmed\n";
+export const holderStopLine = "stop\n";
 
 export interface HolderRequest<Options> {
   /** The command line, resolved. */
@@ -101,7 +101,7 @@ export class HolderPipe<Ending> {
     if (!this.#isRequested) {
       this.#isRequested = true;
       this.#request.resolve(line);
-    } else if (line === confirmedLine && !this.#abandoned.signal.aborted) {
+    } else if (line === holderConfirmedLine && !this.#abandoned.signal.aborted) {
       this.isConfirmed = true;
     } else this.#abandon();
   }

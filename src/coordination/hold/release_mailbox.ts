@@ -47,7 +47,7 @@ const responseBytesMax = 64 * 1024;
 const fileBytes = 8192;
 
 /** The holder's side. */
-export type Mailbox = Pick<ReleaseMailbox, "path" | "nextRequest" | "respond" | typeof Symbol.dispose>;
+export type HolderMailbox = Pick<ReleaseMailbox, "path" | "nextRequest" | "respond" | typeof Symbol.dispose>;
 
 export class ReleaseMailbox implements Disposable {
   readonly #fd: number;

@@ -39,7 +39,7 @@ export function enclosingScript(pid: number): ProcessRow | null {
 const shells = ["sh", "bash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "lksh", "yash", "posh", "busybox"];
 
 /** Returns false for a process whose program cannot be read. */
-export function isShell(pid: number): boolean {
+export function isShellProcess(pid: number): boolean {
   return shells.includes(basename(readProgramPath(pid)).replace(/^rbash$/, "bash"));
 }
 

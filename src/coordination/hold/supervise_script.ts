@@ -25,7 +25,7 @@ import {
   watchJob,
 } from "../../base/process/supervise/supervise_child.ts";
 import { formatHolds, type HeldLocks } from "./hold_list.ts";
-import { type Mailbox, ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
+import { type HolderMailbox, ReleaseMailbox, type ReleaseRequest, type ReleaseResponse } from "./release_mailbox.ts";
 import { type CopiesOfScript, copiesOfScript } from "../../base/process/proc/forked_subshells.ts";
 import { type ScriptProcess, ScriptWatch } from "./script_process.ts";
 import { sleep } from "../../base/support/deadline.ts";
@@ -45,7 +45,7 @@ export interface ScriptHold {
   /** Aborts when `baton hold` has ended before the script has received the variables. */
   readonly abandoned: AbortSignal;
   /** Default: ReleaseMailbox.open. */
-  readonly openMailbox?: (holderId: string, script: ScriptProcess) => Mailbox;
+  readonly openMailbox?: (holderId: string, script: ScriptProcess) => HolderMailbox;
 }
 
 /** The number of processes that a response lists; the others are counted. */
@@ -108,7 +108,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
 
 interface ReleaseHandlerOptions {
   readonly options: SuperviseOptions;
-  readonly mailbox: Mailbox;
+  readonly mailbox: HolderMailbox;
   readonly processes: ScriptProcesses;
   /** The lock may be released. */
   readonly onReleased: () => void;

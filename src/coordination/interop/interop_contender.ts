@@ -9,8 +9,8 @@ import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.
 import { AttemptWaits } from "../nodes/session_waits.ts";
 import { containerRequest } from "../nodes/create_nodes.ts";
 import { ancestorPaths } from "../nodes/node_paths.ts";
-import type { CommonContenderOptions, ContenderOutcome, Granted } from "../lock/lock_contender.ts";
-import { formatNewNode, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
+import type { CommonContenderOptions, ContenderOutcome, GrantedContender } from "../lock/lock_contender.ts";
+import { formatNewNodeInfo, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
 import {
   childNames,
   deleteIfThere,
@@ -123,7 +123,7 @@ class InteropContender {
   /**
    * Returns the grant of the first node. Its token is the zxid that created the own node, which grows along the queue.
    */
-  async #claim(node: string): Promise<Granted | null> {
+  async #claim(node: string): Promise<GrantedContender | null> {
     const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
     if (stat.ephemeralOwner !== this.#zk.session.id) {
@@ -151,7 +151,7 @@ class InteropContender {
     this.#guid = newGuid();
     this.#node = null;
     const prefix = this.#childPath(this.#nodePrefix(this.#guid));
-    const data = formatNewNode(info, this.#zk.session);
+    const data = formatNewNodeInfo(info, this.#zk.session);
     for (let tries = 0; !this.#waits.isStopped; tries++) {
       if (interopNodeNaming(this.#options.recipe).makesContainers) this.#zk.usesContainer?.(this.#options.path.lock);
       const creating = this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });

@@ -53,7 +53,7 @@ export function interopQueue({ recipe, path, children }: InteropView): InteropNo
 }
 
 /** Returns the contenders that the recipe knows, in the order of the queue: for display. */
-export function knownContenders(recipe: InteropRecipe, children: readonly string[]): InteropNode[] {
+export function knownInteropContenders(recipe: InteropRecipe, children: readonly string[]): InteropNode[] {
   const queue = children.map((name) => parseInteropNode(recipe, name)).filter((node) => node !== null);
   return queue.sort((left, right) => left.sequence - right.sequence);
 }

@@ -9,7 +9,7 @@ import { type NodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
 import { childNames, nullIfNoNode, readAfterSync, readNodes } from "../nodes/node_requests.ts";
 import { curatorRevocation, type InteropNode, interopPath, type InteropRecipe } from "./interop_node_names.ts";
-import { interopHolderId, interopHolders, interopQueue, knownContenders } from "./interop_queue_position.ts";
+import { interopHolderId, interopHolders, interopQueue, knownInteropContenders } from "./interop_queue_position.ts";
 import { BatonError } from "../../base/errors.ts";
 import {
   anonymousRevocation,
@@ -40,7 +40,7 @@ export async function interopStatus(
 ): Promise<LockStatus> {
   const path = interopPath(name).lock;
   const children = await readAfterSync(zk, path, () => childNames(zk, path));
-  const queue = knownContenders(recipe, children);
+  const queue = knownInteropContenders(recipe, children);
   if (refusesOthers && queue.length === 0) interopQueue({ recipe, path, children });
   const holders = new Set(interopHolders(queue));
   const nodes = (await readNodes(zk, path, queue.slice(0, detailsMax))).map(({ node, data, stat }) => ({
@@ -90,7 +90,7 @@ export async function breakInteropLock(
   const { recipe, force = false, revocation = anonymousRevocation } = options;
   const holder = findHolder(await interopStatus(zk, path, { recipe, refusesOthers: true }), holderId);
   const children = await childNames(zk, path);
-  const name = knownContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
+  const name = knownInteropContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;
   const isBaton = holder.sessionTimeoutMs > 0; // only baton stores it in its node

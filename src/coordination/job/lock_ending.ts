@@ -22,14 +22,14 @@ export interface LockEnding {
  * takes the end for a clean one. After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would
  * look like a defect of baton.
  */
-export const passedOn: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
+export const passedOnSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 
 /** The signal by which baton has to end, because it has ended the command; null if baton exits with a code. */
 export function signalToEndBy(end: ChildEnding): NodeJS.Signals | null {
-  return end.kind === "signaled" && passedOn.includes(end.signal) ? end.signal as NodeJS.Signals : null;
+  return end.kind === "signaled" && passedOnSignals.includes(end.signal) ? end.signal as NodeJS.Signals : null;
 }
 
-export interface EndingFacts {
+export interface LockEndingFacts {
   /** Name of the lock in messages. */
   readonly what: string;
   /** Kind of the lock in messages; "Lock" when left out. */
@@ -53,7 +53,7 @@ export const startFailureCodes = {
 } as const satisfies Record<string, ErrorCode>;
 
 /** Returns null when a request to stop came before the command was started. */
-export function decideLockEnding(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
+export function decideLockEnding(outcome: ChildOutcome, facts: LockEndingFacts): LockEnding | null {
   const { what, kind = "Lock" } = facts;
   switch (outcome.kind) {
     case "exited":
@@ -117,15 +117,15 @@ function failureEnding(code: ErrorCode, message: string): LockEnding {
   return { exitCode: toExitCode(code), reason: code.toLowerCase(), message };
 }
 
-function lossReason({ lost }: EndingFacts): string | null {
+function lossReason({ lost }: LockEndingFacts): string | null {
   return lost.aborted ? errorMessage(lost.reason) : null;
 }
 
-function jobNoun({ isScript = false }: EndingFacts): string {
+function jobNoun({ isScript = false }: LockEndingFacts): string {
   return isScript ? "script" : "command";
 }
 
-function childStatus(child: ChildEnd | null, { isScript = false }: EndingFacts): string {
+function childStatus(child: ChildEnd | null, { isScript = false }: LockEndingFacts): string {
   if (isScript) return child === null ? "the script was not notified of the lock" : "the script was stopped";
   if (child === null) return "the command did not run";
   if (child.kind === "unreadable") return `the command was stopped with an unknown exit status (${child.why})`;

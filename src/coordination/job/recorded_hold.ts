@@ -5,7 +5,7 @@ import type { HistoryKind, HistoryLimits } from "../history/history_log.ts";
 import type { RecordedEnd } from "../history/history_record.ts";
 import { type HistoryOptions, HoldHistory } from "../history/hold_history.ts";
 import type { TickEnd } from "../tick/tick_claim.ts";
-import { recordRun, type RunEnd } from "../history/run_history.ts";
+import { type PoolRunEnd, recordRun } from "../history/run_history.ts";
 import { countRefusal } from "../history/refusals.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { historySettings } from "../settings/coordination_settings.ts";
@@ -30,7 +30,7 @@ export function readHistoryLimits(
   return { keep, maxAgeMs };
 }
 
-export interface RecordingOptions {
+export interface HoldRecordingOptions {
   readonly kind: HistoryKind;
   readonly values: HistoryValues & { readonly root: string };
   readonly info: HolderInfo;
@@ -42,7 +42,7 @@ export class HoldRecorder {
   readonly #zk: ZooKeeper;
   readonly #options: HistoryOptions;
 
-  constructor(zk: ZooKeeper, { kind, values, info, acl = zk.acl, clock }: RecordingOptions) {
+  constructor(zk: ZooKeeper, { kind, values, info, acl = zk.acl, clock }: HoldRecordingOptions) {
     this.#zk = zk;
     this.#options = {
       ...{ kind, info, acl, clock, root: values.root, limits: readHistoryLimits(values), random: Math.random },
@@ -76,8 +76,8 @@ export class HoldRecorder {
 /** Records a run of a pool. Returns a message if there is no record. */
 export async function recordPoolRun(
   zk: ZooKeeper,
-  run: RunEnd,
-  { kind, values, info, acl = zk.acl, clock }: RecordingOptions,
+  run: PoolRunEnd,
+  { kind, values, info, acl = zk.acl, clock }: HoldRecordingOptions,
 ): Promise<string | null> {
   const limits = readHistoryLimits(values);
   const problem = await recordRun(zk, run, { kind, info, acl, clock, root: values.root, limits, random: Math.random });

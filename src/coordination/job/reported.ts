@@ -31,7 +31,7 @@ export class ReportFacts {
   }
 }
 
-export interface ReportedOptions {
+export interface ReportedRunOptions {
   readonly io: Io;
   readonly verb: string;
   readonly names: readonly string[];
@@ -59,7 +59,7 @@ export interface ReportedOptions {
  * Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal that ended the wait
  * or the command, when all is closed and reported.
  */
-export async function runReported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
+export async function runReported(options: ReportedRunOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
   const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
     options;
   const isWritten = values.statusFd !== undefined || values.statusFile !== undefined;

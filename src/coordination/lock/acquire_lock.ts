@@ -11,12 +11,12 @@ import { formatDuration } from "../../base/support/duration.ts";
 import type { GrantClaim } from "./grant_claim.ts";
 import {
   type CommonContenderOptions,
-  Contender,
   type ContenderOutcome,
-  type Granted,
+  type GrantedContender,
   type LimitPolicy,
+  QueueContender,
 } from "./lock_contender.ts";
-import { isLimit, limitMax, type LockStateCodec } from "./lock_state.ts";
+import { isLockLimit, lockLimitMax, type LockStateCodec } from "./lock_state.ts";
 import { type HolderInfo, type Revocation, unknownHolder } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
 import { type LeaveReason, waitForFreshLease, withinLeaveTime } from "../nodes/session_waits.ts";
@@ -120,15 +120,15 @@ export async function acquireLock(
   options: AcquireOptions = {},
 ): Promise<ZooKeeperLease> {
   const { limit = 1, limitPolicy = "fail", priority = 100, isNew = false, state, claim } = options;
-  if (!isLimit(limit)) {
-    throw new BatonError("USAGE", `Limit ${limit} is not a whole number from 1 to ${limitMax}`);
+  if (!isLockLimit(limit)) {
+    throw new BatonError("USAGE", `Limit ${limit} is not a whole number from 1 to ${lockLimitMax}`);
   }
   const path = options.path ?? lockPath(name, options.root);
   const codec = state === undefined ? {} : { state };
   return await acquireByProtocol(zk, name, {
     path,
     newContender: (settings) =>
-      new Contender(zk, { ...settings, limit, limitPolicy, priority, isNew, claim, ...codec }),
+      new QueueContender(zk, { ...settings, limit, limitPolicy, priority, isNew, claim, ...codec }),
     readStatus: () => lockStatus(zk, name, { path, detailsMax }),
   }, options);
 }
@@ -232,7 +232,7 @@ class LockAcquisition {
     return this.#options.wait === "none" || this.#options.wait === 0;
   }
 
-  #toLease(granted: Granted): ZooKeeperLease {
+  #toLease(granted: GrantedContender): ZooKeeperLease {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
       kind: this.#kind,

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from "../../base/support/clock.ts";
 import { Event } from "../../base/support/event.ts";
 import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../nodes/holder_info.ts";
 import type { AcquireOptions } from "./acquire_lock.ts";
-import { holderName, parseContender } from "./lock_nodes.ts";
+import { holderNodeName, parseContender } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
 import { childNames, deleteIfThere, isRefusal, nullIfNoNode } from "../nodes/node_requests.ts";
@@ -41,7 +41,7 @@ export async function breakLock(
 ): Promise<BrokenLock> {
   const path = options.path ?? lockPath(name, options.root);
   const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
-  const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
+  const node = `${path.holders}/${holderNodeName({ ...holder, guid: holder.holderId })}`;
   const broken = await requestRelease(
     zk,
     { holder, node, ask: () => writeRevocation(zk, node, options.revocation ?? anonymousRevocation) },

@@ -11,11 +11,11 @@ import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
 import type { GrantClaim } from "./grant_claim.ts";
-import { containerRequest, createMember, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
+import { containerRequest, createMemberNode, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
 import { limitStateCodec, type LockStateCodec, type LockView, readLock } from "./lock_state.ts";
-import { formatNewNode, type HolderInfo } from "../nodes/holder_info.ts";
+import { formatNewNodeInfo, type HolderInfo } from "../nodes/holder_info.ts";
 import type { LockMode } from "../../base/process/lease.ts";
-import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
+import { contenderPrefix, holderNodeName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import {
   childNames,
@@ -27,13 +27,13 @@ import {
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import {
-  freeSlot,
-  isCompatible,
-  isSettled,
+  freePermitSlot,
+  isCompatibleMode,
+  isSettledPosition,
   type OutrankedGrants,
   type QueuePosition,
   queuePosition,
-  requestAfterChange,
+  requestAfterGrantChange,
 } from "./queue_position.ts";
 
 /** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
@@ -64,7 +64,7 @@ interface ContenderOptions extends CommonContenderOptions {
   readonly claim?: GrantClaim | undefined;
 }
 
-export interface Granted {
+export interface GrantedContender {
   readonly do: "granted";
   readonly guid: string;
   /** Name of the holder's node. */
@@ -80,7 +80,7 @@ export interface Granted {
   readonly token: bigint;
 }
 
-export type ContenderOutcome = Granted | { readonly do: "busy" } | { readonly do: "stopped" };
+export type ContenderOutcome = GrantedContender | { readonly do: "busy" } | { readonly do: "stopped" };
 
 type ContenderStep =
   | { readonly do: "contend" | "recover" }
@@ -110,7 +110,7 @@ const readOnly: ContenderStep = { do: "read", watch: false };
 /** A contender whose predecessor has gone is probably the first now, and will wait for the holders. */
 const readAndWatch: ContenderStep = { do: "read", watch: true };
 
-export class Contender {
+export class QueueContender {
   readonly #zk: ZooKeeper;
   readonly #options: ContenderOptions;
   readonly #state: LockStateCodec;
@@ -220,7 +220,7 @@ export class Contender {
       ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
       : containerRequest(path.lock, acl, state);
     const containers = [lock, containerRequest(path.queue, acl)] as const;
-    const data = this.#nodeData = formatNewNode(info, this.#zk.session);
+    const data = this.#nodeData = formatNewNodeInfo(info, this.#zk.session);
     this.#zk.usesContainer?.(path.holders);
     this.#options.claim?.queue();
     for (let tries = 0;; tries++) {
@@ -228,7 +228,7 @@ export class Contender {
       // All requests go in one packet and are executed in order: the queue that is read contains the own node.
       const parents = this.#missing === "parents" ? createParents(this.#zk, path.lock, acl) : Promise.resolve();
       parents.catch(() => {}); // awaited below, if the node was not created
-      const creating = createMember(this.#zk, { missing: this.#missing, containers, prefix, acl, data });
+      const creating = createMemberNode(this.#zk, { missing: this.#missing, containers, prefix, acl, data });
       const reading = this.#readLock();
       reading.catch(() => {}); // awaited below, unless the creation has failed
       const created = await creating;
@@ -247,7 +247,7 @@ export class Contender {
     const { mode, path, claim } = this.#options;
     const hasAsked = this.#requestedGrant !== null || claim !== undefined;
     const isEnough = (view: LockView | null) =>
-      view !== null && isSettled(this.#positionIn(view), { mode, grants: view.grants, hasAsked });
+      view !== null && isSettledPosition(this.#positionIn(view), { mode, grants: view.grants, hasAsked });
     const view = await readOutcome(this.#zk, path.lock, () => this.#readLock(), isEnough);
     return { do: "decide", view, armed: null };
   }
@@ -349,14 +349,14 @@ export class Contender {
     if (armed === null) {
       armed = this.#waits.arm();
       const list = await nullIfNoNode(this.#zk.getChildren(path.holders, { watch: armed.event.set }));
-      this.#isBusy = list !== null && !isCompatible(mode, list.children, limit);
+      this.#isBusy = list !== null && !isCompatibleMode(mode, list.children, limit);
       if (list === null || !this.#isBusy) return readOnly;
       if (list.children.length !== grants.length) return readAndWatch;
       grants = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // Saves one round trip per handoff; requestAfterChange says why it is safe. A claim is decided with a new read.
-    const request = changed && this.#options.claim === undefined ? requestAfterChange(mode, grants) : null;
+    // Saves one round trip per handoff; requestAfterGrantChange says why it is safe. A claim is decided with a new read.
+    const request = changed && this.#options.claim === undefined ? requestAfterGrantChange(mode, grants) : null;
     if (request === null) return readOnly;
     return request === "next"
       ? { do: "advance", view: { ...view, grants } }
@@ -394,8 +394,8 @@ export class Contender {
 
   async #grant(view: LockView, claimed: readonly MultiRequest[] = []): Promise<ContenderStep> {
     const { path, mode, acl } = this.#options;
-    const slot = mode === "permit" ? freeSlot(view.grants) : null;
-    const node = holderName({ mode, slot, guid: this.#guid });
+    const slot = mode === "permit" ? freePermitSlot(view.grants) : null;
+    const node = holderNodeName({ mode, slot, guid: this.#guid });
     this.#requestedGrant = node;
     this.#isBusy = false;
     const limit = mode === "permit" ? this.#limitIn(view) : view.state.limit;
@@ -426,7 +426,7 @@ export class Contender {
    */
   async #advance(view: LockView): Promise<ContenderStep> {
     const { path, mode } = this.#options;
-    const own = holderName({ mode, slot: null, guid: this.#guid });
+    const own = holderNodeName({ mode, slot: null, guid: this.#guid });
     this.#requestedGrant = own;
     this.#advancedAtMs = this.#options.clock.now();
     const requesting = this.#zk.multi([
@@ -442,7 +442,7 @@ export class Contender {
 
   #creationOf(grant: string): MultiRequest {
     const { path, acl, info } = this.#options;
-    const data = formatNewNode(info, this.#zk.session);
+    const data = formatNewNodeInfo(info, this.#zk.session);
     return { type: "create", path: `${path.holders}/${grant}`, data, acl, flags: createFlag.ephemeral };
   }
 
@@ -483,8 +483,8 @@ export class Contender {
 
   #toGranted(
     node: string,
-    { limit, ...grant }: Pick<Granted, "token" | "limit" | "queueNode" | "aheadMs">,
-  ): Granted {
+    { limit, ...grant }: Pick<GrantedContender, "token" | "limit" | "queueNode" | "aheadMs">,
+  ): GrantedContender {
     const slot = parseHolder(node)?.slot ?? null;
     return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : limit, ...grant };
   }
@@ -523,8 +523,9 @@ class OlderGrants {
   readonly #onChange: () => void;
   readonly #older = new Set<string>();
   readonly #deleted = new Set<string>();
+  /** Stat of the own grant; null when it did not exist. */
+  own: Stat | null = null;
   #isStale = false;
-  #own: Stat | null = null;
 
   private constructor(onChange: () => void) {
     this.#onChange = onChange;
@@ -546,7 +547,7 @@ class OlderGrants {
       }),
       nullIfNoNode(zk.getData(`${folder}/${own}`, { watch: () => grants.#setStale() })),
     ]);
-    const ownStat = grants.#own = found.pop()?.stat ?? null;
+    const ownStat = grants.own = found.pop()?.stat ?? null;
     for (const [at, other] of found.entries()) {
       const name = others[at] ?? "";
       const isOlder = other !== null && ownStat !== null && other.stat.czxid < ownStat.czxid;
@@ -555,14 +556,9 @@ class OlderGrants {
     return grants;
   }
 
-  /** Stat of the own grant; null when it did not exist. */
-  get own(): Stat | null {
-    return this.#own;
-  }
-
   /** True when no older grant is left, and nothing else has changed since they were read. */
   get isOldest(): boolean {
-    return this.#own !== null && this.#older.size === 0 && !this.#isStale;
+    return this.own !== null && this.#older.size === 0 && !this.#isStale;
   }
 
   #onOther(name: string, { type }: WatchEvent): void {

@@ -39,7 +39,7 @@ export function contenderPrefix(priority: number, mode: LockMode, guid: string):
   return `${String(priority).padStart(3, "0")}-${letters[mode]}-${guid}-`;
 }
 
-export function holderName({ mode, slot, guid }: Omit<HolderNode, "name">): string {
+export function holderNodeName({ mode, slot, guid }: Omit<HolderNode, "name">): string {
   return `${letters[mode]}${slot ?? ""}-${guid}`;
 }
 

@@ -15,7 +15,7 @@ interface LockState {
 
 /** Number of this layout of nodes. A baton refuses locks with another number. */
 const layout = 1;
-export const limitMax = 1_000_000;
+export const lockLimitMax = 1_000_000;
 
 const initialLockState: LockState = { limit: null };
 
@@ -34,12 +34,12 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
     new BatonError("CONFIG", `"${path}" is not a lock of this version of baton: ${what}`, { cause });
   const { limit = null } = demandFields(data, refuse, layout);
   if (limit === null) return initialLockState;
-  if (!isLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
+  if (!isLockLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
   return { limit };
 }
 
-export function isLimit(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= limitMax;
+export function isLockLimit(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= lockLimitMax;
 }
 
 /** State as it was read. */

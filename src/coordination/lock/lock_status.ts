@@ -6,7 +6,7 @@ import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "../nodes/node_paths.ts";
 import { readLock } from "./lock_state.ts";
 import { readAfterSync, readNodes, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { comesBefore, grantsMax, heldGrants } from "./queue_position.ts";
+import { contenderComesBefore, grantsMax, heldGrants } from "./queue_position.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 
@@ -58,7 +58,7 @@ async function readLockStatus(zk: ZooKeeper, name: string, options: LockStatusOp
   const view = await readAfterSync(zk, path.lock, () => readLock(zk, path));
   const detailsMax = options.detailsMax ?? Number.POSITIVE_INFINITY;
   const contenders = (view?.queue ?? []).map(parseContender).filter((node) => node !== null);
-  contenders.sort((left, right) => (comesBefore(left, right) ? -1 : 1));
+  contenders.sort((left, right) => (contenderComesBefore(left, right) ? -1 : 1));
   const grants = (view?.grants ?? []).map(parseHolder).filter((node) => node !== null);
   const [granted, queued] = await Promise.all([
     // Ages tell which of several exclusive grants holds the lock.

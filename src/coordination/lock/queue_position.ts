@@ -62,18 +62,18 @@ export function queuePosition(view: QueueView): QueuePosition {
   if (mine === undefined) return { kind: "gone" };
 
   const granted = new Set(grants.map(({ guid }) => guid));
-  const before = contenders.filter((node) => comesBefore(node, mine) && !granted.has(node.guid));
-  const passed = contenders.some((node) => node.sequence < mine.sequence && comesBefore(mine, node));
+  const before = contenders.filter((node) => contenderComesBefore(node, mine) && !granted.has(node.guid));
+  const passed = contenders.some((node) => node.sequence < mine.sequence && contenderComesBefore(mine, node));
   const inTurn = mode === "shared" ? before.every((node) => node.mode === "shared") : before.length === 0;
-  if (inTurn && isCompatible(mode, view.grants, limit)) return { kind: "eligible", passed };
+  if (inTurn && isCompatibleMode(mode, view.grants, limit)) return { kind: "eligible", passed };
 
   const nearest = before.reduce<ContenderNode | null>(
-    (last, node) => (last === null || comesBefore(last, node) ? node : last),
+    (last, node) => (last === null || contenderComesBefore(last, node) ? node : last),
     null,
   );
   if (nearest !== null) return { kind: "queued", watch: nearest.name, ahead: before.length, passed };
 
-  const behind = contenders.filter((node) => granted.has(node.guid) && comesBefore(mine, node));
+  const behind = contenders.filter((node) => granted.has(node.guid) && contenderComesBefore(mine, node));
   const outranked = grants.filter(({ guid }) => behind.some((node) => node.guid === guid)).map(({ name }) => name);
   if (outranked.length > 0 && grants.length > 1) {
     const { oldest } = view;
@@ -91,7 +91,7 @@ export function queuePosition(view: QueueView): QueuePosition {
  * outcome. It may ask for a grant, which checks the version, if it has not asked before; and it holds with a grant that
  * is alone. A wait needs a server that is not behind.
  */
-export function isSettled(
+export function isSettledPosition(
   position: QueuePosition,
   { mode, grants, hasAsked }: {
     readonly mode: LockMode;
@@ -104,14 +104,14 @@ export function isSettled(
 }
 
 /** True if one more process may hold in `mode` beside `grants`. An unknown name is compatible with no mode. */
-export function isCompatible(mode: LockMode, grants: readonly string[], limit: number): boolean {
+export function isCompatibleMode(mode: LockMode, grants: readonly string[], limit: number): boolean {
   if (mode === "exclusive") return grants.length === 0;
   if (grants.some((name) => parseHolder(name)?.mode !== mode)) return false;
   return mode === "shared" || grants.length < limit;
 }
 
 /** Order of a queue. The guid decides between equal sequences: the server's counter stops at 2^31-1. */
-export function comesBefore(left: ContenderNode, right: ContenderNode): boolean {
+export function contenderComesBefore(left: ContenderNode, right: ContenderNode): boolean {
   if (left.priority !== right.priority) return left.priority < right.priority;
   if (left.sequence !== right.sequence) return left.sequence < right.sequence;
   return left.guid < right.guid;
@@ -123,7 +123,7 @@ export function comesBefore(left: ContenderNode, right: ContenderNode): boolean 
  * The only grant is gone: the lock is free. One of several exclusive grants is gone: there is room for one in advance.
  * Of several other grants it is unknown how many are left.
  */
-export function requestAfterChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
+export function requestAfterGrantChange(mode: LockMode, grants: readonly string[]): "eligible" | "next" | null {
   if (grants.length === 1) return "eligible";
   return mode === "exclusive" && areExclusive(grants) ? "next" : null;
 }
@@ -139,7 +139,7 @@ export function heldGrants<G extends { readonly mode: LockMode }>(grants: readon
 const areExclusive = (grants: readonly string[]) => grants.every((name) => parseHolder(name)?.mode === "exclusive");
 
 /** Returns the lowest slot that no holder has; it is below the limit while there are fewer holders than permits. */
-export function freeSlot(grants: readonly string[]): number {
+export function freePermitSlot(grants: readonly string[]): number {
   const taken = new Set(grants.map((name) => parseHolder(name)?.slot));
   let slot = 0;
   while (taken.has(slot)) slot++;

@@ -10,8 +10,8 @@ import { newGuid } from "../../base/support/guid.ts";
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../nodes/create_nodes.ts";
 import { limitStateCodec } from "./lock_state.ts";
-import { formatNewNode, type HolderInfo } from "../nodes/holder_info.ts";
-import { holderName } from "./lock_nodes.ts";
+import { formatNewNodeInfo, type HolderInfo } from "../nodes/holder_info.ts";
+import { holderNodeName } from "./lock_nodes.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { waitForFreshLease } from "../nodes/session_waits.ts";
 import { deleteIfThere, isRefusal, isTransient, readOutcome, retryOnConnectionLoss } from "../nodes/node_requests.ts";
@@ -49,7 +49,7 @@ export interface UncontendedLock {
  * responded within T. Then the session may live on: a holder that the request may still create is deleted as soon as a
  * server responds.
  */
-export async function acquireUncontended(
+export async function acquireUncontendedLock(
   zk: ZooKeeper,
   name: string,
   options: UncontendedLockOptions,
@@ -57,7 +57,7 @@ export async function acquireUncontended(
   const { path, clock, kind, watchDelayMs } = options;
   const startedMs = clock.now();
   const guid = newGuid();
-  const node = holderName({ mode: "exclusive", slot: null, guid });
+  const node = holderNodeName({ mode: "exclusive", slot: null, guid });
   const granted = await requestGrant(zk, node, options);
   if (granted === null) return null;
   const holderPath = `${path.holders}/${node}`;
@@ -140,7 +140,7 @@ function createHeldLock(
   node: string,
   { path, acl, info, requests }: UncontendedLockOptions & { readonly requests: readonly MultiRequest[] },
 ) {
-  const data = formatNewNode(info, zk.session);
+  const data = formatNewNodeInfo(info, zk.session);
   return zk.multi([
     containerRequest(path.lock, acl, limitStateCodec.initial(null)),
     containerRequest(path.holders, acl),

@@ -27,7 +27,7 @@ export interface CreateMemberOptions {
  * of the new node, or the missing nodes: then nothing was created, and the caller tries again with these. A container
  * is created together with its first child, because the server never removes one that has had no child.
  */
-export async function createMember(
+export async function createMemberNode(
   zk: ZooKeeper,
   { missing, containers, prefix, data, acl }: CreateMemberOptions,
 ): Promise<{ readonly node: string } | { readonly missing: MissingNodes }> {

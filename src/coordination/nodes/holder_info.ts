@@ -68,7 +68,7 @@ export function formatNodeInfo(info: NodeInfo): Uint8Array {
 }
 
 /** Formats the data of a node that a contender or holder creates now. */
-export function formatNewNode(info: HolderInfo, session: { readonly timeoutMs: number }): Uint8Array {
+export function formatNewNodeInfo(info: HolderInfo, session: { readonly timeoutMs: number }): Uint8Array {
   return formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null });
 }
 

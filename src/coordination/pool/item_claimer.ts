@@ -6,8 +6,8 @@
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
-import { holderName } from "../lock/lock_nodes.ts";
-import { acquireUncontended, type BundledRequests } from "../lock/uncontended_lock.ts";
+import { holderNodeName } from "../lock/lock_nodes.ts";
+import { acquireUncontendedLock, type BundledRequests } from "../lock/uncontended_lock.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { WorkList } from "./work_list.ts";
 import type { CompletionLog } from "./completion_log.ts";
@@ -49,7 +49,7 @@ const watchDelayMs = 250;
 const relist = { ms: 200, times: 20 };
 
 const holderNodeOf = ({ holderId: guid }: ZooKeeperLease): string =>
-  holderName({ mode: "exclusive", slot: null, guid });
+  holderNodeName({ mode: "exclusive", slot: null, guid });
 
 /** Releases an item that was not started, and undoes its record. If that fails, the record says that the item ended. */
 export async function releaseUnstarted(
@@ -226,7 +226,9 @@ export class ItemClaimer {
       requests: (holder) => records.createRequests(item, holder),
       canRetry: (refusal, request) => records.correctCache(refusal, request),
     };
-    const granting = isNew ? acquireUncontended(this.#zk, name, { ...options, bundled }) : this.#acquire(name, options);
+    const granting = isNew
+      ? acquireUncontendedLock(this.#zk, name, { ...options, bundled })
+      : this.#acquire(name, options);
     // Sent after the request for the lock: if the lock is granted directly, this is read under the lock.
     const looking = isNew ? this.#isCompleted(item) : null;
     looking?.catch(() => {}); // handled below
@@ -255,7 +257,7 @@ export class ItemClaimer {
 
   async #acquire(
     name: string,
-    options: Parameters<typeof acquireUncontended>[2],
+    options: Parameters<typeof acquireUncontendedLock>[2],
   ): Promise<{ lease: ZooKeeperLease; isDirect: boolean } | null> {
     try {
       return { lease: await acquireLock(this.#zk, name, { ...options, wait: "none" }), isDirect: false };

@@ -8,7 +8,7 @@ import { abortable, throwIfAborted } from "../../base/support/abort.ts";
 import { backoffMs, requestBackoff } from "../../base/support/backoff.ts";
 import { sleep } from "../../base/support/deadline.ts";
 import { newGuid } from "../../base/support/guid.ts";
-import { containerRequest, createMember, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
+import { containerRequest, createMemberNode, createParents, type MissingNodes } from "../nodes/create_nodes.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import {
@@ -158,9 +158,9 @@ export class PoolMembership {
     }
   }
 
-  #create(missing: MissingNodes): ReturnType<typeof createMember> {
+  #create(missing: MissingNodes): ReturnType<typeof createMemberNode> {
     const { path, total, info, acl } = this.#options;
-    return createMember(this.#zk, {
+    return createMemberNode(this.#zk, {
       missing,
       containers: [containerRequest(path.own, acl), containerRequest(path.runs, acl)],
       prefix: `${path.runs}/${runPrefix(sharedSettingsHash(path, total), this.#guid)}`,

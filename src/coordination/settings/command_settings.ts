@@ -22,11 +22,11 @@ const component = inSection("pool.component.NAME.");
 /** The maximum of --jobs: each job is a process and a lock. */
 const poolJobsMax = 1000;
 
-export const restartModes = ["always", "on-loss", "never"] as const;
+export const electRestartModes = ["always", "on-loss", "never"] as const;
 
 /** Settings of `baton elect`. Settings of a single election, such as its value, are flags only. */
 export const electSettings = {
-  restart: elect("restart", choiceType(restartModes), {
+  restart: elect("restart", choiceType(electRestartModes), {
     help:
       "when to stand for election again: on-loss (after the leadership was lost or given up), always (also after the command ended by itself), or never",
     default: "on-loss",

@@ -1,13 +1,13 @@
 /** Deletes the schedules of a lock that no host has any longer, so that they are no longer overdue. */
 import { isKnownZone } from "../../base/schedule/civil_time.ts";
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { appendRequests, folderOfHistory, historyPath, readHead } from "../history/history_log.ts";
-import { emptyRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
+import { appendHistoryRequests, historyFolder, historyPath, readHistoryHead } from "../history/history_log.ts";
+import { emptyHistoryRecord, type HistoryRecord, lostWhy } from "../history/history_record.ts";
 import { createParents } from "../nodes/create_nodes.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { lockPath } from "../nodes/node_paths.ts";
 import { childNames, nullIfNoNode, nullIfRefused, readTwiceAtMost } from "../nodes/node_requests.ts";
-import { firstTickAfter, overdueAfterMs } from "./tick_report.ts";
+import { firstTickAfter, tickOverdueAfterMs } from "./tick_report.ts";
 import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 
 export interface ForgottenSchedule {
@@ -76,10 +76,10 @@ async function forgetSchedule(
     if (stays !== null) return { ...known, stays };
     const history = historyPath(name, { root });
     const records = recordsOf(state, id);
-    if (records.length > 0) await createParents(zk, folderOfHistory(history), acl);
+    if (records.length > 0) await createParents(zk, historyFolder(history), acl);
     const recording: MultiRequest[] = records.length === 0
       ? []
-      : appendRequests(history, await readHead(zk, history), { records, acl, hasParent: true });
+      : appendHistoryRequests(history, await readHistoryHead(zk, history), { records, acl, hasParent: true });
     const deleting = zk.multi([{ type: "delete", path, version: touched.version }, ...recording]);
     if (await nullIfRefused(deleting, "BADVERSION", "NONODE", "NODEEXISTS") !== null) return { ...known, stays: null };
   }
@@ -93,7 +93,7 @@ async function reasonToStay(
   { nextMs, nowMs, holders }: { readonly nextMs: number | null; readonly nowMs: number; readonly holders: string },
 ): Promise<string | null> {
   if (!isKnownZone(zone)) return "this machine does not know its time zone, and so not whether a tick is overdue";
-  if (nextMs !== null && nextMs > nowMs - overdueAfterMs) return "no tick of it is overdue";
+  if (nextMs !== null && nextMs > nowMs - tickOverdueAfterMs) return "no tick of it is overdue";
   if (open === null) return null;
   const granted = (await childNames(zk, holders)).map((grant) => parseHolder(grant)?.guid);
   return granted.includes(open.guid) ? `its command runs on ${open.host || "an unknown host"}` : null;
@@ -103,8 +103,11 @@ async function reasonToStay(
 function recordsOf({ open, retry }: TickState, id: string): HistoryRecord[] {
   if (open !== null) {
     const { tickMs, attempt, host, pid, beganMs } = open;
-    return [{ ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy }];
+    return [{ ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy }];
   }
   if (retry?.attempt !== 1) return [];
-  return [{ ...emptyRecord("missed", id, retry.tickMs), why: "it was given back, and its schedule is forgotten" }];
+  return [{
+    ...emptyHistoryRecord("missed", id, retry.tickMs),
+    why: "it was given back, and its schedule is forgotten",
+  }];
 }

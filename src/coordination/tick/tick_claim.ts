@@ -26,31 +26,31 @@ import {
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { kindFolder, lockPath } from "../nodes/node_paths.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
-import { clearSometimes } from "../history/clear_history.ts";
+import { clearHistoriesSometimes } from "../history/clear_history.ts";
 import {
   decideTick,
   type FurtherTries,
-  progressAfterEnd,
   type SettledTicks,
   type TickAttempt,
   type TickCalendar,
   type TickDecision,
   type TickProgress,
+  tickProgressAfterEnd,
 } from "./tick_decision.ts";
 import {
-  appendRequests,
-  deleteOldBlocks,
-  folderOfHistory,
+  appendHistoryRequests,
+  deleteOldHistoryBlocks,
+  historyFolder,
   type HistoryHead,
   type HistoryLimits,
   historyLimitsDefault,
   historyPath,
   noHistory,
-  readHead,
+  readHistoryHead,
 } from "../history/history_log.ts";
-import { emptyRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
+import { emptyHistoryRecord, type HistoryRecord, lostWhy, type RecordedEnd } from "../history/history_record.ts";
 import type { ServersClock } from "./servers_clock.ts";
-import { formatTickTime, settledError, TickFoundBusy, TickIsNear, type TickSettled } from "./tick_errors.ts";
+import { formatTickTime, TickFoundBusy, TickIsNear, type TickSettled, tickSettledError } from "./tick_errors.ts";
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 import { firstTickAfter } from "./tick_report.ts";
 
@@ -177,12 +177,12 @@ export class TickClaim implements GrantClaim {
   async read(): Promise<void> {
     const [found, head, folder, shard] = await Promise.all([
       nullIfNoNode(this.#zk.getData(this.#path)),
-      readHead(this.#zk, this.#history).catch((thrown: unknown) => {
+      readHistoryHead(this.#zk, this.#history).catch((thrown: unknown) => {
         if (this.isRefusedHistory(thrown)) return noHistory;
         throw thrown;
       }),
       this.#zk.exists(this.#folder),
-      this.#zk.exists(folderOfHistory(this.#history)),
+      this.#zk.exists(historyFolder(this.#history)),
     ]);
     this.#read = {
       state: found === null ? null : parseTickState(found.data, this.#path),
@@ -292,10 +292,10 @@ export class TickClaim implements GrantClaim {
     const nowMs = this.#nowMs();
     const isBlockFull = written.some(({ path }) => path.startsWith(`${this.#history}/`));
     const clearing = async () => {
-      if (isBlockFull || random() * 16 < 1) await deleteOldBlocks(this.#zk, this.#history, limits, nowMs);
+      if (isBlockFull || random() * 16 < 1) await deleteOldHistoryBlocks(this.#zk, this.#history, limits, nowMs);
       if (nowMs === null) return;
       const mayClear = schedulesCleaner(this.#zk, { root, nowMs });
-      await clearSometimes(this.#zk, { root, nowMs, random, mayClear });
+      await clearHistoriesSometimes(this.#zk, { root, nowMs, random, mayClear });
     };
     await resultWithin(clock, clearMsMax, clearing());
   }
@@ -321,10 +321,16 @@ export class TickClaim implements GrantClaim {
     if (end === null) return this.#requests({ ...state, open: null, retry: { ...run, fromMs: 0 } }, []);
     const result = end.result === "done" ? "done" : "failed";
     const nowMs = this.#nowMs() ?? claimed.beganMs;
-    const progress = progressAfterEnd(state, { run, guid: lease.holderId, result, nowMs, rules: this.#furtherTries });
+    const progress = tickProgressAfterEnd(state, {
+      run,
+      guid: lease.holderId,
+      result,
+      nowMs,
+      rules: this.#furtherTries,
+    });
     const { host, pid, user } = this.#options.info;
     const record: HistoryRecord = {
-      ...emptyRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
+      ...emptyHistoryRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
       ...{ attempt: claimed.run.attempt, host, pid, user, token: lease.fencingToken.toString() },
       ...{ waitedMs: Math.round(lease.waitedMs), beganMs: claimed.beganMs },
       endedMs: this.#nowMs(),
@@ -388,7 +394,7 @@ export class TickClaim implements GrantClaim {
     this.#refusals = { of, count: this.#refusals.of === of ? this.#refusals.count + 1 : 0 };
     const isHistoryWritten = records.length > 0 && this.#refusals.count < refusalsMax && this.#unrecorded === null;
     return isHistoryWritten
-      ? [...ticks, ...appendRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
+      ? [...ticks, ...appendHistoryRequests(this.#history, head, { records, acl, limits, hasParent: hasShard })]
       : ticks;
   }
 
@@ -398,7 +404,7 @@ export class TickClaim implements GrantClaim {
     const { acl } = this.#options;
     if (!hasFolder) await createParents(this.#zk, this.#folder, acl);
     if (hasShard || this.#unrecorded !== null) return;
-    await createParents(this.#zk, folderOfHistory(this.#history), acl).catch((thrown: unknown) => {
+    await createParents(this.#zk, historyFolder(this.#history), acl).catch((thrown: unknown) => {
       if (!this.isRefusedHistory(thrown)) throw thrown;
     });
   }
@@ -494,7 +500,7 @@ export class TickClaim implements GrantClaim {
 
   #settledError(nowMs: number, more: { readonly isRunning?: boolean; readonly againMs?: number | null }): TickSettled {
     const { state = null, head = noHistory } = this.#read ?? {};
-    return settledError(this.#subject, {
+    return tickSettledError(this.#subject, {
       calendar: this.#options.schedule,
       state,
       records: head.records,
@@ -551,9 +557,9 @@ function settledRecords(
   return settled.map((one) => {
     if (one.result === "lost") {
       const { tickMs, attempt, host, pid, beganMs } = one.run;
-      return { ...emptyRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy };
+      return { ...emptyHistoryRecord("lost", id, tickMs), attempt, host, pid, beganMs, why: lostWhy };
     }
-    const record = emptyRecord(one.result, id, one.tickMs);
+    const record = emptyHistoryRecord(one.result, id, one.tickMs);
     if (one.result === "skipped") return { ...record, why };
     const { untilMs, count } = one;
     return { ...record, untilMs, count, why: `no host took it before ${formatTickTime(nowMs)}` };

@@ -160,15 +160,15 @@ function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): Set
 }
 
 /** How a command ended: its tick is settled with it. */
-export type RunResult = "done" | "failed";
+export type TickResult = "done" | "failed";
 
 /** Returns the progress after the record of an end. A skip may have moved `progress` since the claim, and stays. */
-export function progressAfterEnd(
+export function tickProgressAfterEnd(
   progress: TickProgress,
   { run, guid, result, nowMs, rules }: {
     readonly run: TickAttempt;
     readonly guid: string;
-    readonly result: RunResult;
+    readonly result: TickResult;
     readonly nowMs: number;
     readonly rules: FurtherTries;
   },

@@ -49,7 +49,7 @@ export function formatTickTime(ms: number): string {
 }
 
 /** Says that nothing is due now, and what became of the last tick. `subject`: the schedule and its lock. */
-export function settledError(
+export function tickSettledError(
   subject: string,
   { calendar, state, records, nowMs, isRunning = false, againMs }: {
     readonly calendar: TickCalendar;

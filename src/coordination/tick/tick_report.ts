@@ -13,7 +13,7 @@ import { parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
  * Time after which a tick that no host has begun is overdue: --skew and one minute, the time in which a tick may begin.
  * Milliseconds.
  */
-export const overdueAfterMs = 90_000;
+export const tickOverdueAfterMs = 90_000;
 
 export interface ScheduleReport {
   readonly id: string;

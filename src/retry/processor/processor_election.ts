@@ -16,7 +16,7 @@ import { aborted } from "../../base/support/abort.ts";
 import type { Dial } from "../../base/sockets/connection.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { sleep } from "../../base/support/deadline.ts";
-import { connectAloud } from "../../coordination/connect/command_session.ts";
+import { connectWithNotice } from "../../coordination/connect/command_session.ts";
 import { CandidateSession } from "../../coordination/connect/candidate_session.ts";
 import { type Coordination, scopeText } from "../../coordination/connect/coordination_servers.ts";
 import type { Log } from "../../base/support/log.ts";
@@ -57,7 +57,7 @@ export class ProcessorElection {
     this.#session = new CandidateSession({
       connect: (to, isRetry) => {
         const say = (sentence: string) => isRetry || log("warning", "election_unreachable", sentence);
-        return connectAloud(connect, { ...to, clock, ...(dial === undefined ? {} : { dial }) }, { clock, say });
+        return connectWithNotice(connect, { ...to, clock, ...(dial === undefined ? {} : { dial }) }, { clock, say });
       },
       options: { ...place.connect, onSlow: (sentence) => log("warning", "election_slow", sentence) },
       clock,

@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { verifyData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
 import { KeeperDatabase } from "../../../src/coordination/keeper/storage/keeper_database.ts";
 import { startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import {
-  decodeRows,
   decodeStoredNode,
+  decodeStoredRows,
   decodeStoredSession,
 } from "../../../src/coordination/keeper/storage/stored_records.ts";
 import { createFlag, permission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -69,7 +69,7 @@ async function fill(): Promise<void> {
 function contentOf(dataDir: string): unknown {
   const database = new KeeperDatabase(dataDir);
   try {
-    const pieces = [...database.load()].map((bytes) => decodeRows(bytes));
+    const pieces = [...database.load()].map((bytes) => decodeStoredRows(bytes));
     const nodes = pieces.flatMap((piece) => piece.nodes.map((row) => decodeStoredNode(row)));
     return {
       zxid: pieces[0]?.zxid,
@@ -90,7 +90,7 @@ function flip(path: string, bit: number): void {
 
 function isFound(dataDir: string): boolean {
   try {
-    verifyData(dataDir);
+    verifyKeeperData(dataDir);
     return false;
   } catch {
     return true;

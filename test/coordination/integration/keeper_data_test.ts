@@ -16,7 +16,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { backUpData, verifyData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { backUpKeeperData, verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { zxidChecksum } from "../../../src/coordination/keeper/storage/stored_records.ts";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -37,10 +37,10 @@ async function running(name: string): Promise<{ keeper: Keeper; client: RawClien
 test("running or not, what is there is counted and found whole", async () => {
   const { keeper, client } = await running("a");
   await client.call("create", node("/x", { flags: createFlag.ephemeral }));
-  expect(verifyData(join(root, "a"))).toMatchObject({ nodes: 5, sessions: 1 });
+  expect(verifyKeeperData(join(root, "a"))).toMatchObject({ nodes: 5, sessions: 1 });
   const zxid = (await client.call("exists", { path: "/x", watch: false })).zxid;
   await keeper.close();
-  expect(verifyData(join(root, "a"))).toMatchObject({ nodes: 5, sessions: 1, zxid });
+  expect(verifyKeeperData(join(root, "a"))).toMatchObject({ nodes: 5, sessions: 1, zxid });
 });
 
 test.each([
@@ -67,7 +67,7 @@ test.each([
   const database = new DatabaseSync(join(root, "a/keeper.sqlite"));
   database.exec(sql);
   database.close();
-  expect(() => verifyData(join(root, "a"))).toThrow(message);
+  expect(() => verifyKeeperData(join(root, "a"))).toThrow(message);
 });
 
 test("a keeper whose log has lost something that was stored does not start, and says so", async () => {
@@ -95,8 +95,8 @@ test("a file that was cut to nothing is said to be empty, is not backed up, and 
     "CONFIG",
     expect.stringMatching(/sqlite is empty: the file was truncated\. Replace it .* while no lock is held$/),
   ]);
-  expect(() => verifyData(join(root, "a"))).toThrow("keeper.sqlite: the file was truncated");
-  expect(() => backUpData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: the file was truncated");
+  expect(() => verifyKeeperData(join(root, "a"))).toThrow("keeper.sqlite: the file was truncated");
+  expect(() => backUpKeeperData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: the file was truncated");
   expect(existsSync(join(root, "copy"))).toBe(false);
 });
 
@@ -105,15 +105,15 @@ test("a keeper starts from a backup made while another one was writing", async (
   await client.call("create", node("/before"));
   const writing = Array.from({ length: 200 }, (_, index) => client.call("create", node(`/during-${index}`)));
   const file = join(root, "copy");
-  backUpData(join(root, "a"), file);
+  backUpKeeperData(join(root, "a"), file);
   await Promise.all(writing);
   await keeper.close();
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  expect(() => backUpData(join(root, "a"), file)).toThrow(/already exists/);
+  expect(() => backUpKeeperData(join(root, "a"), file)).toThrow(/already exists/);
 
   mkdirSync(join(root, "b"), { mode: 0o700 });
   renameSync(file, join(root, "b/keeper.sqlite"));
-  verifyData(join(root, "b"));
+  verifyKeeperData(join(root, "b"));
   const restored = await running("b");
   expect((await restored.client.call("exists", { path: "/before", watch: false })).err).toBe(0);
   await restored.keeper.close();
@@ -126,11 +126,11 @@ test("a backup that fails leaves no file that could be taken for one", async () 
   const path = join(root, "a/keeper.sqlite");
   truncateSync(path, statSync(path).size - 50_000);
   const file = join(root, "copy");
-  expect(() => backUpData(join(root, "a"), file)).toThrow(/^Cannot back up .*keeper\.sqlite: /);
+  expect(() => backUpKeeperData(join(root, "a"), file)).toThrow(/^Cannot back up .*keeper\.sqlite: /);
   expect(readdirSync(root)).toEqual(["a"]);
-  expect(() => backUpData(join(root, "nowhere"), file)).toThrow(/it does not contain keeper\.sqlite/);
+  expect(() => backUpKeeperData(join(root, "nowhere"), file)).toThrow(/it does not contain keeper\.sqlite/);
   expect(readdirSync(root)).toEqual(["a"]);
-  expect(() => backUpData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(
+  expect(() => backUpKeeperData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(
     /^Cannot write the backup .*: no such file or directory$/,
   );
 });
@@ -141,14 +141,14 @@ test("a backup that was interrupted is no copy, and the next one to its name say
   await keeper.close();
   const [file, part] = [join(root, "copy"), join(root, "copy.part")];
   writeFileSync(part, "half");
-  expect(() => backUpData(join(root, "a"), file)).toThrow(
+  expect(() => backUpKeeperData(join(root, "a"), file)).toThrow(
     `Cannot write the backup ${file}: ${part} exists: another backup is running or was interrupted`,
   );
   expect([existsSync(file), existsSync(part)]).toEqual([false, true]);
   rmSync(part);
-  backUpData(join(root, "a"), file);
+  backUpKeeperData(join(root, "a"), file);
   expect([statSync(file).mode & 0o777, existsSync(part)]).toEqual([0o600, false]);
-  expect(() => backUpData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: it already exists`);
+  expect(() => backUpKeeperData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: it already exists`);
 });
 
 test.skipIf(!canMountDisk("no backup is written to a full disk"))(
@@ -160,7 +160,7 @@ test.skipIf(!canMountDisk("no backup is written to a full disk"))(
     using disk = new SmallDisk(folder, 1);
     disk.fill();
     const file = join(folder, "copy");
-    expect(() => backUpData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: its disk is full`);
+    expect(() => backUpKeeperData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: its disk is full`);
     expect(existsSync(file)).toBe(false);
     await keeper.close();
   },

@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../../src/base/errors.ts";
-import { verifyData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
 import { isKeeperProcess } from "../../support/keeper_process.ts";
 import { ensureKeeper } from "../../../src/coordination/keeper/lifecycle/ensure_keeper.ts";
 import { keeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
@@ -156,7 +156,7 @@ test("a session that does nothing is stored soon, and then survives a kill -9 to
   await ensure();
   const client = await RawClient.connect(address());
   const { sessionId, passwd } = client.hello;
-  await eventually(() => verifyData(join(root, "k")).sessions === 1);
+  await eventually(() => verifyKeeperData(join(root, "k")).sessions === 1);
   for (const pid of keepers()) process.kill(pid, "SIGKILL");
   await client.closed;
   await ensure();

@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, trunca
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { backUpData, verifyData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { backUpKeeperData, verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
@@ -94,8 +94,8 @@ for (const isFirst of [true, false]) {
         expect(refused.output).toMatch(/log (was truncated|is damaged)/);
       }
       expect(statSync(data("keeper.sqlite")).size).toBe(names);
-      expect(() => verifyData(join(root, "data"))).toThrow(/log (was truncated|is damaged)/);
-      expect(() => backUpData(join(root, "data"), join(root, "copy"))).toThrow(/log (was truncated|is damaged)/);
+      expect(() => verifyKeeperData(join(root, "data"))).toThrow(/log (was truncated|is damaged)/);
+      expect(() => backUpKeeperData(join(root, "data"), join(root, "copy"))).toThrow(/log (was truncated|is damaged)/);
       expect(existsSync(join(root, "copy"))).toBe(false);
     },
   );
@@ -107,7 +107,7 @@ test("a log that has lost only what was reserved behind its content has lost not
   await eventually(() => statSync(log()).size > 4 * writtenBytes(), { what: "the log to be reserved" });
   await keeper.kill();
   truncateSync(log(), statSync(log()).size >> 1);
-  verifyData(join(root, "data"));
+  verifyKeeperData(join(root, "data"));
   expect((await start()).alive).toBe(true);
   expect(await there("/a", "/b")).toEqual([0, 0]);
 });
@@ -120,7 +120,7 @@ test("what was copied into the database by another program, before it removed th
   other.exec("SELECT count(*) FROM nodes");
   other.close();
   expect(existsSync(log())).toBe(false);
-  verifyData(join(root, "data"));
+  verifyKeeperData(join(root, "data"));
   expect((await start()).alive).toBe(true);
   expect(await there("/a", "/b")).toEqual([0, 0]);
 });
@@ -143,7 +143,7 @@ test("a stopped keeper's directory, or its database alone, may be copied, and pu
 test("a backup may be put in the place of what was lost with its log; from then on its own log is missed", async () => {
   const first = await start();
   await create("/a");
-  backUpData(join(root, "data"), join(root, "backup"));
+  backUpKeeperData(join(root, "data"), join(root, "backup"));
   await create("/b");
   await first.kill();
   cpSync(join(root, "backup"), data("keeper.sqlite"));
@@ -154,7 +154,7 @@ test("a backup may be put in the place of what was lost with its log; from then 
     expect.stringContaining("remove the files that end in -wal and -shm"),
   ]);
   for (const end of ["-wal", "-shm"]) rmSync(data(`keeper.sqlite${end}`));
-  verifyData(join(root, "data"));
+  verifyKeeperData(join(root, "data"));
   const second = await start();
   expect(second.alive).toBe(true);
   expect(await there("/a", "/b")).toEqual([0, -101]);

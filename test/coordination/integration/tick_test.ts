@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { acquireTick } from "../../../src/coordination/tick/acquire_tick.ts";
-import { clearShard } from "../../../src/coordination/history/clear_history.ts";
+import { clearHistoryShard } from "../../../src/coordination/history/clear_history.ts";
 import { schedulesCleaner } from "../../../src/coordination/tick/tick_claim.ts";
 import type { TickOptions, TickSchedule } from "../../../src/coordination/tick/tick_claim.ts";
-import { folderOfHistory, historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
+import { historyFolder, historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
 import {
   formatTickState,
   parseTickState,
@@ -129,7 +129,7 @@ for (const kind of backends) {
         const lost = { tickMs: tickMs - dayMs, attempt: 1, guid: "0".repeat(32), host: "db0", pid: 1, beganMs: tickMs };
         const path = historyPath("backup", { root: crew.root });
         const anyone = { scheme: "world", id: "anyone" };
-        for (const [node, perms] of [[folderOfHistory(path), 17], [path, 17], [path, 16]] as const) {
+        for (const [node, perms] of [[historyFolder(path), 17], [path, 17], [path, 16]] as const) {
           await (await crew.tick(zk, { random: () => 1 }).catch(() => null))?.end(done); // makes the nodes
           await crew.change(zk, { uptoMs: tickMs - dayMs, open: lost });
           await zk.setAcl(node, [{ perms, id: anyone }], -1);
@@ -356,7 +356,7 @@ for (const kind of backends) {
       expect(children.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 15 }, (_, index) => index + 3));
       expect(await readHistory(zk, historyPath("backup", { root: crew.root }))).toHaveLength(121);
       const clear = (days: number) =>
-        clearShard(zk, folderOfHistory(history), {
+        clearHistoryShard(zk, historyFolder(history), {
           random: () => 0,
           nowMs: Date.now() + days * dayMs,
           mayClear: schedulesCleaner(zk, { root: crew.root, nowMs: Date.now() + days * dayMs }),

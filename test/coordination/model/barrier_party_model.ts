@@ -6,18 +6,18 @@ import {
   type BarrierDecision,
   barrierDecision,
   type BarrierObservation,
-  brokenState,
-  openedState,
+  barrierStateAfterLeaving,
+  brokenBarrierState,
+  openedBarrierState,
   participantsSeen,
-  startedState,
-  stateAfterLeaving,
+  startedBarrierState,
 } from "../../../src/coordination/barrier/barrier_decision.ts";
 import {
+  barrierResponseName,
   type BarrierState,
   initialBarrierState,
   parseParticipant,
   participantPrefix,
-  responseName,
 } from "../../../src/coordination/barrier/barrier_state.ts";
 import { judgeEnd, judgeStart } from "./barrier_judge.ts";
 import * as servers from "./barrier_server_model.ts";
@@ -247,7 +247,7 @@ export class PartyModel {
     const round = view.state.round;
     const guid = this.#world.guid(who, p);
     const missing = round !== null &&
-      (!round.members.includes(guid) || !names.includes(responseName(round.id, guid)));
+      (!round.members.includes(guid) || !names.includes(barrierResponseName(round.id, guid)));
     if (decision !== null && decision.round !== null && missing && !this.#world.has("is never impatient")) {
       to("is impatient", { ...lookAgain, impatient: true });
     }
@@ -284,14 +284,14 @@ export class PartyModel {
     const guid = this.#world.guid(who, p);
     switch (decision.do) {
       case "respond": {
-        const name = responseName(decision.round, guid);
+        const name = barrierResponseName(decision.round, guid);
         if (servers.namesOf(server).includes(name)) return refused("answered already");
         return done(servers.withNode(server, { name, owner: this.#world.session(who, p) }));
       }
       case "open": {
         const version = this.#world.has("ties no answer to a round") ? 0 : p.version ?? 0;
         const asking = this.#world.has("ties no answer to a round") ? "any" : guid;
-        return done(set(openedState(barrier, { guid: asking, version, members: decision.members })));
+        return done(set(openedBarrierState(barrier, { guid: asking, version, members: decision.members })));
       }
       case "start": {
         const loosely = this.#world.has("starts without taking the answers away");
@@ -300,7 +300,7 @@ export class PartyModel {
         if (!loosely && !needed.every((name) => names.includes(name))) return refused("no node");
         const keeps = loosely || this.#world.has("ties no answer to a round");
         const next = set(
-          startedState(barrier, { members: decision.members, token: 0n }),
+          startedBarrierState(barrier, { members: decision.members, token: 0n }),
           keeps ? server : servers.without(server, decision.responses),
         );
         return done(next, judgeStart(state, this.#world, decision.members));
@@ -308,7 +308,7 @@ export class PartyModel {
       case "break":
         return this.#world.write(this.#world.broken(state, parseParticipant(own)), who, { ...p, isBroken: true }, out, {
           label,
-          server: set(brokenState(barrier, nobody)),
+          server: set(brokenBarrierState(barrier, nobody)),
           change: lookAgain,
           lost: recover,
         });
@@ -351,7 +351,7 @@ export class PartyModel {
         lost: recover,
       });
     }
-    const after = blind ? null : stateAfterLeaving(p.state, mine, nobody);
+    const after = blind ? null : barrierStateAfterLeaving(p.state, mine, nobody);
     const left = servers.without(server, this.#ownNodes(who, p, server));
     const then = after === null ? state : this.#world.broken(state, mine);
     this.#world.write(then, who, p, out, {

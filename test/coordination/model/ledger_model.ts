@@ -4,7 +4,7 @@ import {
   type Grant,
   type GrantEntry,
   newGrantsSince,
-  withTokens,
+  withFencingTokens,
 } from "../../../src/coordination/election/election_history.ts";
 
 export interface Ledger {
@@ -28,18 +28,18 @@ export function textOf({ entries, mzxid, grants }: Ledger): string {
 /** `read` is what the writer goes by, `now` what is there. */
 export function withGrantOf(now: Ledger, read: Ledger, { id, zxid }: { id: string; zxid: number }): Ledger {
   const grant = { value: "", sinceMs: 0, id };
-  const entries = appendGrant(withTokens(read.entries, BigInt(read.mzxid)), grant, entriesMax);
+  const entries = appendGrant(withFencingTokens(read.entries, BigInt(read.mzxid)), grant, entriesMax);
   const grants = [...now.grants, { ...grant, index: now.grants.length + 1, token: BigInt(zxid) }];
   return { entries, mzxid: zxid, grants };
 }
 
 export function withTelling(now: Ledger, read: Ledger, { zxid, fills }: { zxid: number; fills: boolean }): Ledger {
-  return { ...now, entries: fills ? withTokens(read.entries, BigInt(read.mzxid)) : read.entries, mzxid: zxid };
+  return { ...now, entries: fills ? withFencingTokens(read.entries, BigInt(read.mzxid)) : read.entries, mzxid: zxid };
 }
 
 /** What is wrong with what anybody would read now, whatever the last grant that he has seen. */
 export function ledgerViolation({ entries, mzxid, grants }: Ledger): string | null {
-  const history = withTokens(entries, BigInt(mzxid));
+  const history = withFencingTokens(entries, BigInt(mzxid));
   const text = (list: readonly Grant[]) => list.map((one) => `${one.index} ${one.id} token ${one.token}`).join(", ");
   const kept = grants.slice(-entriesMax);
   if (text(history) !== text(kept)) return `The history says ${text(history)}, and it was ${text(kept)}`;

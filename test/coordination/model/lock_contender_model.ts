@@ -3,7 +3,7 @@
  * with a mistake.
  */
 import { contenderPrefix, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
-import { isSettled, requestAfterChange } from "../../../src/coordination/lock/queue_position.ts";
+import { isSettledPosition, requestAfterGrantChange } from "../../../src/coordination/lock/queue_position.ts";
 import type { Transition } from "../../support/explore.ts";
 import { withGrantOf, withTelling } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";
@@ -300,7 +300,7 @@ export class ContenderModel {
     if (deaf || now.join() === c.grants.join()) return;
     const guesses = this.#world.has("guesses which slot has become free");
     const left = guesses ? c.grants.slice(1) : [];
-    const request = guesses ? "eligible" : requestAfterChange(this.#world.contender(who).mode, c.grants);
+    const request = guesses ? "eligible" : requestAfterGrantChange(this.#world.contender(who).mode, c.grants);
     const asked = this.#world.grantName(who, c, left);
     const change: Partial<Contender> = request === null
       ? { step: this.#world.firstRead }
@@ -441,7 +441,7 @@ export class ContenderModel {
     });
     const { mode } = this.#world.contender(who);
     const seen = { mode, grants: servers.namesOf(server.grants), hasAsked: c.asked !== "" };
-    const isEnough = isSettled(position, seen);
+    const isEnough = isSettledPosition(position, seen);
     const asks = { node: this.#world.own(who, c, server), step: this.#world.firstRead };
     const acts: Partial<Contender> = { ...(this.#ownGrant(who, c, server) ?? asks), view: null };
     const found: Partial<Contender> = isEnough ? acts : { step: "recover" };

@@ -6,7 +6,7 @@
  * until a write of its own. That is what `view` is for. With `staleReads` every read has an explicit view, which shows
  * the same at more cost.
  */
-import { grantsMax, isCompatible } from "../../../src/coordination/lock/queue_position.ts";
+import { grantsMax, isCompatibleMode } from "../../../src/coordination/lock/queue_position.ts";
 import { parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
 import type { Model, Transition } from "../../support/explore.ts";
 import { ContenderModel } from "./lock_contender_model.ts";
@@ -101,7 +101,7 @@ export class LockModel implements Model<LockState> {
         return `Two holders share slot ${slot}: ${names.join(", ")}`;
       }
       const isExclusive = names.every((other) => parseHolder(other)?.mode === "exclusive");
-      if (!isExclusive && !isCompatible(mode, others, this.#world.limitMax)) {
+      if (!isExclusive && !isCompatibleMode(mode, others, this.#world.limitMax)) {
         return `Incompatible grants: ${names.join(", ")}`;
       }
       if (isExclusive && names.length > grantsMax) return `Too many grants: ${names.join(", ")}`;

@@ -1,9 +1,9 @@
 /** What every part of the lock's model knows: its options, its states, and how one state follows from another. */
 import type { LockMode } from "../../../src/base/process/lease.ts";
-import { holderName, parseContender, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName, parseContender, parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";
 import {
-  comesBefore,
-  freeSlot,
+  contenderComesBefore,
+  freePermitSlot,
   type QueuePosition,
   queuePosition,
 } from "../../../src/coordination/lock/queue_position.ts";
@@ -312,7 +312,7 @@ export class LockWorld {
       const isQueued = servers.namesOf(state.server.queue).includes(contender.node);
       const theirs = isQueued ? parseContender(contender.node) : null;
       if (theirs === null || this.options.sequenceSticks || this.contender(who).mode === "shared") continue;
-      if (comesBefore(theirs, mine)) return `${node} passed ${contender.node}`;
+      if (contenderComesBefore(theirs, mine)) return `${node} passed ${contender.node}`;
     }
     return null;
   }
@@ -338,7 +338,7 @@ export class LockWorld {
   /** The node it will ask for, `grants` being what it knows of the others'. */
   grantName(who: number, c: Contender, grants: readonly string[]): string {
     const { mode } = this.contender(who);
-    return holderName({ mode, slot: mode === "permit" ? freeSlot(grants) : null, guid: this.guid(who, c) });
+    return holderNodeName({ mode, slot: mode === "permit" ? freePermitSlot(grants) : null, guid: this.guid(who, c) });
   }
 
   /** Its own node among the grants, or "". */

@@ -6,11 +6,11 @@
  */
 import {
   decideTick,
-  progressAfterEnd,
   type SettledTicks,
   type TickAttempt,
   type TickDecision,
   type TickFacts,
+  tickProgressAfterEnd,
 } from "../../../src/coordination/tick/tick_decision.ts";
 import type { Model, Transition } from "../../support/explore.ts";
 import type { Caller, TickMistake, TickModelOptions, TickWorld, Want } from "./tick_world.ts";
@@ -370,7 +370,7 @@ export class TickModel implements Model<TickWorld> {
     const before = this.#has("endOverSkip") ? { ...s.tick, uptoMs } : s.tick;
     const rules = { calendar, retriesMax, retryDelayMs: 0, lateMsMax: Infinity };
     const end = { run, guid: x.guid, result: x.result, nowMs: s.now, rules };
-    s.tick = { v: s.tick.v + 1, ...progressAfterEnd(before, end) };
+    s.tick = { v: s.tick.v + 1, ...tickProgressAfterEnd(before, end) };
     return true;
   }
 

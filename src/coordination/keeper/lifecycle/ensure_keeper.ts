@@ -14,7 +14,7 @@ import { backoffMs } from "../../../base/support/backoff.ts";
 import { formatDuration } from "../../../base/support/duration.ts";
 import { keeperVariable, registerChild } from "../../../base/support/own_process.ts";
 import { selfCommand } from "../../../base/support/self_exec.ts";
-import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
+import { createKeeperFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
 
 export interface EnsureKeeperOptions {
   readonly signal?: AbortSignal;
@@ -55,7 +55,7 @@ const starting = new Map<string, Promise<void>>();
 async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOptions): Promise<void> {
   const { dir, socketPath } = location;
   if (await keeperServes(socketPath)) return;
-  if (dir !== null) createFolders({ ...location, dir });
+  if (dir !== null) createKeeperFolders({ ...location, dir });
   const withinMs = options.withinMs ?? 10_000;
   const deadlineMs = performance.now() + withinMs;
   let leftForAnother: LeftForAnother | null = null;

@@ -10,7 +10,7 @@ import process from "node:process";
 import { BatonError, errorReason } from "../../../base/errors.ts";
 import { homeInDatabase } from "../../../base/support/home_folder.ts";
 import { socketPathBytesMax } from "../../../base/sockets/clear_socket_path.ts";
-import { checkFolder, foldersAbove, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
+import { checkSafeFolder, foldersAbove, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
 
 export interface KeeperLocation {
   /** The folder of the data; null for a keeper that another user runs. */
@@ -64,7 +64,9 @@ export function keeperLocation(
 }
 
 /** Creates the missing folders, and checks all again. Throws CONFIG or CANNOT_CREATE. */
-export function createFolders(location: { dir: string; socketPath: string; above?: readonly SafeFolder[] }): void {
+export function createKeeperFolders(
+  location: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
+): void {
   for (const folder of new Set([location.dir, dirname(location.socketPath)])) {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -89,7 +91,7 @@ function checkFolders(
   if (socketFolder !== dir) {
     folders.push({ path: dirname(socketFolder), rule: "system" }, { path: socketFolder, rule: "own" });
   }
-  for (const folder of folders) checkFolder(folder);
+  for (const folder of folders) checkSafeFolder(folder);
 }
 
 /** The socket's path: in the data folder, or a short name when that path is too long for a socket. */

@@ -8,21 +8,21 @@ import type { Address, Connection, Listen, TlsSource } from "../../../base/socke
 import type { Clock } from "../../../base/support/clock.ts";
 import { listen } from "../../../base/sockets/listen.ts";
 import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
-import { type DataFiles, systemDataFiles } from "../storage/data_files.ts";
+import { type KeeperDataFiles, systemKeeperDataFiles } from "../storage/data_files.ts";
 import { DataGuard } from "../storage/data_guard.ts";
 import { fourLetterResponse, type KeeperReport } from "../protocol/four_letter_words.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import { Listeners } from "../protocol/listeners.ts";
 import { OpenConnections } from "../protocol/open_connections.ts";
 import { checkAcl } from "../state/acl_check.ts";
-import { refuse } from "../state/operation_error.ts";
+import { refuseOperation } from "../state/operation_error.ts";
 import { toClientStat } from "../state/tree.ts";
 import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { ContainerReaper } from "../state/container_reaper.ts";
 import {
   buildKeeperReport,
-  commitBounds,
+  commitSecondsBounds,
   type KeeperStatistics,
   summarizeKeeperReport,
 } from "../protocol/keeper_report.ts";
@@ -31,7 +31,7 @@ import { CommitStalls } from "../state/commit_stalls.ts";
 import { SessionClock } from "../state/session_clock.ts";
 import { KeeperState } from "../state/keeper_state.ts";
 import { KeeperStore, startKeeperStoreThread } from "../storage/keeper_store.ts";
-import { encodeChanges } from "../storage/stored_records.ts";
+import { encodeStoredChanges } from "../storage/stored_records.ts";
 import { FairScheduler } from "../protocol/fair_scheduler.ts";
 
 /** The defaults, in milliseconds; also of the command line. */
@@ -45,13 +45,13 @@ export const keeperTimes = {
 /** The parts of the system that a keeper uses besides its clock: sockets, files, and the thread that stores. */
 export interface KeeperSystem {
   readonly listen: Listen;
-  readonly files: DataFiles;
+  readonly files: KeeperDataFiles;
   readonly startStoreThread: typeof startKeeperStoreThread;
 }
 
 export const keeperSystem: KeeperSystem = {
   listen,
-  files: systemDataFiles,
+  files: systemKeeperDataFiles,
   startStoreThread: startKeeperStoreThread,
 };
 
@@ -132,7 +132,7 @@ export class KeeperServer implements ConnectionHost {
   /** True while the state is read again after a failed commit: no connection is accepted. */
   #reloading = false;
   #idleSinceMs: number;
-  readonly #commits = { commitSeconds: new Histogram(commitBounds), commitsFailed: 0 };
+  readonly #commits = { commitSeconds: new Histogram(commitSecondsBounds), commitsFailed: 0 };
   #cancelTick = () => {};
   #cancelRetry = () => {};
   #stopHousekeeping = () => {};
@@ -262,7 +262,7 @@ export class KeeperServer implements ConnectionHost {
   }
 
   readNode(path: string): KeeperNode {
-    const node = this.state.tree.get(path) ?? refuse("NONODE");
+    const node = this.state.tree.get(path) ?? refuseOperation("NONODE");
     checkAcl(node.acl, permission.read, []);
     return { data: node.data, stat: toClientStat(node), children: [...node.children ?? []] };
   }
@@ -316,7 +316,7 @@ export class KeeperServer implements ConnectionHost {
     this.state.initialize();
     const changes = this.state.takeChanges();
     // Nothing else is stored: a full disk must not prevent a start.
-    if (isNew) await this.#store.commit(encodeChanges(changes));
+    if (isNew) await this.#store.commit(encodeStoredChanges(changes));
     this.state.tree.limitStoredBytes(this.state.tree.storedBytes, await this.#store.room());
     this.durableZxid = this.state.zxid;
   }
@@ -327,7 +327,7 @@ export class KeeperServer implements ConnectionHost {
     const { storedBytes } = tree;
     const startMs = this.#options.clock.now();
     this.#stalls.begin(this.now());
-    const room = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));
+    const room = await this.#store.commit(encodeStoredChanges(changes)).finally(() => this.#stalls.end(this.now()));
     tree.limitStoredBytes(storedBytes, room);
     this.#commits.commitSeconds.observe((this.#options.clock.now() - startMs) / 1000);
     this.durableZxid = changes.zxid;
@@ -367,7 +367,7 @@ export class KeeperServer implements ConnectionHost {
 
   #retryLater(): void {
     this.#cancelRetry = this.#options.clock.startTimer(diskRetryMs, () => {
-      this.#store.commit(encodeChanges(this.state.takeChanges())).then(() => {
+      this.#store.commit(encodeStoredChanges(this.state.takeChanges())).then(() => {
         this.writable = true;
         this.#options.log("The keeper can store data again");
       }, (error) => {

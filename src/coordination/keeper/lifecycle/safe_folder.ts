@@ -51,7 +51,7 @@ function targetOf(path: string): string | null {
 }
 
 /** Throws CONFIG when an existing folder breaks its rule. A missing folder passes: its creator checks again. */
-export function checkFolder({ path, rule }: SafeFolder): void {
+export function checkSafeFolder({ path, rule }: SafeFolder): void {
   const found = statFolder(path);
   const stat = found?.isSymbolicLink() && rule !== "own" ? statSync(path, { throwIfNoEntry: false }) : found;
   if (found === null || stat === undefined || stat === null) return;

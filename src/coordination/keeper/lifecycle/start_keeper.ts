@@ -52,7 +52,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     );
   }
   const wanted = { ...keeperLimitsDefault, ...options.limits };
-  const limits = { ...wanted, connectionsMax: Math.min(wanted.connectionsMax, connectionsPossible()) };
+  const limits = { ...wanted, connectionsMax: Math.min(wanted.connectionsMax, connectionsMaxOfSystem()) };
   const server = await KeeperServer.open({
     dataDir: options.dataDir,
     tickTimeMs,
@@ -85,7 +85,7 @@ const otherDescriptors = 100;
  * The number of connections for which this process has descriptors: connections beyond the system's limit are not
  * accepted, without any notice. Infinity where the system does not tell its limit (all systems but Linux).
  */
-export function connectionsPossible(limits: string = ownLimits()): number {
+export function connectionsMaxOfSystem(limits: string = ownLimits()): number {
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
   return soft === undefined ? Infinity : Math.max(1, Number(soft) - otherDescriptors);
 }

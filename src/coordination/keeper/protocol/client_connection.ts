@@ -13,14 +13,14 @@ import {
   connectResponse,
 } from "../../../protocols/zookeeper/jute/session_frames.ts";
 import type { Connection, ConnectionHandlers } from "../../../base/sockets/connection.ts";
-import { digestId, type Identity } from "../state/acl_check.ts";
+import { type ClientIdentity, digestId } from "../state/acl_check.ts";
 import { isFourLetterWord } from "./four_letter_words.ts";
 import { ReadBuffer } from "./read_buffer.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { GroupCommitQueue, PendingReply, ReplyRecipient } from "./group_commit_queue.ts";
 import { type KeeperSession, sessionPasswordBytes } from "../state/session_table.ts";
 import type { KeeperState, OperationRequester } from "../state/keeper_state.ts";
-import type { FairScheduler, Worker } from "./fair_scheduler.ts";
+import type { FairScheduler, ScheduledWorker } from "./fair_scheduler.ts";
 
 /** The parts of the keeper that a connection uses. */
 export interface ConnectionHost {
@@ -68,11 +68,11 @@ const noBytesHeld = { input: 0, output: 0 };
 /** A connection that holds less memory than this is not counted in the memory budget. */
 const reportedBytesMin = 4 << 10;
 
-export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Worker {
+export class ClientConnection implements ConnectionHandlers, ReplyRecipient, ScheduledWorker {
   readonly #connection: Connection;
   readonly #host: ConnectionHost;
   readonly #readBuffer: ReadBuffer;
-  readonly identities: Identity[];
+  readonly identities: ClientIdentity[];
   /** The first bytes, until they are known to be a four-letter word or a frame; then null. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
   #requester: OperationRequester<ClientConnection> | null = null;

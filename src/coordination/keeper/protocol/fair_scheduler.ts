@@ -8,7 +8,7 @@ const sliceMs = 3;
 /** The length of a round: after it the sockets are polled. Milliseconds. */
 const roundMs = 6;
 
-export interface Worker {
+export interface ScheduledWorker {
   /** Works for one slice, and schedules itself again if that was not enough. */
   runSlice(): void;
 }
@@ -22,7 +22,7 @@ export interface FairSchedulerOptions {
 
 export class FairScheduler {
   readonly #options: FairSchedulerOptions;
-  readonly #waiting = new Set<Worker>();
+  readonly #waiting = new Set<ScheduledWorker>();
   #isScheduled = false;
 
   constructor(options: FairSchedulerOptions) {
@@ -38,12 +38,12 @@ export class FairScheduler {
   }
 
   /** Adds a worker that has more to do. */
-  schedule(worker: Worker): void {
+  schedule(worker: ScheduledWorker): void {
     this.#waiting.add(worker);
     this.#scheduleRound();
   }
 
-  remove(worker: Worker): void {
+  remove(worker: ScheduledWorker): void {
     this.#waiting.delete(worker);
   }
 

@@ -11,7 +11,7 @@ import type { ZNode } from "../state/tree.ts";
 import type { Histogram } from "../../../base/support/histogram.ts";
 import type { KeeperReport } from "./four_letter_words.ts";
 
-export interface ReportSources extends Pick<KeeperReport, "options" | "zxid" | "writable"> {
+export interface KeeperReportSources extends Pick<KeeperReport, "options" | "zxid" | "writable"> {
   readonly connections: readonly ClientConnection[];
   /** Requests of connections that have ended. */
   readonly receivedBefore: number;
@@ -24,7 +24,7 @@ function listableEphemerals(nodes: readonly ZNode[]) {
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
 }
 
-export function buildKeeperReport(state: KeeperState<ClientConnection>, sources: ReportSources): KeeperReport {
+export function buildKeeperReport(state: KeeperState<ClientConnection>, sources: KeeperReportSources): KeeperReport {
   const { tree, sessions, watches } = state;
   const { options, connections, zxid, writable } = sources;
   const received = connections.reduce((sum, connection) => sum + connection.receivedCount, sources.receivedBefore);
@@ -64,7 +64,7 @@ export function buildKeeperReport(state: KeeperState<ClientConnection>, sources:
 }
 
 /** Histogram bounds in seconds: from a fast flush to a failing disk. */
-export const commitBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
+export const commitSecondsBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 
 type KeeperCounts =
   & Pick<KeeperReport, "nodes" | "dataBytes" | "ephemerals" | "watches" | "received" | "writable" | "zxid">

@@ -5,9 +5,9 @@
 import { createHash } from "node:crypto";
 import { openAcl, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
-import { refuse } from "./operation_error.ts";
+import { refuseOperation } from "./operation_error.ts";
 
-export interface Identity {
+export interface ClientIdentity {
   readonly scheme: string;
   readonly id: string;
 }
@@ -22,13 +22,13 @@ export function digestId(credentials: string): string {
 }
 
 /** Throws NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */
-export function checkAcl(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): void {
+export function checkAcl(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): void {
   if (acl === openAcl || isPermitted(acl, wanted, identities)) return;
-  refuse("NOAUTH");
+  refuseOperation("NOAUTH");
 }
 
 /** Whether one of the identities has one of the wanted permissions. */
-export function isPermitted(acl: readonly Acl[], wanted: number, identities: readonly Identity[]): boolean {
+export function isPermitted(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): boolean {
   if (acl === openAcl || identities.some((identity) => identity.scheme === "super")) return true;
   return acl.some(({ perms, id }) => {
     if ((perms & wanted) === 0) return false;
@@ -37,7 +37,7 @@ export function isPermitted(acl: readonly Acl[], wanted: number, identities: rea
   });
 }
 
-function matchesId(identity: Identity, wanted: string): boolean {
+function matchesId(identity: ClientIdentity, wanted: string): boolean {
   return identity.scheme === "ip" ? addressMatches(identity.id, wanted) : identity.id === wanted;
 }
 
@@ -45,8 +45,8 @@ function matchesId(identity: Identity, wanted: string): boolean {
  * The list as it is stored, with the own identities for `auth`. Throws INVALIDACL for an entry that no identity can
  * match.
  */
-export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Identity[]): readonly Acl[] {
-  if (acl === null || acl.length === 0) refuse("INVALIDACL");
+export function resolveAcl(acl: readonly Acl[] | null, identities: readonly ClientIdentity[]): readonly Acl[] {
+  if (acl === null || acl.length === 0) refuseOperation("INVALIDACL");
   const first = acl[0];
   if (acl.length === 1 && first?.perms === permission.all && first.id.scheme === "world" && first.id.id === "anyone") {
     return openAcl;
@@ -63,21 +63,23 @@ export function resolveAcl(acl: readonly Acl[] | null, identities: readonly Iden
   return resolved;
 }
 
-function resolveEntry(entry: Acl, identities: readonly Identity[]): Acl[] {
+function resolveEntry(entry: Acl, identities: readonly ClientIdentity[]): Acl[] {
   const { scheme, id } = entry.id;
   switch (scheme) {
     case "world":
-      return id === "anyone" ? [entry] : refuse("INVALIDACL");
+      return id === "anyone" ? [entry] : refuseOperation("INVALIDACL");
     case "digest":
-      return id.split(":").length === 2 ? [entry] : refuse("INVALIDACL");
+      return id.split(":").length === 2 ? [entry] : refuseOperation("INVALIDACL");
     case "ip":
-      return isAddressRange(id) ? [entry] : refuse("INVALIDACL");
+      return isAddressRange(id) ? [entry] : refuseOperation("INVALIDACL");
     case "auth": {
       const own = identities.filter((identity) => identity.scheme === "digest");
-      return own.length > 0 ? own.map((identity) => ({ perms: entry.perms, id: identity })) : refuse("INVALIDACL");
+      return own.length > 0
+        ? own.map((identity) => ({ perms: entry.perms, id: identity }))
+        : refuseOperation("INVALIDACL");
     }
     default:
-      return refuse("INVALIDACL");
+      return refuseOperation("INVALIDACL");
   }
 }
 

@@ -37,7 +37,7 @@ export class ContainerReaper {
     const { clock, checkMs, state, wallClock } = this.#options;
     this.#cancel = clock.startTimer(checkMs, () => {
       const tree = state()?.tree;
-      this.#reap(tree === undefined ? [] : dueNodes(tree.expirableNodes, wallClock()));
+      this.#reap(tree === undefined ? [] : nodesToReap(tree.expirableNodes, wallClock()));
     });
   }
 
@@ -59,7 +59,7 @@ export class ContainerReaper {
  * container is deleted after its last child; one that never had a child stays. `wallMs` is for TTL nodes, whose age
  * counts from mtime.
  */
-export function dueNodes(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
+export function nodesToReap(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];
   const deletedChildren = new Map<string, number>();
   // Deepest first: a container whose children are all deleted now is deleted with them.

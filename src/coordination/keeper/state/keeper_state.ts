@@ -7,13 +7,13 @@ import type { AnyCodec } from "../../../base/wire/record_codec.ts";
 import { zooKeeperErrorNumbers } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 import { openAcl, operations, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
-import { type Identity, isPermitted } from "./acl_check.ts";
+import { type ClientIdentity, isPermitted } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
 import { type KeeperOperation, operationsByCode } from "./operation_table.ts";
 import { OperationError } from "./operation_error.ts";
 import { type KeeperSession, sessionPasswordBytes, SessionTable } from "./session_table.ts";
 import { Transaction } from "./transaction.ts";
-import { Tree, type ZNode } from "./tree.ts";
+import { NodeTree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
 
 /** A part of the stored data. The zxid is 0 in all parts but the first, and in the first part of a new directory. */
@@ -35,7 +35,7 @@ export interface OperationResult {
 /** The client that sends a request. `Watcher` stands for the connection that receives events. */
 export interface OperationRequester<Watcher> {
   readonly session: KeeperSession;
-  readonly identities: readonly Identity[];
+  readonly identities: readonly ClientIdentity[];
   readonly watcher: Watcher;
 }
 
@@ -47,14 +47,14 @@ export interface KeeperStateOptions<Watcher> {
   /** Receives events in the order in which they happen, before the result of the request that caused them. */
   readonly notify: (watcher: Watcher, type: number, path: string) => void;
   /** The current identities of a watcher: they decide which events it may see. */
-  readonly identitiesOf: (watcher: Watcher) => readonly Identity[];
+  readonly identitiesOf: (watcher: Watcher) => readonly ClientIdentity[];
   readonly sequenceStart?: number;
 }
 
 const readOnlyAcl: readonly Acl[] = [{ perms: permission.read, id: { scheme: "world", id: "anyone" } }];
 
 export class KeeperState<Watcher> {
-  readonly tree = new Tree();
+  readonly tree = new NodeTree();
   readonly sessions: SessionTable;
   readonly watches = new WatchTable<Watcher>();
   readonly #options: KeeperStateOptions<Watcher>;
@@ -222,7 +222,7 @@ export class KeeperState<Watcher> {
     return { zxid: this.#zxid, error, write: null, last };
   }
 
-  #begin(session: bigint, identities: readonly Identity[]): Transaction {
+  #begin(session: bigint, identities: readonly ClientIdentity[]): Transaction {
     const { wallClock, limits, sequenceStart = 0 } = this.#options;
     this.#zxid = (this.#zxidBefore > this.#zxid ? this.#zxidBefore : this.#zxid) + 1n;
     return new Transaction(this.tree, {

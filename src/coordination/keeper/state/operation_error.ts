@@ -20,6 +20,6 @@ export class OperationError {
   }
 }
 
-export function refuse(reason: ZooKeeperErrorName): never {
+export function refuseOperation(reason: ZooKeeperErrorName): never {
   throw new OperationError(reason);
 }

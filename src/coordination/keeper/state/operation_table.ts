@@ -22,16 +22,16 @@ import {
   permission,
   reconfigCode,
 } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { OperationError, refuse } from "./operation_error.ts";
+import { OperationError, refuseOperation } from "./operation_error.ts";
 import type { Transaction } from "./transaction.ts";
-import { toClientStat, type Tree, type ZNode } from "./tree.ts";
-import { checkAcl, type Identity, isPermitted, maskDigests } from "./acl_check.ts";
+import { type NodeTree, toClientStat, type ZNode } from "./tree.ts";
+import { checkAcl, type ClientIdentity, isPermitted, maskDigests } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
 import type { KeeperSession } from "./session_table.ts";
 import { watchMode, type WatchTable } from "./watch_table.ts";
 
 interface ReadState {
-  readonly tree: Tree;
+  readonly tree: NodeTree;
   readonly watches: WatchTable<unknown>;
   readonly limits: KeeperLimits;
   notify(watcher: unknown, type: number, path: string): void;
@@ -39,7 +39,7 @@ interface ReadState {
 
 interface ReadRequester {
   readonly session: KeeperSession;
-  readonly identities: readonly Identity[];
+  readonly identities: readonly ClientIdentity[];
   readonly watcher: unknown;
 }
 
@@ -50,11 +50,11 @@ type Read<Name extends OperationName> = (
 ) => OperationResponse<Name>;
 
 const exists: Read<"exists"> = ({ path, watch }, state, requester) => {
-  if (path.includes("\0")) refuse("BADARGUMENTS");
+  if (path.includes("\0")) refuseOperation("BADARGUMENTS");
   const node = state.tree.get(path);
   if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
   if (watch) watchData(path, state, requester);
-  return { stat: toClientStat(node ?? refuse("NONODE")) };
+  return { stat: toClientStat(node ?? refuseOperation("NONODE")) };
 };
 
 const getData: Read<"getData"> = ({ path, watch }, state, requester) => {
@@ -73,7 +73,7 @@ const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) =>
 };
 
 const getAcl: Read<"getAcl"> = ({ path }, state, requester) => {
-  const node = state.tree.get(path) ?? refuse("NONODE");
+  const node = state.tree.get(path) ?? refuseOperation("NONODE");
   checkAcl(node.acl, permission.read | permission.admin, requester.identities);
   const open = isPermitted(node.acl, permission.admin, requester.identities);
   return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: toClientStat(node) };
@@ -89,14 +89,14 @@ const getEphemerals: Read<"getEphemerals"> = ({ prefixPath }, state, requester) 
 };
 
 const whoAmI: Read<"whoAmI"> = (_, _state, requester) => {
-  const user = ({ scheme, id }: Identity) => scheme === "digest" ? id.slice(0, id.indexOf(":")) : id;
+  const user = ({ scheme, id }: ClientIdentity) => scheme === "digest" ? id.slice(0, id.indexOf(":")) : id;
   return {
     clientInfo: requester.identities.map((identity) => ({ authScheme: identity.scheme, user: user(identity) })),
   };
 };
 
 const addWatch: Read<"addWatch"> = ({ path, mode }, state, requester) => {
-  if (mode !== 0 && mode !== 1) refuse("MARSHALLINGERROR");
+  if (mode !== 0 && mode !== 1) refuseOperation("MARSHALLINGERROR");
   checkWatchLimits(path, 2, state, requester);
   state.watches.addPersistent(path || "/", requester.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
   return { err: 0 };
@@ -115,21 +115,21 @@ function modesOf(type: number): number | undefined {
 }
 
 const checkWatches: Read<"checkWatches"> = ({ path, type }, state, requester) => {
-  if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
+  if (!watcherTypes.has(type)) refuseOperation("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
   const found = type !== watcherType.children && data.has(path, requester.watcher, modes) ||
     type !== watcherType.data && children.has(path, requester.watcher, modes);
-  return found ? {} : refuse("NOWATCHER");
+  return found ? {} : refuseOperation("NOWATCHER");
 };
 
 const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) => {
-  if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
+  if (!watcherTypes.has(type)) refuseOperation("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
   const ofData = type !== watcherType.children && data.remove(path, requester.watcher, modes);
   const ofChildren = type !== watcherType.data && children.remove(path, requester.watcher, modes);
-  return ofData || ofChildren ? {} : refuse("NOWATCHER");
+  return ofData || ofChildren ? {} : refuseOperation("NOWATCHER");
 };
 
 /**
@@ -147,7 +147,7 @@ const setWatches: Read<"setWatches2"> = (request, state, requester) => {
     (a, b) => a.length > b.length ? a : b,
     "",
   );
-  if (count > state.limits.watchesPerRequestMax) refuse("BADARGUMENTS");
+  if (count > state.limits.watchesPerRequestMax) refuseOperation("BADARGUMENTS");
   checkWatchLimits(longest, count, state, requester);
   for (const path of request.dataWatches ?? []) {
     const node = tree.get(path);
@@ -174,7 +174,7 @@ const setWatches: Read<"setWatches2"> = (request, state, requester) => {
 };
 
 function requireReadable(path: string, state: ReadState, requester: ReadRequester): ZNode {
-  const node = state.tree.get(path) ?? refuse("NONODE");
+  const node = state.tree.get(path) ?? refuseOperation("NONODE");
   checkAcl(node.acl, permission.read, requester.identities);
   return node;
 }
@@ -190,9 +190,9 @@ function checkWatchLimits(
   { watches, limits }: ReadState,
   { watcher }: ReadRequester,
 ): void {
-  if (path.length > limits.pathCharsMax) refuse("BADARGUMENTS");
-  if (watches.count + more > limits.watchesMax) refuse("QUOTAEXCEEDED");
-  if (watches.countOf(watcher) + more > limits.watchesPerConnectionMax) refuse("QUOTAEXCEEDED");
+  if (path.length > limits.pathCharsMax) refuseOperation("BADARGUMENTS");
+  if (watches.count + more > limits.watchesMax) refuseOperation("QUOTAEXCEEDED");
+  if (watches.countOf(watcher) + more > limits.watchesPerConnectionMax) refuseOperation("QUOTAEXCEEDED");
 }
 
 interface OperationRecords {
@@ -267,7 +267,7 @@ const multi = { request: multiRequest, response: multiResponse };
 table.set(multiCode, { kind: "write", ...multi, run: runMulti } as unknown as KeeperOperation);
 table.set(multiReadCode, { kind: "read", ...multi, run: runMultiRead } as unknown as KeeperOperation);
 for (const code of [checkCode, reconfigCode]) {
-  table.set(code, { kind: "read", request: empty, response: empty, run: () => refuse("UNIMPLEMENTED") });
+  table.set(code, { kind: "read", request: empty, response: empty, run: () => refuseOperation("UNIMPLEMENTED") });
 }
 
 export const operationsByCode: ReadonlyMap<number, KeeperOperation> = table;
@@ -279,7 +279,7 @@ const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChi
 
 /** Accepts either reads or writes in one request, like ZooKeeper. Throws MARSHALLINGERROR for a mixture. */
 function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
-  if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuse("MARSHALLINGERROR");
+  if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuseOperation("MARSHALLINGERROR");
 }
 
 /**
@@ -288,7 +288,7 @@ function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"):
  */
 function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
   checkKind(requests, "writes");
-  if (requests.length > transaction.limits.operationsPerMultiMax) refuse("BADARGUMENTS");
+  if (requests.length > transaction.limits.operationsPerMultiMax) refuseOperation("BADARGUMENTS");
   const results: MultiResult[] = [];
   for (const request of requests) {
     try {
@@ -325,7 +325,7 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
       transaction.check(request);
       return { type: "check" };
     default:
-      return refuse("UNIMPLEMENTED");
+      return refuseOperation("UNIMPLEMENTED");
   }
 }
 
@@ -333,7 +333,7 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
 function runMultiRead(requests: MultiRequest[], state: ReadState, requester: ReadRequester): MultiResult[] {
   checkKind(requests, "reads");
   const { operationsPerMultiMax, multiReadBytesMax } = state.limits;
-  if (requests.length > operationsPerMultiMax) refuse("BADARGUMENTS");
+  if (requests.length > operationsPerMultiMax) refuseOperation("BADARGUMENTS");
   let bytes = 0;
   return requests.map((request): MultiResult => {
     const result = runInMultiRead(request, state, requester);
@@ -347,7 +347,7 @@ function runMultiRead(requests: MultiRequest[], state: ReadState, requester: Rea
 function runInMultiRead(request: MultiRequest, state: ReadState, requester: ReadRequester): MultiResult {
   try {
     if (request.type === "getData") return { type: "getData", ...getData(request, state, requester) };
-    if (request.type !== "getChildren") return refuse("UNIMPLEMENTED");
+    if (request.type !== "getChildren") return refuseOperation("UNIMPLEMENTED");
     return { type: "getChildren", children: getChildren(request, state, requester).children };
   } catch (thrown) {
     if (!(thrown instanceof OperationError)) throw thrown;

@@ -10,12 +10,12 @@ import {
   permission,
 } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
-import { checkAcl, type Identity, resolveAcl } from "./acl_check.ts";
+import { checkAcl, type ClientIdentity, resolveAcl } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
-import { countNodeBytes, createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
-import { refuse } from "./operation_error.ts";
+import { countNodeBytes, createsMax, type NodeKind, type NodeTree, type ZNode } from "./tree.ts";
+import { refuseOperation } from "./operation_error.ts";
 
-export interface Trigger {
+export interface WatchTrigger {
   readonly type: number;
   readonly path: string;
   /** The ACL of the node at the time of the event: a client without READ is not notified. */
@@ -27,7 +27,7 @@ export interface TransactionContext {
   /** Wall-clock milliseconds, for ctime and mtime. */
   readonly wallMs: number;
   readonly session: bigint;
-  readonly identities: readonly Identity[];
+  readonly identities: readonly ClientIdentity[];
   readonly limits: KeeperLimits;
   /** The create counter of new nodes; 0 except in tests of its upper limit. */
   readonly sequenceStart: number;
@@ -52,12 +52,12 @@ const createModes = new Map<number, CreateModeTraits>([
 const ttlMsMax = 0xffffffffffn;
 
 export class Transaction {
-  readonly triggers: Trigger[] = [];
-  readonly #tree: Tree;
+  readonly triggers: WatchTrigger[] = [];
+  readonly #tree: NodeTree;
   readonly #context: TransactionContext;
   readonly #undo: (() => void)[] = [];
 
-  constructor(tree: Tree, context: TransactionContext) {
+  constructor(tree: NodeTree, context: TransactionContext) {
     this.#tree = tree;
     this.#context = context;
   }
@@ -73,17 +73,17 @@ export class Transaction {
   }
 
   create(request: OperationRequest<"create">, ttl = -1n): ZNode {
-    const mode = createModes.get(request.flags) ?? refuse("BADARGUMENTS");
-    if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
+    const mode = createModes.get(request.flags) ?? refuseOperation("BADARGUMENTS");
+    if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuseOperation("BADARGUMENTS");
     const parentPath = parentNodePath(request.path);
     const acl = this.#resolvedAcl(request.acl);
     const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.create, this.#context.identities);
     const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
-    checkPath(path);
-    if (path.length > this.#context.limits.pathCharsMax) refuse("BADARGUMENTS");
-    if (this.#tree.get(path) !== undefined) refuse("NODEEXISTS");
-    if (parent.kind === "ephemeral") refuse("NOCHILDRENFOREPHEMERALS");
+    checkNodePath(path);
+    if (path.length > this.#context.limits.pathCharsMax) refuseOperation("BADARGUMENTS");
+    if (this.#tree.get(path) !== undefined) refuseOperation("NODEEXISTS");
+    if (parent.kind === "ephemeral") refuseOperation("NOCHILDRENFOREPHEMERALS");
     const { zxid, wallMs } = this.#context;
     const node: ZNode = {
       id: this.#tree.newId(),
@@ -119,12 +119,12 @@ export class Transaction {
 
   delete(request: OperationRequest<"delete">): void {
     const parentPath = parentNodePath(request.path);
-    if (isSpecialPath(request.path)) refuse("BADARGUMENTS");
+    if (isSpecialPath(request.path)) refuseOperation("BADARGUMENTS");
     const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.delete, this.#context.identities);
     const node = this.#requireNode(request.path);
     checkVersion(node.version, request.version);
-    if (node.children !== null) refuse("NOTEMPTY");
+    if (node.children !== null) refuseOperation("NOTEMPTY");
     this.remove(node);
   }
 
@@ -143,14 +143,14 @@ export class Transaction {
   }
 
   setData(request: OperationRequest<"setData">): ZNode {
-    checkPath(request.path);
+    checkNodePath(request.path);
     const node = this.#requireNode(request.path);
     checkAcl(node.acl, permission.write, this.#context.identities);
     checkVersion(node.version, request.version);
     this.#checkQuota((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
     this.#recordUndo(node);
     this.#tree.change(node, { data: request.data });
-    node.version = nextVersion(node.version);
+    node.version = nextNodeVersion(node.version);
     node.mzxid = this.#context.zxid;
     node.mtime = this.#context.wallMs;
     this.#tree.touch(node);
@@ -159,7 +159,7 @@ export class Transaction {
   }
 
   setAcl(request: OperationRequest<"setAcl">): ZNode {
-    checkPath(request.path);
+    checkNodePath(request.path);
     const acl = this.#resolvedAcl(request.acl);
     const node = this.#requireNode(request.path);
     checkAcl(node.acl, permission.admin, this.#context.identities);
@@ -167,13 +167,13 @@ export class Transaction {
     this.#checkQuota(countNodeBytes({ ...node, acl }) - countNodeBytes(node));
     this.#recordUndo(node);
     this.#tree.change(node, { acl });
-    node.aversion = nextVersion(node.aversion);
+    node.aversion = nextNodeVersion(node.aversion);
     this.#tree.touch(node);
     return node;
   }
 
   check(request: { path: string; version: number }): void {
-    checkPath(request.path);
+    checkNodePath(request.path);
     const node = this.#requireNode(request.path);
     checkAcl(node.acl, permission.read, this.#context.identities);
     checkVersion(node.version, request.version);
@@ -181,22 +181,22 @@ export class Transaction {
 
   #resolvedAcl(acl: OperationRequest<"create">["acl"]): readonly Acl[] {
     const resolved = resolveAcl(acl, this.#context.identities);
-    return resolved.length > this.#context.limits.aclEntriesMax ? refuse("INVALIDACL") : resolved;
+    return resolved.length > this.#context.limits.aclEntriesMax ? refuseOperation("INVALIDACL") : resolved;
   }
 
   /** Throws QUOTAEXCEEDED when a limit would be exceeded. A change that frees memory always passes. */
   #checkQuota(bytes: number, made: ZNode | null = null): void {
     const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
-    if (made !== null && this.#tree.size >= nodesMax) refuse("QUOTAEXCEEDED");
+    if (made !== null && this.#tree.size >= nodesMax) refuseOperation("QUOTAEXCEEDED");
     const owner = made?.ephemeralOwner ?? 0n;
-    if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) refuse("QUOTAEXCEEDED");
+    if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) refuseOperation("QUOTAEXCEEDED");
     if (bytes <= 0 && made === null) return;
-    if (this.#tree.bytes + bytes > dataBytesMax) refuse("QUOTAEXCEEDED");
-    if (!this.#tree.hasDiskFor(bytes, made === null ? 0 : 1)) refuse("QUOTAEXCEEDED");
+    if (this.#tree.bytes + bytes > dataBytesMax) refuseOperation("QUOTAEXCEEDED");
+    if (!this.#tree.hasDiskFor(bytes, made === null ? 0 : 1)) refuseOperation("QUOTAEXCEEDED");
   }
 
   #requireNode(path: string): ZNode {
-    return this.#tree.get(path) ?? refuse("NONODE");
+    return this.#tree.get(path) ?? refuseOperation("NONODE");
   }
 
   #recordUndo(node: ZNode): void {
@@ -209,13 +209,13 @@ export class Transaction {
 }
 
 /** The next version. It wraps after 2^31-1 and skips -1, which as an expected version means any (ZOOKEEPER-4743). */
-export function nextVersion(version: number): number {
+export function nextNodeVersion(version: number): number {
   const next = (version + 1) | 0;
   return next === -1 ? 0 : next;
 }
 
 function checkVersion(actual: number, expected: number): void {
-  if (expected !== -1 && expected !== actual) refuse("BADVERSION");
+  if (expected !== -1 && expected !== actual) refuseOperation("BADVERSION");
 }
 
 // deno-lint-ignore no-control-regex -- control characters are what it looks for
@@ -223,9 +223,9 @@ const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]|\/\/|\
 const special = new Set(["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]);
 
 /** Throws BADARGUMENTS unless this is the path of a node. Source: PathUtils.validatePath. */
-export function checkPath(path: string): void {
+export function checkNodePath(path: string): void {
   if (path === "/") return;
-  if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuse("BADARGUMENTS");
+  if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuseOperation("BADARGUMENTS");
 }
 
 /**
@@ -234,7 +234,7 @@ export function checkPath(path: string): void {
  */
 export function parentNodePath(path: string): string {
   const slash = path.lastIndexOf("/");
-  if (slash === -1 || path.includes("\0")) refuse("BADARGUMENTS");
+  if (slash === -1 || path.includes("\0")) refuseOperation("BADARGUMENTS");
   return path.slice(0, slash);
 }
 

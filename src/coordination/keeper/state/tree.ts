@@ -37,7 +37,7 @@ export interface ZNode {
 /** Bytes of a node on the disk besides those of `countNodeBytes`. */
 const rowBytes = 256;
 
-export class Tree {
+export class NodeTree {
   readonly #nodes = new Map<string, ZNode>();
   readonly #ephemerals = new Map<bigint, Set<ZNode>>();
   /** Containers and TTL nodes. */

@@ -7,11 +7,17 @@ import { noProgress, type WorkProgress } from "../../../base/support/work_progre
 import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
 import { checkSqliteFormat } from "../../../base/storage/sqlite_format.ts";
 import { isDiskFull } from "../../../base/storage/storage_error.ts";
-import { busyMs, describeOlderThanMark, keeperFormat, ownerOfCopies, readPieces } from "./keeper_database.ts";
+import {
+  databaseBusyMs,
+  describeOlderThanMark,
+  keeperFormat,
+  ownerNameInCopies,
+  readStoredPieces,
+} from "./keeper_database.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { databaseName, decodeRows, decodeStoredNode, decodeStoredSession } from "./stored_records.ts";
+import { decodeStoredNode, decodeStoredRows, decodeStoredSession, keeperDatabaseName } from "./stored_records.ts";
 
-export interface DataReport {
+export interface KeeperDataReport {
   readonly zxid: bigint;
   readonly nodes: number;
   readonly sessions: number;
@@ -23,15 +29,15 @@ export interface DataReport {
  * everything that was stored. Throws IO for damage. Without the log's index, an incomplete frame at its end counts as a
  * write that a crash interrupted.
  */
-export function verifyData(dataDir: string, progress: WorkProgress = noProgress): DataReport {
+export function verifyKeeperData(dataDir: string, progress: WorkProgress = noProgress): KeeperDataReport {
   return withData(dataDir, "verify", (database) => ({
     ...checkRows(database, progress),
-    bytes: statSync(join(dataDir, databaseName)).size,
+    bytes: statSync(join(dataDir, keeperDatabaseName)).size,
   }));
 }
 
 /** Checks one snapshot: the owner of the data continues meanwhile. */
-function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<DataReport, "bytes"> {
+function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<KeeperDataReport, "bytes"> {
   database.exec("BEGIN");
   try {
     return checkRowsNow(database, progress);
@@ -40,7 +46,7 @@ function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<DataRep
   }
 }
 
-function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<DataReport, "bytes"> {
+function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<KeeperDataReport, "bytes"> {
   progress.startPart({ noun: null, verb: "checking the structure of the database", total: null, file: null });
   const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
   if (found[0] !== "ok") throw new Error(found.join("; "));
@@ -49,8 +55,8 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Data
   let zxid = 0n;
   const total = Number(database.prepare("SELECT count(*) AS n FROM nodes").get()?.["n"]);
   progress.startPart({ noun: "node", verb: "checked", total, file: null });
-  for (const piece of readPieces(database)) {
-    const rows = decodeRows(piece);
+  for (const piece of readStoredPieces(database)) {
+    const rows = decodeStoredRows(piece);
     if (rows.zxid !== 0n) zxid = rows.zxid;
     for (const row of rows.sessions) sessions.add(decodeStoredSession(row).id);
     for (const row of rows.nodes) checkNode(decodeStoredNode(row), { paths, sessions, zxid });
@@ -64,7 +70,7 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Data
  * returns; when it throws, there is no copy. Throws CANNOT_CREATE when the file exists or cannot be created, IO
  * otherwise.
  */
-export function backUpData(dataDir: string, file: string, progress: WorkProgress = noProgress): void {
+export function backUpKeeperData(dataDir: string, file: string, progress: WorkProgress = noProgress): void {
   if (existsSync(file)) throw cannotWrite(file, "it already exists");
   const read = (copy: (database: DatabaseSync) => void) =>
     withData(dataDir, "back up", (database) => {
@@ -85,7 +91,7 @@ export function backUpData(dataDir: string, file: string, progress: WorkProgress
 function markAsCopy(file: string): void {
   using copied = new DatabaseSync(file);
   copied.exec("PRAGMA journal_mode = MEMORY"); // no other process uses the file before it is complete
-  copied.prepare("UPDATE owner SET keeper = ?").run(ownerOfCopies);
+  copied.prepare("UPDATE owner SET keeper = ?").run(ownerNameInCopies);
 }
 
 function backupError(file: string, error: unknown): BatonError {
@@ -126,15 +132,17 @@ function checkNode(
 }
 
 function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync) => T): T {
-  const path = join(dataDir, databaseName);
-  if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: it does not contain ${databaseName}`);
+  const path = join(dataDir, keeperDatabaseName);
+  if (!existsSync(path)) {
+    throw new BatonError("IO", `Cannot ${what} ${dataDir}: it does not contain ${keeperDatabaseName}`);
+  }
   // SQLite takes an empty file for a database without tables, and deletes the log beside it.
   if (statSync(path).size === 0) throw new BatonError("IO", `Cannot ${what} ${path}: the file was truncated`);
   try {
     const damage = damageInLog(path) ?? describeOlderThanMark(path);
     if (damage !== null) throw new Error(damage);
     using database = new DatabaseSync(path);
-    database.exec(`PRAGMA busy_timeout = ${busyMs}`);
+    database.exec(`PRAGMA busy_timeout = ${databaseBusyMs}`);
     checkSqliteFormat(database, keeperFormat(path));
     return act(database);
   } catch (error) {

@@ -4,7 +4,7 @@
 import { mkdirSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 
-export interface DataFiles {
+export interface KeeperDataFiles {
   /** Creates the folder and those above it, for this user alone. Throws the system's error. */
   makeFolder(dataDir: string): void;
   /** The file's inode; null when the file cannot be seen. */
@@ -13,7 +13,7 @@ export interface DataFiles {
   touch(dataDir: string, name: string): void;
 }
 
-export const systemDataFiles: DataFiles = {
+export const systemKeeperDataFiles: KeeperDataFiles = {
   makeFolder: (dataDir) => void mkdirSync(dataDir, { recursive: true, mode: 0o700 }),
   inodeOf(dataDir, name) {
     try {

@@ -6,8 +6,8 @@
 import { BatonError } from "../../../base/errors.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { ownerName } from "../../../base/storage/file_lock_holder.ts";
-import type { DataFiles } from "./data_files.ts";
-import { databaseName } from "./stored_records.ts";
+import type { KeeperDataFiles } from "./data_files.ts";
+import { keeperDatabaseName } from "./stored_records.ts";
 
 /**
  * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full
@@ -23,14 +23,14 @@ const checkMs = 1_000;
  */
 const touchMs = 3_600_000;
 
-const requiredFiles = [databaseName, ownerName];
+const requiredFiles = [keeperDatabaseName, ownerName];
 /** The files that SQLite keeps beside the database: its log, and the memory that its users share. */
-const logFiles = [`${databaseName}-wal`, `${databaseName}-shm`];
+const logFiles = [`${keeperDatabaseName}-wal`, `${keeperDatabaseName}-shm`];
 
 export interface DataGuardOptions {
   readonly clock: Clock;
   readonly dataDir: string;
-  readonly files: DataFiles;
+  readonly files: KeeperDataFiles;
   /** Rejects with LOCK_BUSY when another keeper owns the rows. */
   readonly confirm: () => Promise<void>;
   /** Called when the data no longer belongs to this keeper; once, and nothing is called afterwards. */

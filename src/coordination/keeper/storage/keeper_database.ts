@@ -13,7 +13,14 @@ import { roomIn } from "../../../base/storage/disk_space.ts";
 import { SqliteFile } from "../../../base/storage/sqlite_file.ts";
 import type { SqliteFormat } from "../../../base/storage/sqlite_format.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { databaseName, decodeRows, encodeRows, markName, type StoredRow, zxidChecksum } from "./stored_records.ts";
+import {
+  decodeStoredRows,
+  encodeStoredRows,
+  keeperDatabaseName,
+  type StoredRow,
+  zxidChecksum,
+  zxidMarkName,
+} from "./stored_records.ts";
 
 /**
  * The size reserved for the write-ahead log. A checkpoint copies the log into the database before it is full; it is
@@ -28,7 +35,7 @@ const freeBytesKept = 1 << 20;
 /** Interval of measurements of the disk, in commits. */
 const commitsPerMeasurement = 16;
 /** Backups read the database and hold locks for short times. Milliseconds. */
-export const busyMs = 5_000;
+export const databaseBusyMs = 5_000;
 const schema = `
   CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -73,14 +80,14 @@ export class KeeperDatabase {
    * errors.
    */
   constructor(dataDir: string) {
-    const path = join(dataDir, databaseName);
+    const path = join(dataDir, keeperDatabaseName);
     this.#logPath = `${path}-wal`;
-    const mark = this.#mark = new CommittedMark(join(dataDir, markName));
+    const mark = this.#mark = new CommittedMark(join(dataDir, zxidMarkName));
     const owned = () => new BatonError("LOCK_BUSY", `Another keeper owns the data directory ${dataDir}`);
     let isRestored = false;
     this.#file = new SqliteFile({
       format: keeperFormat(path),
-      busyMs,
+      busyMs: databaseBusyMs,
       pragmas: `PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`,
       owner: { column: "keeper", busy: owned, takenOver: owned },
       prepare: () => prepareFile(path, mark),
@@ -96,7 +103,7 @@ export class KeeperDatabase {
   }
 
   load(): Generator<Uint8Array, void, void> {
-    return readPieces(this.#file.database);
+    return readStoredPieces(this.#file.database);
   }
 
   /** Throws LOCK_BUSY when another keeper has opened the rows since. */
@@ -109,7 +116,7 @@ export class KeeperDatabase {
    * `confirmOwner` or otherwise.
    */
   commit(changes: Uint8Array): void {
-    const { zxid, nodes, sessions } = decodeRows(changes);
+    const { zxid, nodes, sessions } = decodeStoredRows(changes);
     this.#file.transaction(() => {
       this.#store(nodes, statements.nodes);
       this.#store(sessions, statements.sessions);
@@ -180,24 +187,24 @@ function prepareFile(path: string, mark: CommittedMark): void {
 }
 
 /** The owner's name in a copy. */
-export const ownerOfCopies = "a backup";
+export const ownerNameInCopies = "a backup";
 
 /**
  * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or
  * removed, or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
  */
 export function describeOlderThanMark(path: string): string | null {
-  const mark = readMark(join(dirname(path), markName)); // read first: a running keeper raises both
+  const mark = readMark(join(dirname(path), zxidMarkName)); // read first: a running keeper raises both
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
   if (isCopy(database)) return null;
   const zxid = hasTables(database) ? zxidIn(database) : 0n;
   return zxid >= mark ? null : `transaction ${mark} was stored, but ${zxid} is the last that can be read: the log ` +
-    `was truncated or removed, or ${databaseName} is an older file (if that is intended, remove ${markName})`;
+    `was truncated or removed, or ${keeperDatabaseName} is an older file (if that is intended, remove ${zxidMarkName})`;
 }
 
 function isCopy(database: DatabaseSync): boolean {
-  return hasTables(database) && database.prepare("SELECT keeper FROM owner").get()?.["keeper"] === ownerOfCopies;
+  return hasTables(database) && database.prepare("SELECT keeper FROM owner").get()?.["keeper"] === ownerNameInCopies;
 }
 
 function hasTables(database: DatabaseSync): boolean {
@@ -205,19 +212,19 @@ function hasTables(database: DatabaseSync): boolean {
 }
 
 /** All rows in parts: first the sessions and the zxid (0 in a new directory), then the nodes by age, oldest first. */
-export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
-  yield encodeRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
+export function* readStoredPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
+  yield encodeStoredRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
   let nodes: StoredRow[] = [];
   let bytes = 0;
   for (const row of rowsOf(database, "SELECT id, body FROM nodes ORDER BY id")) {
     nodes.push(row);
     bytes += row.body?.byteLength ?? 0;
     if (bytes < pieceBytes) continue;
-    yield encodeRows(0n, nodes, []);
+    yield encodeStoredRows(0n, nodes, []);
     nodes = [];
     bytes = 0;
   }
-  yield encodeRows(0n, nodes, []);
+  yield encodeStoredRows(0n, nodes, []);
 }
 
 function zxidIn(database: DatabaseSync): bigint {

@@ -4,7 +4,7 @@ import { errorMessage } from "../../../base/errors.ts";
 import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
 import { storageError } from "../../../base/storage/storage_error.ts";
 import type { KeeperStoreCalls } from "./keeper_store_thread.ts";
-import { decodeRows, decodeStoredNode, decodeStoredSession, describeData } from "./stored_records.ts";
+import { decodeStoredNode, decodeStoredRows, decodeStoredSession, describeKeeperData } from "./stored_records.ts";
 import type { StoredPiece } from "../state/keeper_state.ts";
 
 /** Starts a thread that serves a KeeperStore. */
@@ -21,7 +21,7 @@ export class KeeperStore {
   private constructor(dataDir: string, worker: StorageWorker) {
     this.#dataDir = dataDir;
     const onEvent = (piece: Uint8Array) => this.#onPiece(piece);
-    this.#thread = new StorageThread(worker, { what: describeData(dataDir), onEvent });
+    this.#thread = new StorageThread(worker, { what: describeKeeperData(dataDir), onEvent });
   }
 
   /**
@@ -39,14 +39,14 @@ export class KeeperStore {
     let damage: unknown = null;
     this.#onPiece = (bytes) => {
       try {
-        const { zxid, nodes, sessions } = decodeRows(bytes);
+        const { zxid, nodes, sessions } = decodeStoredRows(bytes);
         receive({ zxid, nodes: nodes.map(decodeStoredNode), sessions: sessions.map(decodeStoredSession) });
       } catch (error) {
         damage ??= error;
       }
     };
     await this.#thread.call("load");
-    if (damage !== null) throw storageError(describeData(this.#dataDir), new Error(errorMessage(damage)));
+    if (damage !== null) throw storageError(describeKeeperData(this.#dataDir), new Error(errorMessage(damage)));
   }
 
   /** Rejects with LOCK_BUSY when another keeper has opened the same data since. */

@@ -5,7 +5,7 @@
 import { storageError } from "../../../base/storage/storage_error.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
 import type { KeeperDatabase } from "./keeper_database.ts";
-import { describeData } from "./stored_records.ts";
+import { describeKeeperData } from "./stored_records.ts";
 
 const idleMs = 200;
 
@@ -59,7 +59,7 @@ export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOption
   const port = new StoragePort<typeof calls, Uint8Array>({
     ...ports,
     calls,
-    errorOf: (error) => storageError(describeData(dataDir), error),
+    errorOf: (error) => storageError(describeKeeperData(dataDir), error),
     // A call that fails has changed nothing: the keeper reads the data again and continues.
     isRefusal: () => true,
     after: (method) => {

@@ -11,12 +11,12 @@ import type { KeeperSession } from "../state/session_table.ts";
 import type { NodeKind, ZNode } from "../state/tree.ts";
 
 /** The database's file in the data directory. */
-export const databaseName = "keeper.sqlite";
+export const keeperDatabaseName = "keeper.sqlite";
 /** The file with the mark: at least this zxid was committed; see storage/committed_mark.ts. */
-export const markName = "stored.zxid";
+export const zxidMarkName = "stored.zxid";
 
 /** The data directory as the subject of an error's sentence. */
-export function describeData(dataDir: string): string {
+export function describeKeeperData(dataDir: string): string {
   return `The keeper's data in ${dataDir}`;
 }
 
@@ -51,7 +51,7 @@ const checksumBytes = 4;
 const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
 
 /** Encodes all changes for one commit. */
-export function encodeChanges(changes: {
+export function encodeStoredChanges(changes: {
   zxid: bigint;
   nodes: ReadonlyMap<number, ZNode | null>;
   sessions: ReadonlyMap<bigint, KeeperSession | null>;
@@ -70,7 +70,11 @@ export function encodeChanges(changes: {
 }
 
 /** Encodes rows without changing them. */
-export function encodeRows(zxid: bigint, nodes: readonly StoredRow[], sessions: readonly StoredRow[]): Uint8Array {
+export function encodeStoredRows(
+  zxid: bigint,
+  nodes: readonly StoredRow[],
+  sessions: readonly StoredRow[],
+): Uint8Array {
   const writer = new ByteWriter(1 << 16);
   writer.i64(zxid);
   for (const rows of [nodes, sessions]) {
@@ -81,7 +85,7 @@ export function encodeRows(zxid: bigint, nodes: readonly StoredRow[], sessions: 
 }
 
 /** Decodes the rows of one part; `body` is a view onto it. */
-export function decodeRows(bytes: Uint8Array): { zxid: bigint; nodes: StoredRow[]; sessions: StoredRow[] } {
+export function decodeStoredRows(bytes: Uint8Array): { zxid: bigint; nodes: StoredRow[]; sessions: StoredRow[] } {
   const reader = new ByteReader(bytes);
   const rows = (): StoredRow[] => {
     const count = reader.i32();

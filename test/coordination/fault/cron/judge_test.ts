@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import {
-  emptyRecord,
+  emptyHistoryRecord,
   type HistoryRecord,
   type HistoryResult,
 } from "../../../../src/coordination/history/history_record.ts";
@@ -12,7 +12,7 @@ const mark = (more: Partial<TickMark> = {}): TickMark => ({
   ...more,
 });
 const record = (result: HistoryResult, more: Partial<HistoryRecord> = {}): HistoryRecord => ({
-  ...emptyRecord(result, "id", tickMs),
+  ...emptyHistoryRecord(result, "id", tickMs),
   attempt: ["missed", "skipped"].includes(result) ? 0 : 1,
   ...more,
 });

@@ -11,7 +11,7 @@ import process from "node:process";
 import { connect } from "../../../../src/protocols/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../../src/protocols/zookeeper/hosts.ts";
 import { readHistoryReport } from "../../../../src/coordination/history/history_report.ts";
-import { emptyRecord } from "../../../../src/coordination/history/history_record.ts";
+import { emptyHistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { readSchedules } from "../../../../src/coordination/tick/tick_report.ts";
 import { systemClock } from "../../../../src/base/support/clock.ts";
 import { resultWithin, sleep } from "../../../../src/base/support/deadline.ts";
@@ -203,7 +203,7 @@ class ServicesRun {
       const history = await readHistoryReport(zk, name, { kind: "lock" });
       // The last tick of all has no later call that records it as lost; `baton history` shows it from here.
       const open = (await readSchedules(zk, name)).flatMap((schedule) => schedule.open ?? []);
-      const lost = open.map(({ tickMs, attempt }) => ({ ...emptyRecord("lost", "", tickMs), attempt }));
+      const lost = open.map(({ tickMs, attempt }) => ({ ...emptyHistoryRecord("lost", "", tickMs), attempt }));
       const records = [...history.records, ...lost];
       const found = judgeTicks({ marks, records, due, retriesMax: index % 2 === 0 ? 1 : 0 });
       failures.push(...found.map((failure) => `${name}: ${failure}`));

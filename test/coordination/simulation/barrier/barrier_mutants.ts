@@ -7,7 +7,7 @@ export const barrierMutants: readonly Mutant[] = [
     world: "barrier",
     changes: [{
       in: "barrier_decision:decideWhileGathering",
-      from: "const responded = candidates.filter((node) => there.has(responseName(round.id, node.guid)));",
+      from: "const responded = candidates.filter((node) => there.has(barrierResponseName(round.id, node.guid)));",
       to: "const responded = candidates;",
     }, {
       in: "barrier_decision:requestsOfDecision",

@@ -74,7 +74,7 @@ export const cronMutants: readonly Mutant[] = [
     name: "a tick that failed is not tried again",
     world: "cron",
     changes: [{
-      in: "tick_decision:progressAfterEnd",
+      in: "tick_decision:tickProgressAfterEnd",
       from: '    retry: result === "failed" ? attemptAfter(run, nowMs, rules) : null,',
       to: "    retry: null,",
     }],

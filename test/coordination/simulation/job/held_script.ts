@@ -2,7 +2,11 @@
  * A script that holds a lock through `baton hold`: its process among others of its session, and its call of `baton
  * release`.
  */
-import type { Mailbox, ReleaseRequest, ReleaseResponse } from "../../../../src/coordination/hold/release_mailbox.ts";
+import type {
+  HolderMailbox,
+  ReleaseRequest,
+  ReleaseResponse,
+} from "../../../../src/coordination/hold/release_mailbox.ts";
 import type { ScriptProcess } from "../../../../src/coordination/hold/script_process.ts";
 import type { Chance } from "../../../world/chance.ts";
 import type { OsProcess, Program, SimOs } from "../../../world/sim_os.ts";
@@ -13,7 +17,7 @@ import { JobProgram, programOf } from "./job_programs.ts";
 const scriptProgram: Program = { exe: "/bin/dash", args: ["sh", "nightly.sh"], environ: "HOME=/\0PATH=/bin\0" };
 
 /** The memory that a holder process and `baton release` share. */
-class SimMailbox implements Mailbox {
+class SimMailbox implements HolderMailbox {
   readonly path: string;
   request: ReleaseRequest | null = null;
   response: ReleaseResponse | null = null;
@@ -69,7 +73,7 @@ export class HeldScript {
     return this.own;
   }
 
-  readonly openMailbox = (): Mailbox => this.#mailbox;
+  readonly openMailbox = (): HolderMailbox => this.#mailbox;
 
   /** The lock is granted: supervision begins. */
   granted(truth: JobTruth): void {

@@ -5,11 +5,11 @@
 import { campaign } from "../../../../src/coordination/election/campaign.ts";
 import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
-import { acquireUncontended } from "../../../../src/coordination/lock/uncontended_lock.ts";
+import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { isRevoked, type Lease, type LockMode } from "../../../../src/base/process/lease.ts";
 import { fencedWrite } from "../../../../src/coordination/fence/fenced_write.ts";
-import { holderName } from "../../../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName } from "../../../../src/coordination/lock/lock_nodes.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
 import { sleep } from "../../../../src/base/support/deadline.ts";
 import type { ZooKeeper } from "../../../../src/protocols/zookeeper/zookeeper.ts";
@@ -136,7 +136,7 @@ class SimContender extends RecipeClient {
     };
     if (mode === "exclusive" && this.chance.is(0.3)) {
       const request = { path: lockPath(name), info: unknownHolder, acl: zk.acl, clock, kind: "lock" };
-      const uncontended = await acquireUncontended(zk, name, request);
+      const uncontended = await acquireUncontendedLock(zk, name, request);
       if (uncontended !== null) return uncontended.lease;
     }
     return await acquireLock(zk, name, options);
@@ -221,7 +221,7 @@ class FencedStore {
   async #writeIn(zk: ZooKeeper): Promise<boolean> {
     const { name, path: lock, holderId, fencingToken, mode, slot } = this.#lease;
     const write = { path: `/store-${name}`, token: fencingToken, number: ++this.#number };
-    const held = [{ name, node: `${lock}/h/${holderName({ mode, slot, guid: holderId })}` }];
+    const held = [{ name, node: `${lock}/h/${holderNodeName({ mode, slot, guid: holderId })}` }];
     const { path } = write;
     const data = formatWrite(write);
     const options = { held, clock: this.#process.clock };

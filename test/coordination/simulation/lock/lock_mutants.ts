@@ -6,7 +6,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a grant does not check the version",
     world: "lock",
     changes: [{
-      in: "lock_contender:Contender.#grant",
+      in: "lock_contender:QueueContender.#grant",
       from: "data: state, version: view.version },",
       to: "data: state, version: -1 },",
     }],
@@ -18,7 +18,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a grant in advance does not check the version",
     world: "lock",
     changes: [{
-      in: "lock_contender:Contender.#advance",
+      in: "lock_contender:QueueContender.#advance",
       from: `    const requesting = this.#zk.multi([
       { type: "setData", path: path.lock, data: this.#state.unchanged(view), version: view.version },`,
       to: `    const requesting = this.#zk.multi([
@@ -32,7 +32,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a withdrawal does not check that the holder's grant is there",
     world: "lock",
     changes: [{
-      in: "lock_contender:Contender.#withdraw",
+      in: "lock_contender:QueueContender.#withdraw",
       from: '      { type: "check", path: `${path.holders}/${oldest}`, version: -1 },\n',
       to: "",
     }],
@@ -44,7 +44,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender holds with a grant in advance while an older one is there",
     world: "lock",
     changes: [{
-      in: "lock_contender:Contender.#awaitOlder",
+      in: "lock_contender:QueueContender.#awaitOlder",
       from: "      if (isCurrent && grants.isOldest) {",
       to: "      if (isCurrent) {",
     }],
@@ -115,7 +115,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the last contender is served first",
     world: "lock",
     changes: [{
-      in: "queue_position:comesBefore",
+      in: "queue_position:contenderComesBefore",
       from: "  if (left.sequence !== right.sequence) return left.sequence < right.sequence;",
       to: "  if (left.sequence !== right.sequence) return left.sequence > right.sequence;",
     }],
@@ -126,7 +126,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the worst priority is served first",
     world: "lock",
     changes: [{
-      in: "queue_position:comesBefore",
+      in: "queue_position:contenderComesBefore",
       from: "  if (left.priority !== right.priority) return left.priority < right.priority;",
       to: "  if (left.priority !== right.priority) return left.priority > right.priority;",
     }],
@@ -148,7 +148,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender that does not wait takes a free lock for a busy one",
     world: "lock",
     changes: [{
-      in: "lock_contender:Contender.#decide",
+      in: "lock_contender:QueueContender.#decide",
       from: '    } else if (position.kind === "eligible") return { do: "grant", view };',
       to: '    } else if (waits && position.kind === "eligible") return { do: "grant", view };',
     }],
@@ -242,9 +242,9 @@ export const lockMutants: readonly Mutant[] = [
     changes: [{
       in: "keeper_server:KeeperServer.#commit",
       from:
-        "    const room = await this.#store.commit(encodeChanges(changes)).finally(() => this.#stalls.end(this.now()));\n",
+        "    const room = await this.#store.commit(encodeStoredChanges(changes)).finally(() => this.#stalls.end(this.now()));\n",
       to:
-        "    void this.#store.commit(encodeChanges(changes)).catch(() => {});\n    const room = await Promise.resolve(null);\n",
+        "    void this.#store.commit(encodeStoredChanges(changes)).catch(() => {});\n    const room = await Promise.resolve(null);\n",
     }],
     kinds: ["two holders", "node of a dead session"],
     seeds: 20,
@@ -313,7 +313,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a contender that lost a response joins the queue a second time",
     world: "lock",
     changes: [{
-      in: "lock_contender:Contender.run",
+      in: "lock_contender:QueueContender.run",
       from: '      step = { do: "recover" };\n',
       to: '      step = { do: "contend" };\n',
     }],
@@ -324,11 +324,11 @@ export const lockMutants: readonly Mutant[] = [
     name: "a leak: the real wall clock reaches the nodes of a lock",
     world: "lock",
     changes: [{
-      in: "holder_info:formatNewNode",
-      from: "export function formatNewNode(",
-      to: "const savedNow = Date.now;\nexport function formatNewNode(",
+      in: "holder_info:formatNewNodeInfo",
+      from: "export function formatNewNodeInfo(",
+      to: "const savedNow = Date.now;\nexport function formatNewNodeInfo(",
     }, {
-      in: "holder_info:formatNewNode",
+      in: "holder_info:formatNewNodeInfo",
       from: "sinceMs: Date.now(), sessionTimeoutMs: session.timeoutMs, revoke: null",
       to: "sinceMs: savedNow(), sessionTimeoutMs: session.timeoutMs, revoke: null",
     }],

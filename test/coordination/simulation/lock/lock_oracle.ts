@@ -3,7 +3,7 @@
  * believe by it. A grant is in force while its node is on the disk; of exclusive grants, only the oldest.
  */
 import { parseNodeInfo } from "../../../../src/coordination/nodes/holder_info.ts";
-import { holderName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
 import type { ZNode } from "../../../../src/coordination/keeper/state/tree.ts";
 import { errorMessage } from "../../../../src/base/errors.ts";
 import { isRevoked, type Lease } from "../../../../src/base/process/lease.ts";
@@ -220,7 +220,7 @@ export function grantOf(tree: StoredTree, lease: Lease): ZNode | undefined {
 }
 
 function pathOfGrant({ path, mode, slot, holderId }: Lease): string {
-  return `${path}/h/${holderName({ mode, slot, guid: holderId })}`;
+  return `${path}/h/${holderNodeName({ mode, slot, guid: holderId })}`;
 }
 
 /** Whether a grant is in force; `grants`: all of the lock, the oldest first. */

@@ -3,7 +3,7 @@
  * without a word.
  */
 import { breakLock } from "../../../../src/coordination/lock/break_lock.ts";
-import { holderName } from "../../../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName } from "../../../../src/coordination/lock/lock_nodes.ts";
 import { electionPath, lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../../../src/coordination/lock/lock_status.ts";
 import { BatonError } from "../../../../src/base/errors.ts";
@@ -51,7 +51,7 @@ class SimOperator extends RecipeClient {
     const { holders } = await lockStatus(zk, name, { path });
     if (holders.length === 0) return;
     const { holderId, mode, slot } = this.chance.oneOf(holders);
-    const node = `${path.holders}/${holderName({ mode, slot, guid: holderId })}`;
+    const node = `${path.holders}/${holderNodeName({ mode, slot, guid: holderId })}`;
     oracle.takesBack(node);
     if (this.chance.is(0.5)) {
       world.log(() => `the operator deletes ${node}`);

@@ -3,7 +3,7 @@ import {
   diagnoseLock,
   type LockSnapshot,
   type NodeSnapshot,
-  sequenceMax,
+  queueSequenceMax,
 } from "../../../../src/coordination/admin/diagnose.ts";
 import { formatLockState } from "../../../../src/coordination/lock/lock_state.ts";
 
@@ -60,7 +60,7 @@ describe("what is said of", () => {
       { queue: [{ ...node("100-x-b-0000000007"), isEphemeral: false }] },
       /wait forever/,
     ],
-    ["a counter near its end", { sequence: sequenceMax - 5 }, /^warning: its counter is at 2147483642/],
+    ["a counter near its end", { sequence: queueSequenceMax - 5 }, /^warning: its counter is at 2147483642/],
     ["a counter at its end", { queue: [node("100-x-b-2147483647")] }, /^warning: its counter has reached its end/],
     [
       "more holders than the limit",

@@ -1,5 +1,9 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { type FolderRound, followFolders, watchLists } from "../../../../src/coordination/admin/follow_folders.ts";
+import {
+  type FolderRound,
+  followFolders,
+  withWatchedLists,
+} from "../../../../src/coordination/admin/follow_folders.ts";
 import { childNames } from "../../../../src/coordination/nodes/node_requests.ts";
 import { refuse } from "../../../support/fake_tree.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -25,7 +29,7 @@ function follow(zk: FakeZooKeeper = bench.client(), objectsMax = 100) {
     const folders = [{
       path: folder,
       read: async (client: typeof zk, name: string, watch: () => void) => {
-        const lists = watchLists(client, watch);
+        const lists = withWatchedLists(client, watch);
         await lists.getChildren(`${folder}/${name}`);
         return (await childNames(lists, `${folder}/${name}/h`)).length;
       },

@@ -5,6 +5,7 @@ import {
   participantsSeen,
 } from "../../../../src/coordination/barrier/barrier_decision.ts";
 import {
+  barrierResponseName,
   type BarrierState,
   formatBarrierState,
   initialBarrierState,
@@ -12,7 +13,6 @@ import {
   parseBarrierState,
   parseParticipant,
   participantPrefix,
-  responseName,
 } from "../../../../src/coordination/barrier/barrier_state.ts";
 
 let sequence = 0;
@@ -57,14 +57,14 @@ describe("a party of a barrier", () => {
   });
 
   test("starts those who answered, in the order in which they came, whoever sees it", () => {
-    const children = [party("b"), party("a"), responseName("a.0", "a")];
+    const children = [party("b"), party("a"), barrierResponseName("a.0", "a")];
     expect(decide(asking, children)).toMatchObject({ do: "wait" });
-    const all = [...children, responseName("a.0", "b"), responseName("x.0", "c")];
+    const all = [...children, barrierResponseName("a.0", "b"), barrierResponseName("x.0", "c")];
     expect(decide(asking, all)).toEqual({
       do: "start",
       members: ["b", "a"],
       nodes: children.slice(0, 2),
-      responses: [responseName("a.0", "b"), responseName("a.0", "a")],
+      responses: [barrierResponseName("a.0", "b"), barrierResponseName("a.0", "a")],
     });
   });
 
@@ -87,7 +87,7 @@ describe("a party of a barrier", () => {
     const patient = { onLost: "wait" } as const;
     const children = [party("a", patient), party("c", patient)];
     expect(decide(asking, children)).toEqual({ do: "respond", round: "a.0" });
-    expect(decide(asking, [...children, responseName("a.0", "a")])).toEqual({ do: "open", members: ["a", "c"] });
+    expect(decide(asking, [...children, barrierResponseName("a.0", "a")])).toEqual({ do: "open", members: ["a", "c"] });
   });
 
   test("goes by what the first wants, and counts nobody who wants something else", () => {

@@ -3,13 +3,17 @@ import { campaign, type CampaignOptions, resign } from "../../../../src/coordina
 import {
   appendGrant,
   type Grant,
-  historyMax,
+  grantHistoryMax,
   type LeaderChange,
   LeaderChanges,
   newGrantsSince,
-  withTokens,
+  withFencingTokens,
 } from "../../../../src/coordination/election/election_history.ts";
-import { checkValue, electionState, parseGrants } from "../../../../src/coordination/election/election_state.ts";
+import {
+  checkLeaderValue,
+  electionStateCodec,
+  parseGrants,
+} from "../../../../src/coordination/election/election_state.ts";
 import { leaderStatus, watchLeader } from "../../../../src/coordination/election/leader_status.ts";
 import type { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
@@ -77,9 +81,9 @@ describe("the history", () => {
   test("has no more than the last 64 grants, and counts on", () => {
     let history: Grant[] = [];
     for (let term = 1; term <= 100; term++) {
-      history = withTokens(appendGrant(history, { value: "v", sinceMs: 0, id: `g${term}` }), BigInt(term));
+      history = withFencingTokens(appendGrant(history, { value: "v", sinceMs: 0, id: `g${term}` }), BigInt(term));
     }
-    expect(history.length).toBe(historyMax);
+    expect(history.length).toBe(grantHistoryMax);
     expect([history[0]?.index, history.at(-1)?.index, history.at(-1)?.token]).toEqual([37, 100, 100n]);
   });
 
@@ -88,7 +92,7 @@ describe("the history", () => {
     expect(() => parseGrants({ data, mzxid: 1n }, "/baton/elections/echo")).toThrow(
       '"/baton/elections/echo" is not an election of this version of baton: its history contains the invalid entry {"index":0}',
     );
-    const state = electionState("v", "/e");
+    const state = electionStateCodec("v", "/e");
     expect(parseGrants({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);
   });
 });
@@ -201,10 +205,10 @@ describe("a leader", () => {
 });
 
 test("a value is one line of 1,024 bytes at most", () => {
-  checkValue("ü".repeat(512));
-  expect(() => checkValue("ü".repeat(513))).toThrow(
+  checkLeaderValue("ü".repeat(512));
+  expect(() => checkLeaderValue("ü".repeat(513))).toThrow(
     "A candidate's value of 1026 bytes is too long: the maximum is 1024",
   );
-  expect(() => checkValue("")).toThrow("it is empty");
-  expect(() => checkValue("a\nb")).toThrow("it contains a control character");
+  expect(() => checkLeaderValue("")).toThrow("it is empty");
+  expect(() => checkLeaderValue("a\nb")).toThrow("it contains a control character");
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
   formatTokenSlot,
-  parseToken,
+  parseFencingToken,
   readTokenSlots,
   slotBytes,
 } from "../../../../src/coordination/fence/token_slots.ts";
@@ -77,8 +77,8 @@ test("a store that has lost its highest token is none that never had one", () =>
 });
 
 test("a token is a whole number of 64 bits", () => {
-  expect(parseToken("18446744073709551615", "--token")).toBe(18446744073709551615n);
+  expect(parseFencingToken("18446744073709551615", "--token")).toBe(18446744073709551615n);
   for (const wrong of ["", "-1", "1.5", "0x10", "18446744073709551616", "1 "]) {
-    expect(() => parseToken(wrong, "--token")).toThrow("is not a fencing token");
+    expect(() => parseFencingToken(wrong, "--token")).toThrow("is not a fencing token");
   }
 });

@@ -1,27 +1,27 @@
 import { expect, test } from "bun:test";
 import {
-  bucketBoundsMs,
-  countRecord,
-  noCounters,
-  parseCounters,
+  countHistoryRecord,
+  durationBoundsMs,
+  noHistoryCounters,
+  parseHistoryCounters,
 } from "../../../../src/coordination/history/history_counters.ts";
 import {
-  emptyRecord,
+  emptyHistoryRecord,
   type HistoryRecord,
-  packRecord,
-  parseRecord,
+  packHistoryRecord,
+  parseHistoryRecord,
 } from "../../../../src/coordination/history/history_record.ts";
 
 const hold = (more: Partial<HistoryRecord>): HistoryRecord => ({
-  ...emptyRecord("done"),
+  ...emptyHistoryRecord("done"),
   ...{ host: "db1", pid: 812, user: "root", token: "7", beganMs: 1000, endedMs: 1000 },
   ...more,
 });
 
 test("a duration is counted in the first bucket whose bound it does not exceed, and a longer one in the last", () => {
-  for (const [index, bound] of bucketBoundsMs.entries()) {
+  for (const [index, bound] of durationBoundsMs.entries()) {
     for (const [ms, place] of [[bound, index], [bound + 1, index + 1]] as const) {
-      const { held } = countRecord(noCounters, hold({ endedMs: 1000 + ms }));
+      const { held } = countHistoryRecord(noHistoryCounters, hold({ endedMs: 1000 + ms }));
       expect(held.sumMs).toBe(ms);
       expect(held.buckets.indexOf(1)).toBe(place);
       expect(held.buckets.reduce((sum, one) => sum + one)).toBe(1);
@@ -30,32 +30,38 @@ test("a duration is counted in the first bucket whose bound it does not exceed, 
 });
 
 test("what did not happen is not counted: waiting without a grant, holding without an end, lateness without a tick", () => {
-  const missed = countRecord(noCounters, { ...emptyRecord("missed", "id", 5000), count: 3, untilMs: 9000 });
-  expect(missed).toEqual({ ...noCounters, results: { ...noCounters.results, missed: 3 } });
-  const lost = countRecord(noCounters, hold({ result: "lost", endedMs: null, waitedMs: 7 }));
+  const missed = countHistoryRecord(noHistoryCounters, {
+    ...emptyHistoryRecord("missed", "id", 5000),
+    count: 3,
+    untilMs: 9000,
+  });
+  expect(missed).toEqual({ ...noHistoryCounters, results: { ...noHistoryCounters.results, missed: 3 } });
+  const lost = countHistoryRecord(noHistoryCounters, hold({ result: "lost", endedMs: null, waitedMs: 7 }));
   expect(lost.results.lost).toBe(1);
-  expect([lost.waited.sumMs, lost.held, lost.late]).toEqual([7, noCounters.held, noCounters.late]);
+  expect([lost.waited.sumMs, lost.held, lost.late]).toEqual([7, noHistoryCounters.held, noHistoryCounters.late]);
 });
 
 test("a clock that was set back counts as no time, and the last success does not go back", () => {
-  const first = countRecord(noCounters, hold({ endedMs: 9000, tickMs: 500 }));
-  const second = countRecord(first, hold({ beganMs: 4000, endedMs: 3000, tickMs: 5000 }));
+  const first = countHistoryRecord(noHistoryCounters, hold({ endedMs: 9000, tickMs: 500 }));
+  const second = countHistoryRecord(first, hold({ beganMs: 4000, endedMs: 3000, tickMs: 5000 }));
   expect([second.held.sumMs, second.late.sumMs, second.lastDoneMs]).toEqual([8000, 500, 9000]);
 });
 
 test("counters are read as they were written; damaged ones are 0", () => {
-  const counters = countRecord(noCounters, hold({ endedMs: 70_000, waitedMs: 12, tickMs: 900 }));
-  expect(parseCounters(JSON.parse(JSON.stringify(counters)))).toEqual(counters);
+  const counters = countHistoryRecord(noHistoryCounters, hold({ endedMs: 70_000, waitedMs: 12, tickMs: 900 }));
+  expect(parseHistoryCounters(JSON.parse(JSON.stringify(counters)))).toEqual(counters);
   for (const damaged of [null, 3, [], { results: 5, held: { sumMs: -1, buckets: ["a", 1e99] } }]) {
-    expect(parseCounters(damaged)).toEqual(noCounters);
+    expect(parseHistoryCounters(damaged)).toEqual(noHistoryCounters);
   }
 });
 
 test("a record is read as it was written, without the characters that move a cursor", () => {
   const record = hold({ exitCode: 0, why: "all is well" });
-  expect(parseRecord(packRecord(record))).toEqual(record);
-  expect(parseRecord(packRecord(hold({ why: "\u001b[2J" + "x".repeat(300) })))?.why).toMatch(/^\P{Cc}{200}$/u);
+  expect(parseHistoryRecord(packHistoryRecord(record))).toEqual(record);
+  expect(parseHistoryRecord(packHistoryRecord(hold({ why: "\u001b[2J" + "x".repeat(300) })))?.why).toMatch(
+    /^\P{Cc}{200}$/u,
+  );
   for (const damaged of [null, 1, {}, { result: "granted", beganMs: 1 }, { result: "done" }]) {
-    expect(parseRecord(damaged)).toBeNull();
+    expect(parseHistoryRecord(damaged)).toBeNull();
   }
 });

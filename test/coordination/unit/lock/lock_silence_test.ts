@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import type { AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
-import { acquireUncontended } from "../../../../src/coordination/lock/uncontended_lock.ts";
+import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { waitLimit } from "../../../../src/base/support/deadline.ts";
 import { childrenIn } from "../../../support/fake_tree.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
@@ -140,7 +140,7 @@ test("a grant that a server executes after the request was given up leaves no ho
   const silent = zk.loseResponses();
   const { acl, session } = zk;
   const request = { path: lockPath("new"), info: unknownHolder, acl, clock: bench.clock, kind: "lock" };
-  const failed = acquireUncontended(zk, "new", request).catch((thrown) => thrown);
+  const failed = acquireUncontendedLock(zk, "new", request).catch((thrown) => thrown);
   expect(await bench.within(failed, 70_000)).toMatchObject({ reason: "CONNECTIONLOSS" });
   expect(session.ended.aborted).toBe(false);
   await silent.end();

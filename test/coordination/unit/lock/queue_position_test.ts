@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { LockMode } from "../../../../src/base/process/lease.ts";
-import { holderName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
+import { holderNodeName, parseHolder } from "../../../../src/coordination/lock/lock_nodes.ts";
 import {
-  freeSlot,
+  freePermitSlot,
   heldGrants,
-  isCompatible,
+  isCompatibleMode,
   queuePosition,
-  requestAfterChange,
+  requestAfterGrantChange,
 } from "../../../../src/coordination/lock/queue_position.ts";
 
 function position(mode: LockMode, queue: string[], grants: string[] = [], limit = 1) {
@@ -74,17 +74,17 @@ describe("a contender's position", () => {
 
 test("modes do not mix", () => {
   for (const [mode, other] of [["shared", "p0-a"], ["shared", "x-a"], ["permit", "s-a"], ["permit", "x-a"]] as const) {
-    expect(isCompatible(mode, [other], 9)).toBe(false);
+    expect(isCompatibleMode(mode, [other], 9)).toBe(false);
   }
 });
 
 test("after a change of the grants it is known what may be requested if there was one, or if all were exclusive", () => {
-  expect(requestAfterChange("exclusive", ["s-a"])).toBe("eligible");
-  expect(requestAfterChange("shared", ["x-a"])).toBe("eligible");
-  expect(requestAfterChange("exclusive", ["x-a", "x-b"])).toBe("next");
-  expect(requestAfterChange("shared", ["x-a", "x-b"])).toBeNull();
-  expect(requestAfterChange("exclusive", ["s-a", "s-b"])).toBeNull();
-  expect(requestAfterChange("exclusive", ["p0-a", "p1-b"])).toBeNull();
+  expect(requestAfterGrantChange("exclusive", ["s-a"])).toBe("eligible");
+  expect(requestAfterGrantChange("shared", ["x-a"])).toBe("eligible");
+  expect(requestAfterGrantChange("exclusive", ["x-a", "x-b"])).toBe("next");
+  expect(requestAfterGrantChange("shared", ["x-a", "x-b"])).toBeNull();
+  expect(requestAfterGrantChange("exclusive", ["s-a", "s-b"])).toBeNull();
+  expect(requestAfterGrantChange("exclusive", ["p0-a", "p1-b"])).toBeNull();
 });
 
 describe("a grant in advance", () => {
@@ -130,14 +130,14 @@ describe("a grant in advance", () => {
 });
 
 test("a slot is the lowest that no holder has, and below the limit whenever a permit is free", () => {
-  expect(freeSlot([])).toBe(0);
-  expect(freeSlot(["p0-a", "p2-b"])).toBe(1);
-  expect(freeSlot(["p1-a", "p0-b"])).toBe(2);
+  expect(freePermitSlot([])).toBe(0);
+  expect(freePermitSlot(["p0-a", "p2-b"])).toBe(1);
+  expect(freePermitSlot(["p1-a", "p0-b"])).toBe(2);
   // The limit was lowered under them.
-  expect(freeSlot(["p7-a"])).toBe(0);
+  expect(freePermitSlot(["p7-a"])).toBe(0);
   fc.assert(
     fc.property(fc.uniqueArray(fc.nat(9)), (slots) => {
-      const slot = freeSlot(slots.map((taken) => holderName({ mode: "permit", slot: taken, guid: "a" })));
+      const slot = freePermitSlot(slots.map((taken) => holderNodeName({ mode: "permit", slot: taken, guid: "a" })));
       expect(slots).not.toContain(slot);
       expect(slot).toBeLessThanOrEqual(slots.length);
     }),
@@ -147,7 +147,7 @@ test("a slot is the lowest that no holder has, and below the limit whenever a pe
 
 test("a holder's name says mode, slot and guid, and a permit without a slot is none", () => {
   for (const node of [{ mode: "permit", slot: 12, guid: "a" }, { mode: "shared", slot: null, guid: "b" }] as const) {
-    const name = holderName(node);
+    const name = holderNodeName(node);
     expect(parseHolder(name)).toEqual({ name, ...node });
   }
   for (const name of ["p-a", "x1-a", "s0-a", "p1234567-a"]) expect(parseHolder(name)).toBeNull();

@@ -2,7 +2,7 @@
  * A reply cut at every request/reply boundary of a pool's run: every item runs once, is written down, and given back.
  */
 import { expect, test } from "bun:test";
-import { acquireUncontended } from "../../../../src/coordination/lock/uncontended_lock.ts";
+import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { CompletionLog } from "../../../../src/coordination/pool/completion_log.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
@@ -110,7 +110,10 @@ test("a lock that is not there is taken by one of two, and nobody else gets in",
     const zk = bench.client(cut);
     const options = { path: lockPath("demo"), info: poolInfo, acl, clock: bench.clock, kind: "lock" };
     const [first, second] = await bench.within(
-      Promise.all([acquireUncontended(zk, "demo", options), acquireUncontended(bench.client(), "demo", options)]),
+      Promise.all([
+        acquireUncontendedLock(zk, "demo", options),
+        acquireUncontendedLock(bench.client(), "demo", options),
+      ]),
     );
     expect(bench.holders.length).toBe([first, second].filter((one) => one !== null).length);
     expect(bench.holders.length).toBeLessThanOrEqual(1);

@@ -1,5 +1,9 @@
 import { expect, test } from "bun:test";
-import { decideTick, progressAfterEnd, type TickProgress } from "../../../../src/coordination/tick/tick_decision.ts";
+import {
+  decideTick,
+  type TickProgress,
+  tickProgressAfterEnd,
+} from "../../../../src/coordination/tick/tick_decision.ts";
 
 const calendar = {
   last: (at: number) => Math.floor(at / 60) * 60,
@@ -30,7 +34,7 @@ test("a further try waits, and begins before it is too late or the next tick com
   const fromOf = (rules: Partial<typeof facts>, nowMs: number) => {
     const progress = { uptoMs: 0, open: { ...open, tickMs: 0 }, retry: null };
     const end = { run: { tickMs: 0, attempt: 1 }, guid: "g", result: "failed", nowMs } as const;
-    return progressAfterEnd(progress, { ...end, rules: { ...facts, calendar: day, ...rules } }).retry;
+    return tickProgressAfterEnd(progress, { ...end, rules: { ...facts, calendar: day, ...rules } }).retry;
   };
   expect(fromOf({ retryDelayMs: 60, lateMsMax: 3600 }, 100)).toEqual({ tickMs: 0, attempt: 2, fromMs: 160 });
   expect(fromOf({ retryDelayMs: 60, lateMsMax: 120 }, 100)?.fromMs).toBe(118);

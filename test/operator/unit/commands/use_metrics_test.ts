@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { CountedNames } from "../../../../commands/operator/counted_names.ts";
 import { metricsOfUse, type UseReading } from "../../../../commands/operator/use_metrics.ts";
-import { countRecord, noCounters } from "../../../../src/coordination/history/history_counters.ts";
+import { countHistoryRecord, noHistoryCounters } from "../../../../src/coordination/history/history_counters.ts";
 import type { HistoryRecord } from "../../../../src/coordination/history/history_record.ts";
 import { metricsText } from "../../../../src/base/terminal/metrics_text.ts";
 
@@ -68,7 +68,7 @@ test("names above the limit are one, the most used keep theirs, and no count is 
 
 test("the counters of a history: results, refusals, cumulative buckets in seconds", () => {
   const records = [record({}), record({ result: "failed", waitedMs: 50, endedMs: 1_000 + 7_200_001 })];
-  const counters = records.reduce(countRecord, noCounters);
+  const counters = records.reduce(countHistoryRecord, noHistoryCounters);
   const refusals = { count: 4, lastMs: 1, host: "h", pid: 1, user: "u" };
   const lines = linesOf({ ...empty, histories: [{ kind: "lock", name: "db", counters, refusals }] });
   expect(lines).toContain('baton_lock_ends_total{name="db",result="done"} 1');
@@ -88,7 +88,7 @@ test("counters of names above the limit never go back: not when another name is 
   const counted = new CountedNames(2);
   const history = (name: string, results: Partial<Record<"done" | "lost", number>>) => ({
     ...{ kind: "lock" as const, name, refusals: null },
-    counters: { ...noCounters, results: { ...noCounters.results, ...results } },
+    counters: { ...noHistoryCounters, results: { ...noHistoryCounters.results, ...results } },
   });
   const read = (...histories: ReturnType<typeof history>[]) => {
     const lines = linesOf({ ...empty, histories }, { namesMax: 2, counted });

@@ -1,12 +1,12 @@
 import { expect, test } from "bun:test";
 import { type ExplainFacts, explainLock } from "../../../../../commands/coordination/looking/explain_lock.ts";
-import { emptyRecord, type HistoryRecord } from "../../../../../src/coordination/history/history_record.ts";
+import { emptyHistoryRecord, type HistoryRecord } from "../../../../../src/coordination/history/history_record.ts";
 
 const minuteMs = 60_000;
 const nowMs = Date.UTC(2026, 10, 23, 5, 10);
 const hold = (more: Partial<HistoryRecord> = {}): HistoryRecord => {
   const beganMs = nowMs - 26 * 60 * minuteMs;
-  return { ...emptyRecord("done"), host: "db2", pid: 77, beganMs, endedMs: beganMs + 12 * minuteMs, ...more };
+  return { ...emptyHistoryRecord("done"), host: "db2", pid: 77, beganMs, endedMs: beganMs + 12 * minuteMs, ...more };
 };
 const facts = (more: Partial<ExplainFacts> = {}): ExplainFacts => ({
   ...{ name: "job", nowMs, limit: null, holders: [], waiters: [], schedules: [] },

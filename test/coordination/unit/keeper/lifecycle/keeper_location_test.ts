@@ -5,7 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../../../../src/base/errors.ts";
-import { createFolders, keeperLocation } from "../../../../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import {
+  createKeeperFolders,
+  keeperLocation,
+} from "../../../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 
 let root = "";
 beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-place-")));
@@ -99,7 +102,7 @@ describe("a place that is not safe is refused", () => {
     const { dir, socketPath } = place();
     mkdirSync(join(root, "real"), { mode: 0o700 });
     symlinkSync(join(root, "real"), join(root, "k"));
-    expect(codeOf(() => createFolders({ dir: dir ?? "", socketPath }))).toBe("CONFIG");
+    expect(codeOf(() => createKeeperFolders({ dir: dir ?? "", socketPath }))).toBe("CONFIG");
   });
 });
 

@@ -4,7 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../../../../src/base/errors.ts";
-import { createFolders, keeperLocation } from "../../../../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import {
+  createKeeperFolders,
+  keeperLocation,
+} from "../../../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 
 let root = "";
 beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-folder-")));
@@ -41,7 +44,7 @@ function refusal(prepare: () => void): string {
     // then the second look is enough
   }
   prepare();
-  for (const act of [place, () => found !== null && createFolders({ ...found, dir: found.dir ?? "" })]) {
+  for (const act of [place, () => found !== null && createKeeperFolders({ ...found, dir: found.dir ?? "" })]) {
     try {
       act();
       said.push("fine");
@@ -89,7 +92,7 @@ test.each([0o755, 0o775, 0o700])("an ordinary home with folders of mode %o", (mo
   for (const folder of ["home/.local", "home/.local/state"]) make(folder, mode);
   const found = place();
   expect(found.dir?.startsWith(join(root, "home/.local/state/baton/keeper/"))).toBe(true);
-  createFolders({ ...found, dir: found.dir ?? "" });
+  createKeeperFolders({ ...found, dir: found.dir ?? "" });
   expect(place()).toEqual(found);
 });
 
@@ -98,7 +101,7 @@ test("a home whose .local is a link to another disk", () => {
   make("disk/local");
   symlinkSync(join(root, "disk/local"), join(root, "home/.local"));
   const found = place();
-  createFolders({ ...found, dir: found.dir ?? "" });
+  createKeeperFolders({ ...found, dir: found.dir ?? "" });
   expect(place()).toEqual(found);
 });
 
@@ -134,7 +137,7 @@ function refusalOf(dir: string, prepare: () => void = () => {}): string {
     }
   })();
   prepare();
-  for (const act of [look, () => before !== null && createFolders({ ...before, dir })]) {
+  for (const act of [look, () => before !== null && createKeeperFolders({ ...before, dir })]) {
     try {
       act();
     } catch (error) {

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { FairScheduler, type Worker } from "../../../../../src/coordination/keeper/protocol/fair_scheduler.ts";
+import { FairScheduler, type ScheduledWorker } from "../../../../../src/coordination/keeper/protocol/fair_scheduler.ts";
 
 let nowMs = 0;
 let later: (() => void)[] = [];
@@ -16,7 +16,7 @@ beforeEach(() => {
 const look = () => later.splice(0).forEach((callback) => callback());
 
 /** One that never has enough of it. */
-function greedy(name: string): Worker {
+function greedy(name: string): ScheduledWorker {
   const worker = {
     runSlice() {
       worked.push(name);
@@ -42,7 +42,7 @@ test("a round is short, however many wait: the sockets are looked at in between"
 });
 
 test("who has left does not work, not even in the round that has begun", () => {
-  const second: Worker = { runSlice: () => worked.push("second") };
+  const second: ScheduledWorker = { runSlice: () => worked.push("second") };
   turns.schedule({ runSlice: () => turns.remove(second) });
   turns.schedule(second);
   look();
@@ -50,7 +50,7 @@ test("who has left does not work, not even in the round that has begun", () => {
 });
 
 test("who asks twice has one turn", () => {
-  const worker: Worker = { runSlice: () => worked.push("once") };
+  const worker: ScheduledWorker = { runSlice: () => worked.push("once") };
   turns.schedule(worker);
   turns.schedule(worker);
   look();

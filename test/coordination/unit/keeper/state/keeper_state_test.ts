@@ -2,15 +2,15 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
-  decodeRows,
   decodeStoredNode,
+  decodeStoredRows,
   decodeStoredSession,
-  encodeChanges,
+  encodeStoredChanges,
 } from "../../../../../src/coordination/keeper/storage/stored_records.ts";
 import type { MultiRequest } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
 import { createFlag } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { property } from "../../../../support/property.ts";
-import { nextVersion } from "../../../../../src/coordination/keeper/state/transaction.ts";
+import { nextNodeVersion } from "../../../../../src/coordination/keeper/state/transaction.ts";
 import { StateDriver } from "./state_driver.ts";
 
 const create = (path: string, flags = 0): MultiRequest => ({
@@ -79,7 +79,7 @@ describe("numbers of transactions", () => {
 });
 
 test("a node's version wraps after 2^31-1, and is never the -1 that stands for any", () => {
-  expect([0, 2 ** 31 - 1, -(2 ** 31), -3, -2, -1].map(nextVersion)).toEqual([1, -(2 ** 31), 1 - 2 ** 31, -2, 0, 0]);
+  expect([0, 2 ** 31 - 1, -(2 ** 31), -3, -2, -1].map(nextNodeVersion)).toEqual([1, -(2 ** 31), 1 - 2 ** 31, -2, 0, 0]);
 });
 
 describe("sequences", () => {
@@ -265,7 +265,7 @@ property(
     const sessions = new Map<bigint, Uint8Array>();
     let zxid = 0n;
     const log = () => {
-      const batch = decodeRows(encodeChanges(driver.state.takeChanges()));
+      const batch = decodeStoredRows(encodeStoredChanges(driver.state.takeChanges()));
       zxid = batch.zxid;
       for (const [table, rows] of [[nodes, batch.nodes], [sessions, batch.sessions]] as const) {
         for (const { id, body } of rows) body === null ? table.delete(id) : table.set(id, body);

@@ -1,5 +1,5 @@
 /** A keeper's state with typed requests in and typed answers out, the bytes between them included. */
-import type { Identity } from "../../../../../src/coordination/keeper/state/acl_check.ts";
+import type { ClientIdentity } from "../../../../../src/coordination/keeper/state/acl_check.ts";
 import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../../../../../src/coordination/keeper/state/keeper_limits.ts";
 import type { KeeperSession } from "../../../../../src/coordination/keeper/state/session_table.ts";
@@ -32,7 +32,7 @@ export class StateDriver {
   /** Events as "watcher type:path", in the order in which they were told. */
   readonly events: string[] = [];
   wallMs = 1_700_000_000_000;
-  readonly #identities = new Map<string, readonly Identity[]>();
+  readonly #identities = new Map<string, readonly ClientIdentity[]>();
 
   constructor(options: { sequenceStart?: number; limits?: Partial<KeeperLimits> } = {}) {
     this.state = new KeeperState<string>({
@@ -46,7 +46,7 @@ export class StateDriver {
     this.state.initialize();
   }
 
-  client(name = "a", identities: readonly Identity[] = []): DrivenClient {
+  client(name = "a", identities: readonly ClientIdentity[] = []): DrivenClient {
     this.#identities.set(name, identities);
     return new DrivenClient(this, this.state.openSession(10_000, 0), { name, identities });
   }
@@ -59,9 +59,13 @@ export class StateDriver {
 export class DrivenClient {
   readonly session: KeeperSession;
   readonly #driver: StateDriver;
-  readonly #who: { readonly name: string; readonly identities: readonly Identity[] };
+  readonly #who: { readonly name: string; readonly identities: readonly ClientIdentity[] };
 
-  constructor(driver: StateDriver, session: KeeperSession, who: { name: string; identities: readonly Identity[] }) {
+  constructor(
+    driver: StateDriver,
+    session: KeeperSession,
+    who: { name: string; identities: readonly ClientIdentity[] },
+  ) {
     this.#driver = driver;
     this.session = session;
     this.#who = who;

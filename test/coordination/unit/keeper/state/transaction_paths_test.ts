@@ -1,9 +1,13 @@
 import { expect, test } from "bun:test";
-import { checkPath, isSpecialPath, parentNodePath } from "../../../../../src/coordination/keeper/state/transaction.ts";
+import {
+  checkNodePath,
+  isSpecialPath,
+  parentNodePath,
+} from "../../../../../src/coordination/keeper/state/transaction.ts";
 import { OperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
 
 test.each(["/", "/a", "/a/b", "/é", "/a b", "/...", "/.a", "/a./b", "/~"])("%j is a path", (path) => {
-  expect(() => checkPath(path)).not.toThrow();
+  expect(() => checkNodePath(path)).not.toThrow();
 });
 
 test.each([
@@ -24,7 +28,7 @@ test.each([
   "/\uffff",
 ])(
   "%j is none",
-  (path) => expect(() => checkPath(path)).toThrow(OperationError),
+  (path) => expect(() => checkNodePath(path)).toThrow(OperationError),
 );
 
 test("the parent of a path is what stands before its last slash", () => {

@@ -3,7 +3,7 @@ import { mkdtempSync, renameSync, rmSync, statSync, utimesSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BatonError } from "../../../../../src/base/errors.ts";
-import { systemDataFiles } from "../../../../../src/coordination/keeper/storage/data_files.ts";
+import { systemKeeperDataFiles } from "../../../../../src/coordination/keeper/storage/data_files.ts";
 import { DataGuard } from "../../../../../src/coordination/keeper/storage/data_guard.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 
@@ -23,7 +23,7 @@ function guarded(confirm: () => Promise<void> = () => Promise.resolve()) {
   const guard = new DataGuard({
     clock,
     dataDir: root,
-    files: systemDataFiles,
+    files: systemKeeperDataFiles,
     confirm,
     onLost: (error) => lost.push(error),
     onPresent: () => present++,
