@@ -119,7 +119,8 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): Finding[] {
     if (name !== "q" && name !== "h") {
       addFinding(
         "problem",
-        `"${lock.path}/${name}" is not baton's node: another program uses the same path, and the two do not exclude each other`,
+        `"${lock.path}/${name}" is not baton's node: another program uses the same path, ` +
+          "and the two do not exclude each other",
       );
     }
   }
@@ -161,17 +162,11 @@ function checkNodes({ path, holders, queue }: LockSnapshot, addFinding: AddFindi
 
 function checkCounter({ queue, sequence }: LockSnapshot, addFinding: AddFinding): void {
   const last = Math.max(sequence, ...queue.map(({ name }) => parseContender(name)?.sequence ?? 0));
-  if (last >= queueSequenceMax) {
-    addFinding(
-      "warning",
-      `its counter has reached its end, ${queueSequenceMax}: the order of arrival is lost; delete its node when it is not in use`,
-    );
-  } else if (last >= queueSequenceWarning) {
-    addFinding(
-      "warning",
-      `its counter is at ${last}, and at ${queueSequenceMax} the order of arrival is lost; delete its node when it is not in use`,
-    );
-  }
+  if (last < queueSequenceWarning) return;
+  const where = last >= queueSequenceMax
+    ? `its counter has reached its end, ${queueSequenceMax}:`
+    : `its counter is at ${last}, and at ${queueSequenceMax}`;
+  addFinding("warning", `${where} the order of arrival is lost; delete its node when it is not in use`);
 }
 
 function checkHolders({ holders }: LockSnapshot, nowMs: number, addFinding: AddFinding): void {
@@ -201,11 +196,10 @@ function checkFirstWaiter(
   if (first === undefined || first.info.sinceMs === 0) return;
   const waitedMs = nowMs - first.info.sinceMs;
   if (waitedMs < idleMsMax || !isCompatibleMode(first.node.mode, holders.map(({ name }) => name), limit)) return;
+  const waited = formatDuration(waitedMs);
   addFinding(
     "problem",
-    `${nameOfHolder(first.info)} has waited for ${
-      formatDuration(waitedMs)
-    } and does not acquire it, although it is free: ` +
+    `${nameOfHolder(first.info)} has waited for ${waited} and does not acquire it, although it is free: ` +
       "its session is alive, but it does not act, and blocks the others: stop it",
   );
 }

@@ -101,7 +101,8 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
     const waiters = participants.filter((participant) => isInCurrentGeneration(view.state, participant)).length;
     return { holders: participants.length - waiters, waiters };
   } catch (thrown) {
-    if (thrown instanceof BatonError && thrown.code === "CONFIG") return { holders: 0, waiters: 0 }; // a barrier of another layout
+    const isOtherLayout = thrown instanceof BatonError && thrown.code === "CONFIG";
+    if (isOtherLayout) return { holders: 0, waiters: 0 };
     throw thrown;
   }
 }

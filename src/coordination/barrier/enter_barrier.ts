@@ -103,8 +103,9 @@ class BarrierEntry {
     if (session.timeoutMs < sessionTimeoutMsMin) {
       throw new BatonError(
         "CONFIG",
-        `The server allows a session timeout of ${session.timeoutMs} ms, and a barrier needs ${sessionTimeoutMsMin} ms ` +
-          "at least to stop a job in time: raise the session timeout, or the server's maxSessionTimeout",
+        `The server allows a session timeout of ${session.timeoutMs} ms, and a barrier needs ` +
+          `${sessionTimeoutMsMin} ms at least to stop a job in time: raise the session timeout, or the server's ` +
+          "maxSessionTimeout",
       );
     }
     const passing = this.#party.run();
@@ -154,10 +155,9 @@ class BarrierEntry {
     if (outcome === null) this.#leaveInBackground(passing);
     if (outcome !== null && outcome.do !== "left") return await this.#awaitFreshLease(outcome);
     const found = await status;
-    const lasts = `this participant may be counted until its session ends, within ${
-      formatDuration(this.#zk.session.timeoutMs)
-    }`;
-    const rest = outcome === null ? `; ${lasts}` : "";
+    const sessionTimeout = formatDuration(this.#zk.session.timeoutMs);
+    const lasts = `; this participant may be counted until its session ends, within ${sessionTimeout}`;
+    const rest = outcome === null ? lasts : "";
     if (outcome === null && !this.#hasWaited) {
       throw new BatonError("UNREACHABLE", `Barrier "${this.#name}": no server responded within ${waited}${rest}`);
     }

@@ -151,13 +151,13 @@ export function sessionTimeoutWarning({ askedMs, grantedMs, isStandalone }: {
   readonly isStandalone: boolean;
 }): string | null {
   if (grantedMs <= askedMs) return null;
-  const [asked, granted] = [formatDuration(askedMs), formatDuration(grantedMs)];
+  const asked = formatDuration(askedMs);
+  const granted = formatDuration(grantedMs);
   const what = `baton: requested a session timeout of ${asked}, but the minimum of the servers is ${granted}`;
   if (isStandalone) return `${what}; set --session-timeout to that, or give the keeper a lower minimum\n`;
-  const tick = `tickTime is then ${
-    formatDuration(grantedMs / 2)
-  }, and should be at most a fifth of the session timeout`;
+  const tick = formatDuration(grantedMs / 2);
   const lower = formatDuration(Math.floor(askedMs / 5));
-  return `${what}; with ZooKeeper's default minimum of two ticks the servers' ${tick}: use --session-timeout ` +
+  return `${what}; with ZooKeeper's default minimum of two ticks the servers' tickTime is then ${tick}, and should ` +
+    "be at most a fifth of the session timeout: use --session-timeout " +
     `${durationType().format(Math.ceil(grantedMs * 5 / 2))}, or set tickTime to ${lower} (docs/limits.md)\n`;
 }

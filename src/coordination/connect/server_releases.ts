@@ -55,8 +55,8 @@ export function releaseFault(answer: string): string | null {
     ? { issue: "ZOOKEEPER-4785", fixed: minor === 9 ? "3.9.4" : "3.8.5 or 3.9.4" }
     : null;
   if (fault === null) return null;
-  return `ZooKeeper ${release} can lose acknowledged writes when servers of the ensemble are restarted (${fault.issue}): ` +
-    `use ${fault.fixed} or later`;
+  return `ZooKeeper ${release} can lose acknowledged writes when servers of the ensemble are restarted ` +
+    `(${fault.issue}): use ${fault.fixed} or later`;
 }
 
 /**
@@ -68,8 +68,9 @@ export function sessionFault(answer: string): string | null {
   const release = /^ClickHouse Keeper version: (\S+)/m.exec(answer)?.[1];
   const mode = /^Mode: (\w+)/m.exec(answer)?.[1];
   if (release === undefined || mode === undefined || mode === "standalone") return null;
-  return `ClickHouse Keeper ${release} can expire the session of a client that only reads from a follower (ClickHouse issue ` +
-    "111102): holders of locks send heartbeats through the leader, but programs that only watch may lose their sessions";
+  return `ClickHouse Keeper ${release} can expire the session of a client that only reads from a follower ` +
+    "(ClickHouse issue 111102): holders of locks send heartbeats through the leader, " +
+    "but programs that only watch may lose their sessions";
 }
 
 async function askServer(address: Address, { tls: source, dial, clock }: ServerReleaseOptions): Promise<string> {

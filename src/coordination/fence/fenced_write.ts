@@ -221,11 +221,9 @@ class FencedWrite {
     const why = ended.aborted || isSessionEnd(cause)
       ? "the session ended before the outcome was known"
       : `${errorMessage(cause)}, and no server responded within ${formatDuration(timeoutMs)}`;
-    const message =
-      `The outcome is unknown: "${this.#operation.path}" may have been ${
-        past[this.#operation.do]
-      }; ${why}. Read the node before ` +
-      "you repeat the write";
+    const written = past[this.#operation.do];
+    const message = `The outcome is unknown: "${this.#operation.path}" may have been ${written}; ${why}. ` +
+      "Read the node before you repeat the write";
     return new BatonError("OUTCOME_UNKNOWN", message, { cause });
   }
 }

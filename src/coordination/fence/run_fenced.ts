@@ -44,7 +44,8 @@ export async function runFenced(options: RunFencedOptions): Promise<FencedComman
   if (libc === null) {
     throw new BatonError(
       "START_FAILED",
-      "The store needs flock(2), but baton cannot call the C library on this system; docs/limits.md lists supported systems",
+      "The store needs flock(2), but baton cannot call the C library on this system; " +
+        "docs/limits.md lists supported systems",
     );
   }
   using stop = new StopSignalListener(signals);
@@ -145,7 +146,8 @@ class TokenStore implements Disposable {
   }
 
   #isCurrent(): boolean {
-    const [own, named] = [fstatSync(this.#fd), statSync(this.#path, { throwIfNoEntry: false })];
+    const own = fstatSync(this.#fd);
+    const named = statSync(this.#path, { throwIfNoEntry: false });
     return named !== undefined && isSameFile(named, own);
   }
 

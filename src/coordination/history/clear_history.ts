@@ -27,7 +27,9 @@ export interface ClearHistoryOptions {
 export async function clearHistoriesSometimes(zk: ZooKeeper, options: ClearHistoryOptions): Promise<void> {
   const { kind = "lock", root, random } = options;
   if (random() * oneOf >= 1) return;
-  await clearHistoryShard(zk, historyShardPath(kind, Math.floor(random() * 256), root), options).catch(() => {}); // no server, or an ACL
+  const shard = historyShardPath(kind, Math.floor(random() * 256), root);
+  // No server responds, or an ACL refuses it: a later call clears.
+  await clearHistoryShard(zk, shard, options).catch(() => {});
 }
 
 /** Clears at most 64 old names of a shard. */

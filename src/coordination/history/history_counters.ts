@@ -28,7 +28,10 @@ const noDurations: DurationCounts = { sumMs: 0, buckets: new Array<number>(durat
 
 export const noHistoryCounters: HistoryCounters = {
   results: { done: 0, failed: 0, lost: 0, stopped: 0, skipped: 0, missed: 0 },
-  ...{ waited: noDurations, held: noDurations, late: noDurations, lastDoneMs: null },
+  waited: noDurations,
+  held: noDurations,
+  late: noDurations,
+  lastDoneMs: null,
 };
 
 export function countHistoryRecord(counters: HistoryCounters, record: HistoryRecord): HistoryCounters {
@@ -62,7 +65,9 @@ export function addHistoryCounters(one: HistoryCounters, other: HistoryCounters)
     results: Object.fromEntries(
       historyResults.map((result) => [result, one.results[result] + other.results[result]]),
     ) as HistoryCounters["results"],
-    ...{ waited: sum(one.waited, other.waited), held: sum(one.held, other.held), late: sum(one.late, other.late) },
+    waited: sum(one.waited, other.waited),
+    held: sum(one.held, other.held),
+    late: sum(one.late, other.late),
     lastDoneMs: Math.max(one.lastDoneMs ?? 0, other.lastDoneMs ?? 0) || null,
   };
 }
@@ -76,7 +81,9 @@ export function parseHistoryCounters(value: unknown): HistoryCounters {
     results: Object.fromEntries(
       historyResults.map((one) => [one, countOf(results[one])]),
     ) as HistoryCounters["results"],
-    ...{ waited: durationsOf(fields["waited"]), held: durationsOf(fields["held"]), late: durationsOf(fields["late"]) },
+    waited: durationsOf(fields["waited"]),
+    held: durationsOf(fields["held"]),
+    late: durationsOf(fields["late"]),
     lastDoneMs: typeof lastDoneMs === "number" ? lastDoneMs : null,
   };
 }

@@ -72,7 +72,11 @@ export const historyFolder = (path: string): string => path.slice(0, path.lastIn
 
 /** The head of a history that does not exist. */
 export const noHistory: HistoryHead = {
-  ...{ version: null, next: 0, records: [], counters: noHistoryCounters, sinceMs: null },
+  version: null,
+  next: 0,
+  records: [],
+  counters: noHistoryCounters,
+  sinceMs: null,
   maxAgeMs: historyLimitsDefault.maxAgeMs,
 };
 

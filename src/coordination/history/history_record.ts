@@ -47,8 +47,22 @@ const whyLengthMax = 200;
 /** A record of what no process of this call has run. */
 export function emptyHistoryRecord(result: HistoryResult, schedule = "", tickMs: number | null = null): HistoryRecord {
   return {
-    ...{ result, schedule, tickMs, untilMs: tickMs, count: 1, attempt: 0, host: "", pid: 0, user: "", token: "" },
-    ...{ waitedMs: 0, beganMs: null, endedMs: null, exitCode: null, signal: null, why: "" },
+    result,
+    schedule,
+    tickMs,
+    untilMs: tickMs,
+    count: 1,
+    attempt: 0,
+    host: "",
+    pid: 0,
+    user: "",
+    token: "",
+    waitedMs: 0,
+    beganMs: null,
+    endedMs: null,
+    exitCode: null,
+    signal: null,
+    why: "",
   };
 }
 
@@ -77,12 +91,22 @@ export function parseHistoryRecord(value: unknown): HistoryRecord | null {
   const text = (key: string) => stringOrEmpty(value[key]);
   const tickMs = time("tickMs");
   const record: HistoryRecord = {
-    ...{ result, schedule: text("schedule"), tickMs, untilMs: time("untilMs") ?? tickMs },
-    ...{ count: number("count") || 1, attempt: number("attempt") },
-    ...{ host: text("host"), pid: number("pid"), user: text("user"), token: text("token") },
-    ...{ waitedMs: number("waitedMs"), beganMs: time("beganMs"), endedMs: time("endedMs") },
-    ...{ exitCode: typeof value["exitCode"] === "number" ? value["exitCode"] : null },
-    ...{ signal: text("signal") || null, why: text("why") },
+    result,
+    schedule: text("schedule"),
+    tickMs,
+    untilMs: time("untilMs") ?? tickMs,
+    count: number("count") || 1,
+    attempt: number("attempt"),
+    host: text("host"),
+    pid: number("pid"),
+    user: text("user"),
+    token: text("token"),
+    waitedMs: number("waitedMs"),
+    beganMs: time("beganMs"),
+    endedMs: time("endedMs"),
+    exitCode: typeof value["exitCode"] === "number" ? value["exitCode"] : null,
+    signal: text("signal") || null,
+    why: text("why"),
   };
   return (record.untilMs ?? record.beganMs ?? record.endedMs) === null ? null : record;
 }

@@ -53,7 +53,9 @@ export async function readHistoryCounters(
   return {
     over,
     running: marks.filter((mark) => !isOver(mark)).map(({ record }) => record),
-    ...{ refusals, counters: over.reduce(countHistoryRecord, head.counters), sinceMs: head.sinceMs },
+    refusals,
+    counters: over.reduce(countHistoryRecord, head.counters),
+    sinceMs: head.sinceMs,
   };
 }
 

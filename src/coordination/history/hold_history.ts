@@ -156,7 +156,8 @@ export class HoldHistory {
         ...over.map(({ path, version }) => deletion(path, version)),
         ...this.#append(this.#head, records),
       ]);
-      if (await nullIfRefused(recording, "NONODE", "BADVERSION", "NODEEXISTS") === null) tries++; // another one records them
+      const isOtherFaster = await nullIfRefused(recording, "NONODE", "BADVERSION", "NODEEXISTS") === null;
+      if (isOtherFaster) tries++;
       else folded += over.length;
     }
     this.#head = await readHistoryHead(this.#zk, this.#path);
@@ -197,9 +198,16 @@ export class HoldHistory {
     const { fencingToken, waitedMs } = this.#lease;
     return {
       ...emptyHistoryRecord(end.result),
-      ...{ host, pid, user, token: fencingToken.toString(), waitedMs: Math.round(waitedMs) },
-      ...{ beganMs, endedMs: Math.round(beganMs + clock.now() - atMs) },
-      ...{ exitCode: end.exitCode, signal: end.signal, why: end.why },
+      host,
+      pid,
+      user,
+      token: fencingToken.toString(),
+      waitedMs: Math.round(waitedMs),
+      beganMs,
+      endedMs: Math.round(beganMs + clock.now() - atMs),
+      exitCode: end.exitCode,
+      signal: end.signal,
+      why: end.why,
     };
   }
 

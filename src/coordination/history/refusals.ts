@@ -47,7 +47,10 @@ export async function readRefusals(zk: Pick<ZooKeeper, "getData">, path: string)
   if (found === null) return null;
   const { host, pid, user } = jsonFields(found.data);
   return {
-    ...{ count: found.stat.version + 1, lastMs: Number(found.stat.mtime) },
-    ...{ host: stringOrEmpty(host), pid: typeof pid === "number" ? pid : 0, user: stringOrEmpty(user) },
+    count: found.stat.version + 1,
+    lastMs: Number(found.stat.mtime),
+    host: stringOrEmpty(host),
+    pid: typeof pid === "number" ? pid : 0,
+    user: stringOrEmpty(user),
   };
 }

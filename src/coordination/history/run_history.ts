@@ -36,8 +36,13 @@ async function writeRecord(zk: ZooKeeper, { name, end, tookMs }: PoolRunEnd, opt
   const path = historyPath(name, { kind, root });
   const endedMs = await serversTime(zk, { root, acl });
   const record = {
-    ...{ ...emptyHistoryRecord(end.result), ...end, host, pid, user },
-    ...{ beganMs: Math.round(endedMs - tookMs), endedMs },
+    ...emptyHistoryRecord(end.result),
+    ...end,
+    host,
+    pid,
+    user,
+    beganMs: Math.round(endedMs - tookMs),
+    endedMs,
   };
   for (let tries = 0; tries < refusalsMax; tries++) {
     const head = await readHistoryHead(zk, path);

@@ -1,7 +1,9 @@
 /**
  * BATON_HOLD: the locks that a script holds, one word for each `baton hold`, the latest one last. Pure.
  *
- *   NAME[+NAME…]=ID[.ID…]@PATH     names as in a URL; the holder ids in the order of the names; the path of the release mailbox
+ *   NAME[+NAME…]=ID[.ID…]@PATH
+ *
+ * The names are as in a URL, the holder ids in the order of the names; the path is that of the release mailbox.
  */
 
 /** The locks that one `baton hold` has acquired. */

@@ -1,7 +1,7 @@
 /**
  * The two pipes between `baton hold` and its holder process, which runs on when `baton hold` has ended: lines of JSON.
- * `baton hold` sends a HolderRequest first, and last `holderConfirmedLine` when the script has received the variables, or
- * `holderStopLine` when the lock is no longer wanted. The end of its pipe before the confirmation means "stop", too.
+ * `baton hold` sends a HolderRequest first, and last `holderConfirmedLine` when the script has received the variables,
+ * or `holderStopLine` when the lock is no longer wanted. The end of its pipe before the confirmation means "stop", too.
  */
 import process from "node:process";
 import type { ErrorCode } from "../../base/errors.ts";

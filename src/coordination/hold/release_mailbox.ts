@@ -70,8 +70,8 @@ export class ReleaseMailbox implements Disposable {
     if (fd === null) {
       throw new BatonError(
         "CANNOT_CREATE",
-        `Cannot create the unnamed file of ${fileBytes} bytes that baton hold needs, neither in /dev/shm nor in /tmp: ` +
-          "no O_TMPFILE there, disk full, or ulimit -f",
+        `Cannot create the unnamed file of ${fileBytes} bytes that baton hold needs, neither in /dev/shm nor ` +
+          "in /tmp: no O_TMPFILE there, disk full, or ulimit -f",
       );
     }
     return new ReleaseMailbox(fd);

@@ -63,7 +63,8 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     reportEndToGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
-  using mailbox = (hold.openMailbox ?? ReleaseMailbox.open)(cookie, script); // before the guard watches: a failure here must not kill the script
+  // Opened before the guard watches: a failure here must not kill the script.
+  using mailbox = (hold.openMailbox ?? ReleaseMailbox.open)(cookie, script);
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
   // Read here: the script may have ended when a guard looks at it.
   const copies = copiesOfScript(script.pid, sinceTicks);

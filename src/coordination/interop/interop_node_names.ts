@@ -104,9 +104,8 @@ export function interopPath(name: string): LockPath {
   } catch (thrown) {
     throw new BatonError(
       "USAGE",
-      `With --recipe, NAME is the path of the lock's node, as in /app/locks/nightly. "${name}" is not a path: ${
-        errorMessage(thrown)
-      }`,
+      "With --recipe, NAME is the path of the lock's node, as in /app/locks/nightly. " +
+        `"${name}" is not a path: ${errorMessage(thrown)}`,
     );
   }
   return { lock: name, queue: name, holders: name };

@@ -41,12 +41,12 @@ export function interopQueue({ recipe, path, children }: InteropView): InteropNo
   queue.sort((left, right) => left.sequence - right.sequence);
   for (const { name, sequence } of queue) {
     if (sequence >= 0 && sequence < sequenceEnd) continue;
+    const { title } = interopNodeNaming(recipe);
     throw new BatonError(
       "CONFIG",
-      `Cannot use "${path}" as a lock of ${
-        interopNodeNaming(recipe).title
-      }: its counter has reached the end ("${name}"), so that ` +
-        "two contenders could hold it at the same time. Delete the node when it is not in use; the counter then starts at 0",
+      `Cannot use "${path}" as a lock of ${title}: its counter has reached the end ("${name}"), so that two ` +
+        "contenders could hold it at the same time. Delete the node when it is not in use; " +
+        "the counter then starts at 0",
     );
   }
   return queue;

@@ -97,8 +97,8 @@ export async function breakInteropLock(
   if (!isBaton && recipe === "kazoo" && !force) {
     throw new BatonError(
       "CONFIG",
-      `Cannot ask the holder of "${path}": "${name}" belongs to a kazoo program, and kazoo has no such request. Stop that ` +
-        "program, or use --force, although its work may still run",
+      `Cannot ask the holder of "${path}": "${name}" belongs to a kazoo program, and kazoo has no such request. ` +
+        "Stop that program, or use --force, although its work may still run",
     );
   }
   const ask = async () => {

@@ -62,8 +62,11 @@ export class ItemTrace {
     if (ending === null) return;
     const { exitCode, message } = ending;
     this.#source.add({
-      ...{ name: "pool.item", context: this.#context, parentId: this.#parentId },
-      ...{ startMs: this.#startMs, endMs: this.#source.now() },
+      name: "pool.item",
+      context: this.#context,
+      parentId: this.#parentId,
+      startMs: this.#startMs,
+      endMs: this.#source.now(),
       attributes: { ...this.#attributes, "baton.exit_code": exitCode },
       error: exitCode === exitCodes.SUCCESS ? null : message ?? `exit code ${exitCode}`,
     });
@@ -131,7 +134,8 @@ export class JobTrace {
     const endMs = this.source.now();
     const isGood = exitCode === exitCodes.SUCCESS || exitCode === exitCodes.SKIPPED;
     const error = isGood ? null : message ?? endText(exitCode, signal);
-    const [startMs, heldMs] = [this.#startMs, this.#heldMs];
+    const startMs = this.#startMs;
+    const heldMs = this.#heldMs;
     const name = this.#isTick ? "tick" : this.#name;
     const kind = this.#isTick || name === "hold" ? "lock" : this.#name;
     const attributes = { ...this.#attributes, ...this.#found };
@@ -139,12 +143,21 @@ export class JobTrace {
     const exit = { ...attributes, "baton.exit_code": exitCode, "baton.signal": signal };
     const wait = newSpanIn(this.#call);
     this.source.add(
-      ...[{
-        ...{ name, context: this.#call, parentId: this.source.parent?.spanId ?? null },
-        ...{ startMs, endMs, attributes: exit, error },
-      }],
+      {
+        name,
+        context: this.#call,
+        parentId: this.source.parent?.spanId ?? null,
+        startMs,
+        endMs,
+        attributes: exit,
+        error,
+      },
       ...(name === "pool" ? [] : [{
-        ...{ ...inside, name: `${kind}.wait`, context: wait, startMs, endMs: heldMs ?? endMs },
+        ...inside,
+        name: `${kind}.wait`,
+        context: wait,
+        startMs,
+        endMs: heldMs ?? endMs,
         error: heldMs === null ? error : null,
       }]),
       ...(heldMs === null

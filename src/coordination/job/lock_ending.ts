@@ -73,9 +73,8 @@ export function decideLockEnding(outcome: ChildOutcome, facts: LockEndingFacts):
     case "lost":
       return failureEnding(
         "LOCK_LOST",
-        `${lossReason(facts) ?? `${kind} ${what} is lost: no server responded in time${facts.outage ?? ""}`}; ${
-          childStatus(outcome.child, facts)
-        }`,
+        (lossReason(facts) ?? `${kind} ${what} is lost: no server responded in time${facts.outage ?? ""}`) +
+          `; ${childStatus(outcome.child, facts)}`,
       );
     case "revoked":
       return failureEnding(

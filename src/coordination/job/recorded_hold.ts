@@ -45,7 +45,13 @@ export class HoldRecorder {
   constructor(zk: ZooKeeper, { kind, values, info, acl = zk.acl, clock }: HoldRecordingOptions) {
     this.#zk = zk;
     this.#options = {
-      ...{ kind, info, acl, clock, root: values.root, limits: readHistoryLimits(values), random: Math.random },
+      kind,
+      info,
+      acl,
+      clock,
+      root: values.root,
+      limits: readHistoryLimits(values),
+      random: Math.random,
     };
   }
 

@@ -35,7 +35,6 @@ export function showWaitProgress(
 
 function describeWait(name: string, { place, waitedMs, status }: WaitingStatus): string {
   const holders = describeHolders(status, Date.now());
-  return `waiting for "${name}" for ${
-    formatDuration(waitedMs)
-  }, place ${place} of ${status.waiters.length}: ${holders}`;
+  const waited = formatDuration(waitedMs);
+  return `waiting for "${name}" for ${waited}, place ${place} of ${status.waiters.length}: ${holders}`;
 }

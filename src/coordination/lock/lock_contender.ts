@@ -355,7 +355,7 @@ export class QueueContender {
       grants = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // Saves one round trip per handoff; requestAfterGrantChange says why it is safe. A claim is decided with a new read.
+    // Saves one round trip per handoff, see requestAfterGrantChange. A claim is decided with a new read.
     const request = changed && this.#options.claim === undefined ? requestAfterGrantChange(mode, grants) : null;
     if (request === null) return readOnly;
     return request === "next"
@@ -498,8 +498,8 @@ export class QueueContender {
     if (limitPolicy === "adopt") return state.limit;
     throw new BatonError(
       "LIMIT_MISMATCH",
-      `"${path.lock}" has limit ${state.limit}, not ${limit}. Ask for ${state.limit}, or use limit policy adopt (take the ` +
-        "stored limit) or set (store the new one)",
+      `"${path.lock}" has limit ${state.limit}, not ${limit}. Ask for ${state.limit}, or use limit policy adopt ` +
+        "(take the stored limit) or set (store the new one)",
     );
   }
 

@@ -128,7 +128,8 @@ async function requestGrant(
  */
 async function deleteLater(zk: ZooKeeper, holder: string, clock: Clock): Promise<void> {
   const deleting = () => deleteIfThere(zk, holder);
-  await retryOnConnectionLoss(zk, deleting, { clock, limitMs: Infinity }).catch(() => {}); // the session has ended, and its nodes with it
+  // If this fails, the session has ended, and its nodes with it.
+  await retryOnConnectionLoss(zk, deleting, { clock, limitMs: Infinity }).catch(() => {});
 }
 
 /** Number of requests that precede the bundled ones, and maximum number of tries. */

@@ -204,9 +204,8 @@ export class ZooKeeperLease implements Lease {
     if (await resultWithin(this.#clock, this.sessionTimeoutMs / 2, deleted) !== null) return;
     throw new BatonError(
       "OUTCOME_UNKNOWN",
-      `The release of ${this.#kind} "${this.name}" is not confirmed: no server responded within ${
-        this.sessionTimeoutMs / 2
-      } ms. It takes effect when a server responds, or when the session ends`,
+      `The release of ${this.#kind} "${this.name}" is not confirmed: no server responded within ` +
+        `${this.sessionTimeoutMs / 2} ms. It takes effect when a server responds, or when the session ends`,
     );
   }
 

@@ -27,8 +27,8 @@ export const electRestartModes = ["always", "on-loss", "never"] as const;
 /** Settings of `baton elect`. Settings of a single election, such as its value, are flags only. */
 export const electSettings = {
   restart: elect("restart", choiceType(electRestartModes), {
-    help:
-      "when to stand for election again: on-loss (after the leadership was lost or given up), always (also after the command ended by itself), or never",
+    help: "when to stand for election again: on-loss (after the leadership was lost or given up), " +
+      "always (also after the command ended by itself), or never",
     default: "on-loss",
   }),
   preempt: elect("preempt", toggleType(), {
@@ -63,8 +63,8 @@ export const electSettings = {
   onDeposed: elect("on_deposed", textType("command"), {
     group: "health",
     once: true,
-    help:
-      "shell command to run after the command has ended and before the leadership is given up; not run if the leadership was lost",
+    help: "shell command to run after the command has ended and before the leadership is given up; " +
+      "not run if the leadership was lost",
   }),
   hookTimeout: elect("hook_timeout", durationType({ minMs: 1 }), {
     group: "health",
@@ -93,8 +93,8 @@ export const barrierSettings = {
   }),
   onMemberLost: barrier("on_member_lost", choiceType(["fail", "wait"]), {
     group: "waiting",
-    help:
-      "what happens when a member is lost before the start: the others exit with 82 (fail), or wait for a new member (wait)",
+    help: "what happens when a member is lost before the start: the others exit with 82 (fail), " +
+      "or wait for a new member (wait)",
     default: "fail",
   }),
   maxHold: barrier("max_hold", durationType({ minMs: 1 }), {
@@ -141,8 +141,8 @@ export const keeperSettings = {
     group: "limits",
     key: "keeper.limits",
     once: true,
-    help:
-      "override limits listed in docs/protocol/keeper.md, for example dataBytesMax=1GiB,nodesMax=2000000; all data is kept in memory",
+    help: "override limits listed in docs/protocol/keeper.md, for example dataBytesMax=1GiB,nodesMax=2000000; " +
+      "all data is kept in memory",
   }),
   keeperIdleExit: keeper("idle_exit", durationType(), {
     help: "exit after this time without a session",
@@ -163,18 +163,19 @@ export const logSettings = {
   }),
 } satisfies SettingTable;
 
+const sameInAllCalls = "must be the same in all calls, else exit 78";
+
 /** Settings of `baton pool`. */
 export const poolSettings = {
   poolComponentPath: setting(textType("template"), {
     key: "pool.component_path",
-    help:
-      "template of the path of a pool's own lock, with {root} and {component}; must be the same in all calls, else exit 78",
+    help: `template of the path of a pool's own lock, with {root} and {component}; ${sameInAllCalls}`,
     default: "{root}/locks/{component}",
   }),
   poolItemPath: setting(textType("template"), {
     key: "pool.item_path",
-    help:
-      "template of the path of an item's lock, with {root}, {component}, {item}, and {1} to {9} for the words of the item; must be the same in all calls, else exit 78",
+    help: "template of the path of an item's lock, with {root}, {component}, {item}, and {1} to {9} " +
+      `for the words of the item; ${sameInAllCalls}`,
     default: "{root}/locks/{component}%2F{item}",
   }),
 } satisfies SettingTable;
@@ -191,8 +192,8 @@ export const poolComponentSettings = {
     default: 1,
   }),
   total: component("total", integerType("count", { min: 1, max: 1_000_000 }), {
-    help:
-      "number of items of the component that run at the same time in all calls on all machines; must be the same in all calls, else exit 78",
+    help: "number of items of the component that run at the same time in all calls on all machines; " +
+      sameInAllCalls,
     unset: "no limit",
   }),
   doneTtl: component("done_ttl", durationType({ minMs: 1 }), {
@@ -205,7 +206,8 @@ export const poolComponentSettings = {
   }),
   componentCommand: setting(commandLineType(), {
     key: "pool.component.NAME.command",
-    help:
-      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the item as one text, also in quotation marks; the item is also $1",
+    help: "command to run for each item if the call has none after --: an array is a program with its arguments; " +
+      "a string is run by /bin/sh -c, with {} and {item} replaced by the item as one text, " +
+      "also in quotation marks; the item is also $1",
   }),
 } satisfies SettingTable;

@@ -36,8 +36,8 @@ export const connectionSettings = inGroup("connection", {
     default: "/baton",
   }),
   sessionTimeout: topLevel("session.timeout", sessionTimeoutType({ minMs: 2000 }), {
-    help:
-      "time after which the servers end the session of a client that they no longer hear from; its locks then go to other clients",
+    help: "time after which the servers end the session of a client that they no longer hear from; " +
+      "its locks then go to other clients",
     default: 10_000,
   }),
   connectTimeout: topLevel("connect.timeout", durationType({ minMs: 1 }), {
@@ -89,8 +89,8 @@ export const connectionSettings = inGroup("connection", {
     help: "file with one scheme:credentials per line; no other user may have read access to it",
   }),
   acl: topLevel("acl", listType("open|creator|scheme:id:perms,…"), {
-    help:
-      "access to the nodes that baton creates: open (all clients), creator (the authenticated creator), or a list of ACL entries",
+    help: "access to the nodes that baton creates: open (all clients), creator (the authenticated creator), " +
+      "or a list of ACL entries",
     default: ["open"],
   }),
   keeperDir: setting(absolutePathType(), {
@@ -128,8 +128,8 @@ export const lockSettings = {
   }),
   onDoubt: lock("on_doubt", choiceType(["ignore", "freeze"]), {
     group: "command",
-    help:
-      "what happens to the command while no server responds and the lock is not lost yet: it continues (ignore) or is suspended (freeze)",
+    help: "what happens to the command while no server responds and the lock is not lost yet: " +
+      "it continues (ignore) or is suspended (freeze)",
     default: "ignore",
   }),
   signal: lock("signal", signalNameType(), {

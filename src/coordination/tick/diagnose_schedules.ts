@@ -32,11 +32,9 @@ export async function diagnoseSchedules(
   const findings = await mapInBatches(names, batchSize, async (name) => {
     const lock = `lock ${JSON.stringify(decodeLockName(name))}`;
     const hidden: ScheduleFinding = {
-      ...{
-        kind: "warning",
-        where: lock,
-        what: "an ACL hides a schedule of it from this client, so that it was not checked",
-      },
+      kind: "warning",
+      where: lock,
+      what: "an ACL hides a schedule of it from this client, so that it was not checked",
     };
     const ids = await hiddenIfNoAuth(childNames(zk, `${folder}/${name}`));
     if (ids === "hidden") return [hidden];
@@ -69,16 +67,13 @@ export function diagnoseSchedule(
   const where = printable(`schedule "${schedule}" of ${lock}`);
   const findings: ScheduleFinding[] = [];
   if (!matchesZonePrint(zone, zonePrint)) {
-    const what =
-      `this machine has other rules for the time zone ${zone} than the host that ran the last tick, so that their ticks ` +
-      "may differ: install the same version of the tz database, and of baton, on all hosts";
+    const what = `this machine has other rules for the time zone ${zone} than the host that ran the last tick, ` +
+      "so that their ticks may differ: install the same version of the tz database, and of baton, on all hosts";
     findings.push({ kind: "warning", where, what: printable(what) });
   }
   if (uptoMs > nowMs + aheadMsMax) {
-    const what =
-      `no tick runs until ${
-        new Date(uptoMs).toISOString()
-      }, because a clock was ahead when a tick was claimed: check the ` +
+    const upto = new Date(uptoMs).toISOString();
+    const what = `no tick runs until ${upto}, because a clock was ahead when a tick was claimed: check the ` +
       "clocks of the servers and of this machine, then use baton cron reset NAME";
     findings.push({ kind: "problem", where, what });
   }

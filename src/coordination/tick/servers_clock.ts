@@ -36,8 +36,10 @@ export class ServersClock {
    * out.
    */
   learn(serversMs: number, sentWallMs: number): void {
-    const [wallMs, atMs] = [this.wallMs(), this.#clock.now()];
-    const [aheadMs, aheadMsMax] = [serversMs - wallMs, serversMs - sentWallMs];
+    const wallMs = this.wallMs();
+    const atMs = this.#clock.now();
+    const aheadMs = serversMs - wallMs;
+    const aheadMsMax = serversMs - sentWallMs;
     const known = this.#current();
     const isKnown = known !== null && atMs < known.atMs + keptMs;
     if (isKnown && known.aheadMs >= aheadMs && known.aheadMs <= aheadMsMax) return;
@@ -46,7 +48,8 @@ export class ServersClock {
 
   /** Returns true if the servers are to be asked, and the caller has to do it. */
   takeQuestion(): boolean {
-    const [known, nowMs] = [this.#current(), this.#clock.now()];
+    const known = this.#current();
+    const nowMs = this.#clock.now();
     if (known !== null && known.errorMs <= errorMsMax && nowMs < known.atMs + keptMs) return false;
     if (nowMs < this.#askedAtMs + askedMs) return false;
     this.#askedAtMs = nowMs;

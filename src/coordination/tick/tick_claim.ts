@@ -261,7 +261,7 @@ export class TickClaim implements GrantClaim {
    */
   async end(lease: ZooKeeperLease, end: TickEnd | null): Promise<string | null> {
     const { clock } = this.#options;
-    for (let [tries, refusals] = [0, 0]; tries < refusalsMax && lease.isHeld(); tries++) {
+    for (let tries = 0, refusals = 0; tries < refusalsMax && lease.isHeld(); tries++) {
       try {
         // Another server may not have seen the claim yet, until a write of the own session.
         const reading = () => tries === 0 ? this.read() : readAfterOwnWrites(this.#zk, this.#path, () => this.read());
@@ -331,10 +331,17 @@ export class TickClaim implements GrantClaim {
     const { host, pid, user } = this.#options.info;
     const record: HistoryRecord = {
       ...emptyHistoryRecord(end.result, this.#options.schedule.id, claimed.run.tickMs),
-      ...{ attempt: claimed.run.attempt, host, pid, user, token: lease.fencingToken.toString() },
-      ...{ waitedMs: Math.round(lease.waitedMs), beganMs: claimed.beganMs },
+      attempt: claimed.run.attempt,
+      host,
+      pid,
+      user,
+      token: lease.fencingToken.toString(),
+      waitedMs: Math.round(lease.waitedMs),
+      beganMs: claimed.beganMs,
       endedMs: this.#nowMs(),
-      ...{ exitCode: end.exitCode, signal: end.signal, why: end.why },
+      exitCode: end.exitCode,
+      signal: end.signal,
+      why: end.why,
     };
     return this.#requests({ ...state, ...progress }, withHistory ? [record] : []);
   }
@@ -438,19 +445,17 @@ export class TickClaim implements GrantClaim {
       this.#serverTime = { guid, ms, atMs: clock.now() };
       if (Math.abs(ms - wallMs()) <= skewMs) this.#options.serversClock?.learn(ms, this.#queuedAtWallMs);
       // The node was created between the request and now, so that the difference is between these two.
-      const [low, high] = [ms - wallMs(), ms - this.#queuedAtWallMs];
+      const low = ms - wallMs();
+      const high = ms - this.#queuedAtWallMs;
       const difference = low > 0 ? low : high < 0 ? high : 0;
       if (Math.abs(difference) > skewMs) {
+        const distance = formatDuration(Math.abs(difference));
         const direction = difference > 0 ? "behind" : "ahead of";
         throw new BatonError(
           "CLOCK_DISAGREES",
-          `${this.#subject}: the clock of this host is ${
-            formatDuration(Math.abs(difference))
-          } ${direction} that of the ` +
-            `servers; the limit is ${
-              formatDuration(skewMs)
-            } (--skew). No tick was taken. Check NTP on this host and on ` +
-            "the servers",
+          `${this.#subject}: the clock of this host is ${distance} ${direction} that of the servers; ` +
+            `the limit is ${formatDuration(skewMs)} (--skew). No tick was taken. ` +
+            "Check NTP on this host and on the servers",
         );
       }
     }
@@ -468,8 +473,8 @@ export class TickClaim implements GrantClaim {
     const by = zoneHost === "" ? "" : `, written by host ${zoneHost}`;
     throw new BatonError(
       "CONFIG",
-      `${this.#subject} has the time zone ${zone}${by}, and this call has ${schedule.zone}: use --timezone ${zone}, or ` +
-        "--replace-schedule to change it for all hosts",
+      `${this.#subject} has the time zone ${zone}${by}, and this call has ${schedule.zone}: ` +
+        `use --timezone ${zone}, or --replace-schedule to change it for all hosts`,
     );
   }
 
@@ -510,12 +515,11 @@ export class TickClaim implements GrantClaim {
   }
 
   #futureError(uptoMs: number, nowMs: number): BatonError {
+    const upto = formatTickTime(uptoMs);
     return new BatonError(
       "CONFIG",
-      `${this.#subject} is settled up to ${formatTickTime(uptoMs)}, but the servers' clock says ${
-        formatTickTime(nowMs)
-      }: ` +
-        `the clocks were wrong. If they are right now, use baton cron reset NAME once`,
+      `${this.#subject} is settled up to ${upto}, but the servers' clock says ${formatTickTime(nowMs)}: ` +
+        "the clocks were wrong. If they are right now, use baton cron reset NAME once",
     );
   }
 

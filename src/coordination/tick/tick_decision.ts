@@ -155,7 +155,8 @@ function attemptAfter(
 function missedTicks(calendar: TickCalendar, uptoMs: number, dueMs: number): SettledTicks[] {
   const count = calendar.count(uptoMs, dueMs - 1);
   if (count <= 0) return [];
-  const [first, last] = [calendar.next(uptoMs), calendar.last(dueMs - 1)];
+  const first = calendar.next(uptoMs);
+  const last = calendar.last(dueMs - 1);
   return [{ result: "missed", tickMs: first ?? uptoMs, untilMs: last ?? dueMs, count }];
 }
 

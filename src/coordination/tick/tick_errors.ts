@@ -60,7 +60,8 @@ export function tickSettledError(
     readonly againMs?: number | null;
   },
 ): TickSettled {
-  const [last, next] = [calendar.last(nowMs), calendar.next(nowMs)];
+  const last = calendar.last(nowMs);
+  const next = calendar.next(nowMs);
   const isOpen = state !== null && (state.open !== null || state.retry !== null);
   const when = { isOpen, againMs: againMs ?? state?.retry?.fromMs ?? null };
   const then = next === null ? "" : `; the next tick is ${formatTickTime(next)}`;

@@ -42,7 +42,10 @@ export async function readSchedules(zk: ZooKeeper, name: string, root?: string):
     const grants = await childNames(zk, lockPath(name, root).holders);
     const holders = grants.map((grant) => parseHolder(grant)?.guid);
     return found.flat().map(({ id, schedule, zone, uptoMs, open }) => ({
-      ...{ id, schedule, zone, uptoMs },
+      id,
+      schedule,
+      zone,
+      uptoMs,
       ...nextOf(schedule, zone, uptoMs),
       open: open === null ? null : { ...open, isHeld: holders.includes(open.guid) },
     }));

@@ -11,8 +11,14 @@ const unknown: NodeInfo = { ...unknownHolder, sinceMs: 0, sessionTimeoutMs: 0, r
 
 test("what was written is read again", () => {
   const info = {
-    ...{ host: "db1", pid: 812, user: "root", argv0: "backup.sh", reason: "nightly" },
-    ...{ sinceMs: 1_700_000_000_000, sessionTimeoutMs: 10_000, revoke: { by: "ann", reason: "" } },
+    host: "db1",
+    pid: 812,
+    user: "root",
+    argv0: "backup.sh",
+    reason: "nightly",
+    sinceMs: 1_700_000_000_000,
+    sessionTimeoutMs: 10_000,
+    revoke: { by: "ann", reason: "" },
   };
   expect(parseNodeInfo(formatNodeInfo(info))).toEqual(info);
 });

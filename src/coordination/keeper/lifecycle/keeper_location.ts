@@ -127,7 +127,8 @@ function machineKeeperExists(socketPath: string): boolean {
     (socket === null || socket.isSocket() && socket.uid === 0);
   if (!safe) {
     throw configError(
-      `The machine's keeper at ${socketPath} is not safe to use: it and its folder must be owned by root and writable only for root`,
+      `The machine's keeper at ${socketPath} is not safe to use: ` +
+        "it and its folder must be owned by root and writable only for root",
     );
   }
   return true;

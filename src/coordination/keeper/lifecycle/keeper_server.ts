@@ -235,7 +235,8 @@ export class KeeperServer implements ConnectionHost {
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
     for (const gone of this.connections.setHeldBytes(connection, inputBytes, outputBytes)) {
       this.#options.log(
-        `A connection from ${gone.peer} was closed: all connections together hold too much memory (readBufferBytesTotalMax, unsentBytesTotalMax)`,
+        `A connection from ${gone.peer} was closed: all connections together hold too much memory ` +
+          "(readBufferBytesTotalMax, unsentBytesTotalMax)",
       );
     }
   }

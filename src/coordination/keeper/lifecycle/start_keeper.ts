@@ -47,8 +47,9 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   if (!(tickTimeMs > 0 && isRange)) {
     throw new BatonError(
       "CONFIG",
-      `A keeper cannot run with a tick of ${tickTimeMs} ms and sessions of ${sessionTimeoutMinMs} to ${sessionTimeoutMaxMs} ms: ` +
-        `the tick must be above 0; session timeouts are whole numbers from 1 to ${timeoutMsMax}, the minimum first`,
+      `A keeper cannot run with a tick of ${tickTimeMs} ms and sessions of ${sessionTimeoutMinMs} to ` +
+        `${sessionTimeoutMaxMs} ms: the tick must be above 0; session timeouts are whole numbers from 1 to ` +
+        `${timeoutMsMax}, the minimum first`,
     );
   }
   const wanted = { ...keeperLimitsDefault, ...options.limits };

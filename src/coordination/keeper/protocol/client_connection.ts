@@ -286,7 +286,8 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
     } else {
       // Check the password before changing anything for the connection that has the session now.
       session = state.sessions.find(request.sessionId, request.passwd);
-      if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this)); // the session may just have ended
+      // The session may just have ended.
+      if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this));
       if (session.timeoutMs !== timeoutMs && !writable) return this.destroy();
       // A session that moves during a slow commit gets its response immediately: it contains nothing new.
       if (session.timeoutMs === timeoutMs) pending = commitQueue.enqueueUnconditional(this);

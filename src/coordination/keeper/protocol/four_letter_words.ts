@@ -108,11 +108,11 @@ function summaryLines(report: KeeperReport): string[] {
 }
 
 function clientLines(report: KeeperReport): string[] {
-  return report.connections.map(({ peer, session, received, outstanding }) =>
-    ` /${peer}[${session === null ? 0 : 1}](queued=${outstanding},recved=${received},sent=${received - outstanding}${
-      session === null ? "" : `,sid=${hex(session)}`
-    })`
-  );
+  return report.connections.map(({ peer, session, received, outstanding }) => {
+    const sid = session === null ? "" : `,sid=${hex(session)}`;
+    const counts = `queued=${outstanding},recved=${received},sent=${received - outstanding}`;
+    return ` /${peer}[${session === null ? 0 : 1}](${counts}${sid})`;
+  });
 }
 
 function hex(number: bigint): string {

@@ -14,7 +14,12 @@ import {
 
 const hold = (more: Partial<HistoryRecord>): HistoryRecord => ({
   ...emptyHistoryRecord("done"),
-  ...{ host: "db1", pid: 812, user: "root", token: "7", beganMs: 1000, endedMs: 1000 },
+  host: "db1",
+  pid: 812,
+  user: "root",
+  token: "7",
+  beganMs: 1000,
+  endedMs: 1000,
   ...more,
 });
 

@@ -24,7 +24,12 @@ class HistoryBench extends LockBench {
     const lease = await this.within(acquireLock(zk, "demo", { clock: this.clock }), 70_000);
     const info = { ...unknownHolder, host: "db1", pid: 812 };
     const history = new HoldHistory(zk, lease, {
-      ...{ kind: "lock", limits: historyLimitsDefault, info, acl: openAcl, clock: this.clock, random: () => 0.5 },
+      kind: "lock",
+      limits: historyLimitsDefault,
+      info,
+      acl: openAcl,
+      clock: this.clock,
+      random: () => 0.5,
     });
     return { lease, history };
   }

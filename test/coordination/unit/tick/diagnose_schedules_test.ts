@@ -5,8 +5,13 @@ import { zonePrint } from "../../../../src/base/schedule/zone_print.ts";
 const nowMs = Date.UTC(2026, 5, 1);
 const print = zonePrint("Europe/Berlin", nowMs);
 const state = {
-  ...{ schedule: "0 3 * * *", zone: "Europe/Berlin", zoneHost: "db1", zonePrint: print },
-  ...{ uptoMs: nowMs, open: null, retry: null },
+  schedule: "0 3 * * *",
+  zone: "Europe/Berlin",
+  zoneHost: "db1",
+  zonePrint: print,
+  uptoMs: nowMs,
+  open: null,
+  retry: null,
 };
 const say = (change: Partial<typeof state>) =>
   diagnoseSchedule('lock "backup"', { ...state, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);

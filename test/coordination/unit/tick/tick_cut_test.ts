@@ -19,7 +19,9 @@ const failed: TickEnd = { result: "failed", exitCode: 1, signal: null, why: "exi
 const dayMs = 86_400_000;
 /** Ticks at the multiples of a day. */
 const schedule = {
-  ...{ text: "0 0 * * *", id: "0123456789ab", zone: "UTC" },
+  text: "0 0 * * *",
+  id: "0123456789ab",
+  zone: "UTC",
   last: (at: number) => Math.floor(at / dayMs) * dayMs,
   next: (after: number) => (Math.floor(after / dayMs) + 1) * dayMs,
   count: (from: number, to: number) => Math.floor(to / dayMs) - Math.floor(from / dayMs),
@@ -35,16 +37,17 @@ class TickBench extends LockBench {
   /** A call that goes on while the test turns the clock. */
   async call(zk: FakeZooKeeper, more: Partial<TickOptions>, signal = neverStopped): Promise<TickLease> {
     const tick = {
-      ...{
-        schedule,
-        lateMsMax: dayMs,
-        retriesMax: 0,
-        skewMs: 3_600_000,
-        waits: false,
-        replaces: false,
-        info: unknownHolder,
-      },
-      ...{ acl: openAcl, clock: this.clock, wallMs: () => 0, random: () => 0.5 },
+      schedule,
+      lateMsMax: dayMs,
+      retriesMax: 0,
+      skewMs: 3_600_000,
+      waits: false,
+      replaces: false,
+      info: unknownHolder,
+      acl: openAcl,
+      clock: this.clock,
+      wallMs: () => 0,
+      random: () => 0.5,
       ...more,
     };
     return await acquireTick(zk, "demo", { clock: this.clock, tick, signal });

@@ -58,7 +58,8 @@ test("before its time a further try is left alone; one whose host died is record
     againMs: 700,
   });
   expect(decideTick({ ...day, progress: waiting, nowMs: 700 })).toMatchObject({
-    ...{ do: "claim", run: { tickMs: 600, attempt: 2 } },
+    do: "claim",
+    run: { tickMs: 600, attempt: 2 },
   });
   expect(decideTick({ ...day, retriesMax: 0, progress: waiting, nowMs: 700 })).toMatchObject({
     do: "leave",
@@ -66,7 +67,9 @@ test("before its time a further try is left alone; one whose host died is record
   });
   const died: TickProgress = { uptoMs: 600, open, retry: null };
   expect(decideTick({ ...day, progress: died, nowMs: 640 })).toEqual({
-    ...{ do: "settle", settled: [{ result: "lost", run: open }], retry },
+    do: "settle",
+    settled: [{ result: "lost", run: open }],
+    retry,
   });
   expect(decideTick({ ...day, retriesMax: 0, progress: died, nowMs: 640 })).toMatchObject({
     do: "settle",
