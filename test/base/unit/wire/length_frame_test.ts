@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { encodeFrame, JuteFrameDecoder } from "../../../../../src/base/wire/length_frame.ts";
-import { anyBytes } from "../../../../support/jute_arbitrary.ts";
-import { property } from "../../../../support/property.ts";
-import { hex, unlessProtocolError } from "../../../../support/wire.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../../../src/base/wire/length_frame.ts";
+import { anyBytes } from "../../../support/jute_arbitrary.ts";
+import { property } from "../../../support/property.ts";
+import { hex, unlessProtocolError } from "../../../support/wire.ts";
 
 /** The frames that come out of these chunks, copied as their receiver would. */
 function framesOf(chunks: readonly Uint8Array[], frameBytesMax?: number): Uint8Array[] {

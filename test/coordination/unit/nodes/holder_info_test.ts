@@ -4,7 +4,7 @@ import {
   type NodeInfo,
   parseNodeInfo,
   unknownHolder,
-} from "../../../src/coordination/nodes/holder_info.ts";
+} from "../../../../src/coordination/nodes/holder_info.ts";
 
 const parse = (text: string) => parseNodeInfo(new TextEncoder().encode(text));
 const unknown: NodeInfo = { ...unknownHolder, sinceMs: 0, sessionTimeoutMs: 0, revoke: null };
