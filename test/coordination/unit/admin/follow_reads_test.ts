@@ -28,7 +28,7 @@ function follow<T>(read: (zk: ZooKeeper) => Promise<T>, zk: FakeZooKeeper = benc
 }
 
 describe("who", () => {
-  test("a lock that does not exist yet, its grant, a waiter, the next holder, the end: all without polling", async () => {
+  test("a lock that does not exist yet, its grant, a waiter, the next holder, the end: without polling", async () => {
     const { seen, end, ended } = follow(countsOf);
     await bench.clock.advance(1000);
     expect(seen).toEqual([[0, 0]]);

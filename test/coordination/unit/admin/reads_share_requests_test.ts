@@ -25,7 +25,7 @@ async function batchOf(): Promise<{ batch: ReadBatch; zk: ReturnType<LockBench["
   return { batch: new ReadBatch(zk, bench.clock), zk };
 }
 
-test("reads of the same time are one request after join, and a missing node is the error of its read alone", async () => {
+test("reads of one time are one request after join, and a missing node is the error of its read alone", async () => {
   const { batch, zk } = await batchOf();
   expect(await readAll(batch, nodes)).toEqual(["a", "b", "c"]);
   expect(zk.sent.splice(0)).toEqual(["getData", "getData", "getData"]);
@@ -37,7 +37,7 @@ test("reads of the same time are one request after join, and a missing node is t
   expect(zk.sent.splice(0)).toEqual(["getData"]);
 });
 
-test("after a lost connection requests are for one node, and grow with each time: a response may have been too long", async () => {
+test("after a lost connection requests are for one node, and grow: a response may have been too long", async () => {
   const { batch, zk } = await batchOf();
   batch.join(true);
   const read = zk.getDataOfAll;

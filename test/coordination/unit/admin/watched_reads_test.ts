@@ -47,7 +47,7 @@ test("what was read is requested again only after a change of it was reported", 
   expect(count()).toBe(1);
 });
 
-test("a node that is missing is asked for again when the list of its parent has changed, and always if that is not watched", async () => {
+test("a missing node is read again when its parent's list has changed, and always if that is not watched", async () => {
   await put("/a");
   const { count, names } = watched();
   await names("/a/h");

@@ -36,7 +36,8 @@ const decide = (state: BarrierState, children: string[], more: Partial<BarrierOb
 describe("a party of a barrier", () => {
   test("waits as long as there are not enough, the first without a predecessor", () => {
     expect(decide(fresh, [party("a")])).toMatchObject({ do: "wait", predecessor: null, round: null });
-    const [b, a] = [party("b", { parties: 3 }), party("a", { parties: 3 })];
+    const b = party("b", { parties: 3 });
+    const a = party("a", { parties: 3 });
     expect(decide(fresh, [a, b])).toMatchObject({ do: "wait", predecessor: { guid: "b" } });
   });
 

@@ -7,7 +7,8 @@ import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 
-const [limitMs, leaveMs] = [2000, 300];
+const limitMs = 2000;
+const leaveMs = 300;
 
 interface Ended {
   readonly code: string;
@@ -22,7 +23,8 @@ async function silenceAtEach(
 ): Promise<Ended[]> {
   const ends: Ended[] = [];
   for (let from = 1; from <= requests; from++) {
-    const [clock, tree] = [new FakeClock(), new FakeTree()];
+    const clock = new FakeClock();
+    const tree = new FakeTree();
     await clock.within(setGate(new FakeZooKeeper(tree, clock), "closed"), { withinMs: 1000 });
     const zk = new FakeZooKeeper(tree, clock);
     zk.silentFrom = from;
@@ -52,7 +54,7 @@ function expectTold(ends: readonly Ended[], withinMs: number): void {
   }
 }
 
-test("whoever waits for others is out in time: UNREACHABLE until a server has said that they are not there", async () => {
+test("a call that waits for others ends in time: UNREACHABLE until a server said that they are missing", async () => {
   for (const isCall of [true, false]) {
     expectTold(
       await silenceAtEach(20, (zk, clock) =>
@@ -79,7 +81,8 @@ test("whoever waits at a gate is out in time: UNREACHABLE until a server has sai
 });
 
 test("one look at a gate takes a session timeout at most", async () => {
-  const [clock, tree] = [new FakeClock(), new FakeTree()];
+  const clock = new FakeClock();
+  const tree = new FakeTree();
   const zk = new FakeZooKeeper(tree, clock, { timeoutMs: 10_000 });
   zk.silentFrom = 1;
   const looking = waitGate(zk, "open", { clock, waitMs: 0 }).then(() => null, (thrown) => thrown);

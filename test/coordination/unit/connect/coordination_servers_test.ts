@@ -88,7 +88,8 @@ describe("secrets and certificates come from files and the environment", () => {
 
   test("no TLS to a unix socket, whoever listens there", () => {
     for (const servers of ["embedded", `unix:${keeperDir}/keeper.sock`, "unix:/elsewhere/keeper.sock"]) {
-      const env = { BATON_TLS_ENABLED: "true", BATON_TLS_CA: "/nowhere" }; // meant for the servers that are named elsewhere
+      // The settings are meant for the servers that are named elsewhere.
+      const env = { BATON_TLS_ENABLED: "true", BATON_TLS_CA: "/nowhere" };
       expect(placeOf({ servers }, env).connect).not.toHaveProperty("tls");
       expect(placeOf({ servers, tls: "false" }).connect).not.toHaveProperty("tls");
       for (const [name, flag] of [["tls", "--tls"], ["tlsCa", "--tls-ca"], ["tlsServerName", "--tls-server-name"]]) {

@@ -17,7 +17,8 @@ function connectWithoutEnd({ report }: ConnectOptions): Promise<never> {
 test.each([[false, 1], [true, 0]])(
   "a wait without a limit says after 2 s what each server does (quiet: %p)",
   async (quiet, count) => {
-    const [clock, io] = [new FakeClock(0), fakeIo()];
+    const clock = new FakeClock(0);
+    const io = fakeIo();
     const options = { servers: parseServers("zk1,zk2") };
     void openSession(connectWithoutEnd, options, { isPatient: true, io, clock, quiet, what: 'lock "x"' });
     await clock.advance(1999);
@@ -32,7 +33,8 @@ test.each([[false, 1], [true, 0]])(
 test.each([['lock "x"', 'still waiting for lock "x"'], ["", "still trying"]])(
   "a call with a limit for connecting says so, too (%p)",
   async (what, goal) => {
-    const [clock, io] = [new FakeClock(0), fakeIo()];
+    const clock = new FakeClock(0);
+    const io = fakeIo();
     const options = { servers: parseServers("zk1"), connectTimeoutMs: 10_000 };
     void openSession(connectWithoutEnd, options, { isPatient: false, io, clock, quiet: false, what });
     await clock.advance(2000);
@@ -41,7 +43,8 @@ test.each([['lock "x"', 'still waiting for lock "x"'], ["", "still trying"]])(
 );
 
 test("where the names of the servers have no addresses yet it says that", async () => {
-  const [clock, io] = [new FakeClock(0), fakeIo()];
+  const clock = new FakeClock(0);
+  const io = fakeIo();
   const options = { servers: parseServers("zk1") };
   void openSession(() => new Promise(() => {}), options, { isPatient: true, io, clock, quiet: false, what: '"x"' });
   await clock.advance(2000);

@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 import { releaseFault, sessionFault } from "../../../../src/coordination/connect/server_releases.ts";
 
 const answer = (release: string, mode = "follower") =>
-  `Zookeeper version: ${release}-6401e4ad2087061bc6b9f80dec2d69f2e3c8660a, built on 04/08/2021\nLatency min/avg/max: 0/0/0\nMode: ${mode}\n`;
+  `Zookeeper version: ${release}-6401e4ad2087061bc6b9f80dec2d69f2e3c8660a, built on 04/08/2021\n` +
+  `Latency min/avg/max: 0/0/0\nMode: ${mode}\n`;
 
 test("a release that can lose acknowledged writes is named with the release that does not", () => {
   expect(releaseFault(answer("3.8.0"))).toBe(

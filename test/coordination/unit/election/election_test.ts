@@ -90,7 +90,8 @@ describe("the history", () => {
   test("of something else is refused, and the node is named", () => {
     const data = new TextEncoder().encode('{"layout":1,"limit":null,"history":[{"index":0}]}');
     expect(() => parseGrants({ data, mzxid: 1n }, "/baton/elections/echo")).toThrow(
-      '"/baton/elections/echo" is not an election of this version of baton: its history contains the invalid entry {"index":0}',
+      '"/baton/elections/echo" is not an election of this version of baton: ' +
+        'its history contains the invalid entry {"index":0}',
     );
     const state = electionStateCodec("v", "/e");
     expect(parseGrants({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);

@@ -70,7 +70,8 @@ test("a store that has lost its highest token is none that never had one", () =>
   ];
   for (const text of lost) {
     expect(() => readTokenSlots(text, "/srv/fence")).toThrow(
-      'Fencing store "/srv/fence" is damaged and its highest token is lost: delete the file when no process with an older token',
+      'Fencing store "/srv/fence" is damaged and its highest token is lost: ' +
+        "delete the file when no process with an older token",
     );
   }
   expect(readTokenSlots(damaged(both, 20), "store").highest?.token).toBe(9n);

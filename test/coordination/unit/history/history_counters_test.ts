@@ -34,7 +34,7 @@ test("a duration is counted in the first bucket whose bound it does not exceed, 
   }
 });
 
-test("what did not happen is not counted: waiting without a grant, holding without an end, lateness without a tick", () => {
+test("only what happened is counted: no wait without a grant, no hold without an end, no delay without a tick", () => {
   const missed = countHistoryRecord(noHistoryCounters, {
     ...emptyHistoryRecord("missed", "id", 5000),
     count: 3,

@@ -14,10 +14,12 @@ const program = `
   const startTicks = readProcess(process.pid).startTicks;
   const known = new KnownProcesses("nobody's", { pid: process.pid, startTicks });
   const checks = () => [isScriptAlive({ pid: process.pid, startTicks }), isAlive(process.pid)];
-  const before = [...checks(), isScriptAlive({ pid: process.pid, startTicks: 1 }), isScriptAlive({ pid: 0x7fffffff, startTicks })];
+  const others = [{ pid: process.pid, startTicks: 1 }, { pid: 0x7fffffff, startTicks }];
+  const before = [...checks(), ...others.map(isScriptAlive)];
   const taken = [];
   try { for (;;) taken.push(openSync("/dev/null", "r")); } catch {}
-  const [full, row] = [checks(), readProcess(process.pid)];
+  const full = checks();
+  const row = readProcess(process.pid);
   known.rememberDescendants();
   taken.forEach((fd) => closeSync(fd));
   console.log(JSON.stringify([before, row, full, known.find(null).alive[0] === process.pid]));

@@ -128,14 +128,16 @@ test("a contender that stops deletes its node although the server lacks it", asy
 });
 
 for (const isCut of [false, true]) {
-  test(`a contender that stops deletes no node of another program without an id${isCut ? ", also in a second try" : ""}`, async () => {
+  const again = isCut ? ", also in a second try" : "";
+  test(`a contender that stops deletes no node of another program without an id${again}`, async () => {
     const bench = new Bench();
     const other = bench.client();
     for (const node of ["/app", "/app/locks", path]) await other.create(node, new Uint8Array());
     await other.create(`${path}/lock-`, new Uint8Array(), { mode: "ephemeralSequential" });
     const own = bench.client();
     const stop = new AbortController();
-    const [second, later] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const second = Promise.withResolvers<void>();
+    const later = Promise.withResolvers<void>();
     let lists = 0;
     // The creation is lost. While the contender looks for its node, the call is stopped and looks as well; it hears
     // later.

@@ -79,7 +79,8 @@ for (
     for (const { code, message, tookMs } of ends) {
       expect([code, message]).toEqual([
         "UNREACHABLE",
-        'Cannot acquire lock "demo": no server responded within 2 s; its session, with any node it has created, ends within 1 m',
+        'Cannot acquire lock "demo": no server responded within 2 s; ' +
+        "its session, with any node it has created, ends within 1 m",
       ]);
       expect(tookMs).toBeLessThanOrEqual(2000 + leaveMs);
     }
@@ -134,7 +135,7 @@ test("who is told to stop while nothing is answered is out within a second", asy
   expect(bench.clock.now() - startMs).toBeLessThan(1000);
 });
 
-test("a grant that a server executes after the request was given up leaves no holder in a session that lives on", async () => {
+test("a grant that is executed after its request was given up leaves no holder in a session that lives", async () => {
   await bench.take().then(({ lease }) => bench.within(lease.release()));
   const zk = bench.client();
   const silent = zk.loseResponses();

@@ -44,12 +44,14 @@ describe("a contender's position", () => {
 
   test("goes by priority first, then by the sequence as a number", () => {
     expect(position("exclusive", ["050-x-me-0000000009", "100-x-a-0000000001"]).kind).toBe("eligible");
-    expect(position("exclusive", ["100-x-me-0000000001", "100-x-a--000000002"]).kind).toBe("eligible"); // not a node of ours
+    const foreignNode = "100-x-a--000000002";
+    expect(position("exclusive", ["100-x-me-0000000001", foreignNode]).kind).toBe("eligible");
     expect(position("exclusive", ["100-x-me-0000000001", "100-x-a--2147483648"]).kind).toBe("queued");
   });
 
   test("is decided by the guid when the server's counter sticks at 2^31-1", () => {
-    const [first, second] = ["100-x-a-2147483647", "100-x-me-2147483647"];
+    const first = "100-x-a-2147483647";
+    const second = "100-x-me-2147483647";
     expect(position("exclusive", [second, first])).toMatchObject({ kind: "queued", watch: first });
     expect(position("exclusive", [second, "100-x-z-2147483647"]).kind).toBe("eligible");
   });
@@ -78,7 +80,7 @@ test("modes do not mix", () => {
   }
 });
 
-test("after a change of the grants it is known what may be requested if there was one, or if all were exclusive", () => {
+test("after a change of the grants a request is known if there was one, or if all were exclusive", () => {
   expect(requestAfterGrantChange("exclusive", ["s-a"])).toBe("eligible");
   expect(requestAfterGrantChange("shared", ["x-a"])).toBe("eligible");
   expect(requestAfterGrantChange("exclusive", ["x-a", "x-b"])).toBe("next");
@@ -122,7 +124,8 @@ describe("a grant in advance", () => {
   });
 
   test("holds the lock when it is the oldest exclusive one; all readers and permits hold", () => {
-    const [a, b] = [{ mode: "exclusive" }, { mode: "exclusive" }] as const;
+    const a = { mode: "exclusive" } as const;
+    const b = { mode: "exclusive" } as const;
     expect(heldGrants([a, b])).toEqual([a]);
     expect(heldGrants([{ mode: "shared" }, { mode: "shared" }])).toHaveLength(2);
     expect(heldGrants([])).toEqual([]);

@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 import { decidePoolAdmission, runPrefix } from "../../../../src/coordination/pool/pool_admission.ts";
 import { newGuid } from "../../../../src/base/support/guid.ts";
 
-const [x, y] = ["0123456789abcdef", "fedcba9876543210"];
+const x = "0123456789abcdef";
+const y = "fedcba9876543210";
 let sequence = 0;
 
 /** Shown after all before it. */
@@ -14,13 +15,17 @@ function run(mark: string, digits = String(sequence++).padStart(10, "0")) {
 const namesOf = (...runs: readonly { readonly name: string }[]) => runs.map(({ name }) => name).reverse();
 
 test("all who have the same settings are admitted, and whatever else lies there is nobody", () => {
-  const [one, two, three] = [run(x), run(x), run(x)];
+  const one = run(x);
+  const two = run(x);
+  const three = run(x);
   const names = [...namesOf(one, two, three), "q", "h", "", `${y}-${newGuid()}`, `${y}--0000000000`];
   for (const { guid } of [one, two, three]) expect(decidePoolAdmission(names, guid)).toEqual({ kind: "admitted" });
 });
 
 test("of two with different settings the later one is refused", () => {
-  const [one, two, three] = [run(x), run(y), run(y)];
+  const one = run(x);
+  const two = run(y);
+  const three = run(y);
   const names = namesOf(one, two, three);
   expect(decidePoolAdmission(names, one.guid)).toEqual({ kind: "admitted" });
   expect(decidePoolAdmission(names, two.guid)).toEqual({ kind: "refused", by: one.name });
@@ -28,7 +33,10 @@ test("of two with different settings the later one is refused", () => {
 });
 
 test("who is about to step back refuses nobody, and is waited for", () => {
-  const [one, wrong, two, wrongToo] = [run(x), run(y), run(x), run(y)];
+  const one = run(x);
+  const wrong = run(y);
+  const two = run(x);
+  const wrongToo = run(y);
   const names = namesOf(one, wrong, two, wrongToo);
   expect(decidePoolAdmission(names, two.guid)).toEqual({ kind: "waiting", by: wrong.name });
   expect(decidePoolAdmission(names, wrongToo.guid)).toEqual({ kind: "refused", by: one.name });
@@ -39,7 +47,8 @@ test("who is about to step back refuses nobody, and is waited for", () => {
 
 test("where the server's counter gives no order any more, both give way", () => {
   for (const digits of ["2147483647", "-2147483648"]) {
-    const [one, two] = [run(x, digits), run(y, digits)];
+    const one = run(x, digits);
+    const two = run(y, digits);
     for (const { guid } of [one, two]) {
       expect(decidePoolAdmission(namesOf(one, two), guid).kind).toBe("waiting");
       expect(decidePoolAdmission(namesOf(one, two, run(guid === one.guid ? y : x)), guid).kind).not.toBe("admitted");

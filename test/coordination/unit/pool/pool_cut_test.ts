@@ -35,7 +35,8 @@ for (const isCut of ["the one that lists", "the one that ends an item meanwhile"
   test(`two runs with lists, cut: ${isCut}`, async () => {
     await cutEverywhere(async (cut?: Cut) => {
       const bench = new LockBench();
-      const [zk, other] = [bench.client(cut), bench.client()];
+      const zk = bench.client(cut);
+      const other = bench.client();
       const [ending, listing] = isCut === "the one that lists" ? [other, zk] : [zk, other];
       const end = Promise.withResolvers<void>();
       const asked = Promise.withResolvers<void>();

@@ -31,7 +31,7 @@ for (
   });
 }
 
-test("settings are shown and looked at in the write that asks for the component: two requests, and no wait of their own", async () => {
+test("settings are shown and read in the write that asks for the component: two requests, and no wait", async () => {
   const bench = new LockBench();
   await poolRunIn(bench, bench.client()).ended; // what is needed is there
   const zk = bench.client();
@@ -46,7 +46,8 @@ test("settings are shown and looked at in the write that asks for the component:
 });
 
 for (const isCrowded of [false, true]) {
-  test(`the first item is ${isCrowded ? "any of those that come next when others list too" : "the list's first"}`, async () => {
+  const first = isCrowded ? "any of those that come next when others list too" : "the list's first";
+  test(`the first item is ${first}`, async () => {
     using _ = spyOn(Math, "random").mockReturnValue(0.5);
     const bench = new LockBench();
     const other = bench.client();
@@ -144,7 +145,7 @@ for (
   });
 }
 
-test("what a record costs: no request of its own for an item that runs alone, one for a list that is asked for", async () => {
+test("what a record costs: no request of its own for an item that runs alone, one for a requested list", async () => {
   const bench = new LockBench();
   await poolRunIn(bench, bench.client()).ended; // what is needed is there
   const perItem = async (more: Parameters<typeof poolRunIn>[2], count: number) => {
@@ -160,7 +161,7 @@ test("what a record costs: no request of its own for an item that runs alone, on
   expect(await perItem(listed, 21) - await perItem(listed, 11)).toBe(2 * 10);
 });
 
-test("permits that were lost for a moment, in a session that lives on, are not in the way of their own run", async () => {
+test("permits that were lost for a moment, in a session that lives on, do not block their own run", async () => {
   const bench = new LockBench();
   const zk = bench.client();
   const { clock } = bench;

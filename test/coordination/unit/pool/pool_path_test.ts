@@ -63,7 +63,8 @@ test("what a template may not name is told with what it may", () => {
     'Invalid template "/x/{item}" for a component\'s path: {item} is not one of {root} and {component}',
   );
   expect(told({ item: "/x/{batch}" })).toThrow(
-    'Invalid template "/x/{batch}" for an item\'s path: {batch} is not one of {root}, {component}, {item} and {1} to {9}',
+    'Invalid template "/x/{batch}" for an item\'s path: ' +
+      "{batch} is not one of {root}, {component}, {item} and {1} to {9}",
   );
 });
 

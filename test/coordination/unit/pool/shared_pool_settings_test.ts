@@ -64,7 +64,8 @@ test("--total alone has a code of its own, and what others have written forges n
   const limit = settingsMismatchError("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
   expect(limit.code).toBe("LIMIT_MISMATCH");
   expect(limit.message).toBe(
-    'Cannot run pool "c" at the same time as root@db1 (pid 812, import.sh): it runs with --total 4 here and with --total 3 there; ' +
+    'Cannot run pool "c" at the same time as root@db1 (pid 812, import.sh): ' +
+      "it runs with --total 4 here and with --total 3 there; " +
       "use the same in all calls, or wait until the other calls have ended",
   );
   const forged = settingsMismatchError("c", { templates: usual, total: 4 }, {

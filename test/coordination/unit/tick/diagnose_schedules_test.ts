@@ -16,7 +16,7 @@ const state = {
 const say = (change: Partial<typeof state>) =>
   diagnoseSchedule('lock "backup"', { ...state, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
 
-test("a fingerprint is that of the rules of two years: the same all year, another one for other rules and other years", () => {
+test("a fingerprint of two years of rules: the same all year, another one for other rules and other years", () => {
   expect(print).toMatch(/^2026:[0-9a-f]{12}$/);
   expect(zonePrint("Europe/Berlin", Date.UTC(2026, 11, 31, 23))).toBe(print);
   expect(zonePrint("Europe/Berlin", Date.UTC(2027, 0, 1))).toMatch(/^2027:/);

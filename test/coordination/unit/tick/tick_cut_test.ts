@@ -128,12 +128,14 @@ test("that finds the lock held, and leaves the tick out", async () => {
   });
 });
 
-test("that waits for the next tick runs a further try of the last one, which fails or whose host dies meanwhile", async () => {
+test("that waits for the next tick runs a further try of the last one, which fails or whose host dies", async () => {
   for (const isKilled of [false, true]) {
     const bench = new TickBench();
     bench.tree.wallMs = () => bench.clock.now();
     const more = { skewMs: 60_000, retriesMax: 1, wallMs: () => bench.clock.now() };
-    const [running, waiting, third] = [bench.client(), bench.client(), bench.client()];
+    const running = bench.client();
+    const waiting = bench.client();
+    const third = bench.client();
     const held = await bench.tick(running, more);
     for (const { session } of [running, waiting, third]) session.renew(2 * dayMs);
     await bench.clock.advance(dayMs - 40_000 - bench.clock.now());
@@ -151,7 +153,7 @@ test("that waits for the next tick runs a further try of the last one, which fai
   }
 });
 
-test("that is a little early waits for its tick; servers whose clock stands still are not waited for without end", async () => {
+test("that is a little early waits for its tick, but not for ever for servers whose clock stands still", async () => {
   const near = {
     ...schedule,
     last: (at: number) => (at >= 2000 ? 2000 : -10_000),
@@ -186,11 +188,11 @@ async function stopEverywhere(
   }
 }
 
-test("that is stopped while any of its requests is on its way: another call runs the tick, as its first try", async () => {
+test("that is stopped during any of its requests: another call runs the tick, as its first try", async () => {
   await stopEverywhere(async (_, call) => void await call);
 });
 
-test("that is stopped while the server does not respond, for less than the time to leave: the tick is not lost", async () => {
+test("that is stopped while the server is silent, for less than the time to leave: the tick is not lost", async () => {
   for (let silent = 1; silent <= 12; silent++) {
     await stopEverywhere(async (zk, call, bench) => {
       zk.silentFrom = silent;

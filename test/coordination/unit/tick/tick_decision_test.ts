@@ -13,7 +13,7 @@ const calendar = {
 const facts = { calendar, holders: [], isFree: true, waits: false, retriesMax: 1, retryDelayMs: 0, lateMsMax: 100 };
 const open = { tickMs: 600, attempt: 1, guid: "g", host: "db1", pid: 1, beganMs: 600 };
 
-test("a try whose tick is in the future, because the clock was set back, is neither repeated nor settled before its time", () => {
+test("a try whose tick is in the future, after the clock was set back, is neither repeated nor settled early", () => {
   const failed: TickProgress = { uptoMs: 300, open: null, retry: { tickMs: 600, attempt: 2, fromMs: 0 } };
   const lost: TickProgress = { uptoMs: 300, open, retry: null };
   for (const progress of [failed, lost]) {

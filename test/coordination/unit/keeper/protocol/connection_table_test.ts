@@ -30,7 +30,7 @@ test("when it is full the oldest without a session goes; when all have one, the 
 
 const at = (address: string | null) => ({ address, nowMs: 0 });
 
-test("of an address that has too many the oldest without a session goes, never one with a session or of another address", () => {
+test("of an address with too many the oldest without a session goes, never one with a session or of another", () => {
   const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100, connectionsPerAddressMax: 3 });
   table.add("other", at("10.0.0.2"));
   for (const name of ["a", "b", "c"]) table.add(name, at("10.0.0.1"));
@@ -45,7 +45,7 @@ test("of an address that has too many the oldest without a session goes, never o
   expect([...table]).toEqual(["other", "a", "e", "f"]);
 });
 
-test("a connection that opens its session before it is looked for who has to go stays, however many came with it", () => {
+test("a connection that opens its session before excess ones are chosen stays, however many came with it", () => {
   const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100 });
   for (const name of ["good", "a", "b", "c"]) table.add(name, at("10.0.0.1"));
   expect(table.hasRoom("good", undefined)).toBe(true);
@@ -53,7 +53,7 @@ test("a connection that opens its session before it is looked for who has to go 
   expect(table.takeExcess()).toEqual(["a", "b"]);
 });
 
-test("an address has so many sessions, and one that moves is none more; a unix socket's addresses are not told apart", () => {
+test("an address has so many sessions, and one that moves adds none; a unix socket has one address for all", () => {
   const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100 });
   for (const name of ["a", "b", "c"]) {
     table.add(name, at("10.0.0.1"));
@@ -77,7 +77,7 @@ test("an address has so many sessions, and one that moves is none more; a unix s
   expect(table.takeExcess()).toEqual([]);
 });
 
-test(`whoever comes and goes: no more than allowed stay, no session goes, the oldest go first [BATON_SEED=${seed}]`, () => {
+test(`in any order: no more than allowed stay, no session goes, the oldest go first [BATON_SEED=${seed}]`, () => {
   const random = seededRandom(seed);
   const max = { connectionsMax: 12, connectionsPerAddressMax: 5 };
   const table = new ConnectionTable<number>({ ...limits, ...max });

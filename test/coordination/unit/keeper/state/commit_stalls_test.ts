@@ -16,14 +16,14 @@ test("a commit within a tick gives nothing, a longer one its whole time", () => 
   expect(all.longestSince(-1, 2000)).toBe(501);
 });
 
-test("a commit that runs counts as far as it has come: a disk that hangs ends no session that was heard of before", () => {
+test("a running commit counts as far as it has come: a disk that hangs ends no session heard of before", () => {
   const all = stalls();
   all.begin(1000);
   expect(all.longestSince(900, 1500)).toBe(0);
   expect(all.longestSince(900, 61_000)).toBe(60_000);
 });
 
-test("of several commits in a row only the longest counts: a disk that is always slow does not keep dead sessions", () => {
+test("of several commits in a row only the longest counts: an always slow disk keeps no dead sessions", () => {
   const all = stalls();
   for (let startMs = 0; startMs < 80_000; startMs += 4000) commit(all, startMs, startMs + 4000);
   expect(all.longestSince(0, 80_000)).toBe(4000);

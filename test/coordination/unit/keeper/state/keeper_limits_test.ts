@@ -89,7 +89,8 @@ test("a path that is too long is not created and not watched; one that is just s
 
 test("one connection's watches are limited for themselves: another still has room", () => {
   const driver = new StateDriver({ limits: { watchesPerConnectionMax: 2 } });
-  const [greedy, other] = [driver.client("greedy"), driver.client("other")];
+  const greedy = driver.client("greedy");
+  const other = driver.client("other");
   expect(greedy.exists("/", true)).toBe(true);
   expect(greedy.call("getChildren", { path: "/", watch: true }).error).toBe(0);
   expect(greedy.call("exists", { path: "/a", watch: true }).error).toBe(quotaExceeded);
@@ -110,7 +111,8 @@ test("so many operations and watches come in one request, and no more", () => {
 
 test("one session owns so many nodes, and no more; another still makes some", () => {
   const driver = new StateDriver({ limits: { ephemeralsPerSessionMax: 2 } });
-  const [one, other] = [driver.client("one"), driver.client("other")];
+  const one = driver.client("one");
+  const other = driver.client("other");
   const ephemeral = (path: string) => ({ ...create(path), flags: createFlag.ephemeral });
   expect(one.call("create", ephemeral("/a")).error).toBe(0);
   expect(one.call("create", ephemeral("/b")).error).toBe(0);

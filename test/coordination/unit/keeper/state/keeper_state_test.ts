@@ -46,7 +46,7 @@ describe("numbers of transactions", () => {
     }
   });
 
-  test("no client sees the higher zxid of a start before a transaction has stored it: the next start may not know it", () => {
+  test("no client sees the higher zxid of a start before a transaction stored it: the next may not know it", () => {
     const driver = new StateDriver();
     const client = driver.client();
     const stored = client.create("/a").zxid;
@@ -107,7 +107,8 @@ describe("sequences", () => {
 describe("the end of a session", () => {
   test("takes its ephemerals in one transaction and tells those who watch", () => {
     const driver = new StateDriver();
-    const [owner, other] = [driver.client("owner"), driver.client("other")];
+    const owner = driver.client("owner");
+    const other = driver.client("other");
     owner.create("/a");
     owner.create("/a/e1", createFlag.ephemeral);
     owner.create("/a/e2", createFlag.ephemeral);
@@ -128,7 +129,8 @@ describe("a node that not everyone may read", () => {
   const jo = [{ scheme: "digest", id: "jo:x" }];
   const made = () => {
     const driver = new StateDriver();
-    const [owner, other] = [driver.client("owner", jo), driver.client("other")];
+    const owner = driver.client("owner", jo);
+    const other = driver.client("other");
     owner.create("/p");
     return { driver, owner, other };
   };
@@ -244,8 +246,10 @@ property(
 );
 
 property("a multi does what its operations do one after the other", fc.array(operation, { minLength: 1 }), (list) => {
-  const [one, other] = [new StateDriver(), new StateDriver()];
-  const [together, alone] = [one.client(), other.client()];
+  const one = new StateDriver();
+  const other = new StateDriver();
+  const together = one.client();
+  const alone = other.client();
   const results = together.multi(list).value ?? [];
   if (results.some((result) => result.type === "error")) return;
   for (const operation of list) alone.multi([operation]);

@@ -38,7 +38,7 @@ test("what was committed last is what is loaded, oldest node first", () => {
   database.close();
 });
 
-test("a log that was made longer than it is loses nothing in a crash, before and after it is written from its beginning again", () => {
+test("a log that was extended loses nothing in a crash, before and after it is written from its start again", () => {
   const dir = folder("a");
   const database = new KeeperDatabase(dir);
   database.commit(encodeStoredRows(1n, rows(1), []));
