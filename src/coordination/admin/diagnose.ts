@@ -38,10 +38,7 @@ export interface QueueDiagnosis {
 /** Last value of the server's counter: later contenders get the same number, so that the order of arrival is lost. */
 export const queueSequenceMax = 2 ** 31 - 1;
 export const queueSequenceWarning = queueSequenceMax - 100_000_000;
-/**
- * Maximum time in which the first waiter acquires a free lock. Long, because it compares the wall clocks of two
- * machines.
- */
+/** Maximum time in which the first waiter acquires a free lock. Long: it compares two machines' wall clocks. */
 const idleMsMax = 30_000;
 /** Maximum time in which a holder releases the lock after a request. */
 const askedMsMax = 60_000;

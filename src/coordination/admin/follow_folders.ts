@@ -14,10 +14,7 @@ import { WatchedReads } from "./watched_reads.ts";
 
 export interface FollowedFolder<Value> {
   readonly path: string;
-  /**
-   * True: what was read of an object is kept, and only nodes that changed are requested again. Its reader sets no
-   * watches.
-   */
+  /** True: what was read of an object is kept; only changed nodes are requested again. Its reader sets no watches. */
   readonly keepsReads?: boolean;
   /**
    * Reads one object; null: there is nothing to show. `watch` is for existing nodes only: a watch on a missing node of

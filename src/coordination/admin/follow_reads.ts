@@ -46,10 +46,7 @@ export function followReads<T>(
   });
 }
 
-/**
- * The maximum number of watched nodes: each costs memory on the server. Changes of other nodes are found by reading
- * again.
- */
+/** The maximum number of watched nodes: each costs memory on the server. Others are read again to find changes. */
 const watchesMax = 2000;
 
 /**

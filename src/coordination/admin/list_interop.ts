@@ -27,9 +27,7 @@ interface InteropNodeList {
   readonly sequence: number;
 }
 
-/**
- * Lists the node itself if it is a lock, else its children that are, sorted by path. Null when the node does not exist.
- */
+/** Lists the node if it is a lock, else its children that are, sorted by path. Null when the node does not exist. */
 export async function listInterop(
   zk: ZooKeeper,
   folder: string,

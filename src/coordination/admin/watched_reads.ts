@@ -64,9 +64,7 @@ export class WatchedReads {
     this.#missing.clear();
   }
 
-  /**
-   * A node was created, deleted or written. A request that is in flight may not have seen that: its answer is not kept.
-   */
+  /** A node was created, deleted or written. A request in flight may not have seen that: its answer is not kept. */
   report({ type, path }: WatchEvent): void {
     this.#forgetNode(`data ${path}`);
     if (type === "dataChanged") return;

@@ -28,9 +28,7 @@ export interface BarrierObservation {
 }
 
 export type BarrierDecision =
-  /**
-   * The barrier was started with this member. `isThere`: the own node exists; if not, the others continue without it.
-   */
+  /** The barrier was started with this member. `isThere`: the own node exists; if not, others go on without it. */
   | { readonly do: "run"; readonly rank: number; readonly isThere: boolean }
   /** The own node does not exist, and the barrier was not started with it. */
   | { readonly do: "vanished" }

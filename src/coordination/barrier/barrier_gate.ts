@@ -27,10 +27,7 @@ import {
 
 export type GateOptions = Pick<AcquireOptions, "root" | "acl" | "clock" | "signal">;
 
-/**
- * Closes the gate. It stays closed after the end of this process, until it is opened. Returns false if it was closed
- * already.
- */
+/** Closes the gate, which stays closed after the end of this process. Returns false if it was closed already. */
 export async function setGate(
   zk: ZooKeeper,
   name: string,

@@ -35,10 +35,7 @@ import { type ArmedWatch, AttemptWaits } from "../nodes/session_waits.ts";
 import { deleteIfThere, isRefusal, nullIfNoNode, readAfterOwnWrites } from "../nodes/node_requests.ts";
 
 export interface ParticipantOptions {
-  /**
-   * The node of the barrier. Its data is the state, its version protects changes, and its children are the
-   * participants.
-   */
+  /** The node of the barrier: its data is the state, its version protects changes, its children are participants. */
   readonly path: string;
   readonly parties: number;
   readonly onLost: OnMemberLost;
@@ -143,10 +140,7 @@ export class BarrierParticipant {
     return outcome ?? { do: "left" };
   }
 
-  /**
-   * Requests to leave before the start; `run` returns whether it was in time. `why` is the reason that the others
-   * print.
-   */
+  /** Requests to leave before the start; `run` returns whether it was in time. `why`: the reason that others print. */
   giveUp(why: string): void {
     this.#leaving ??= why;
     this.#onEvent();

@@ -29,9 +29,7 @@ export class CandidateSession {
     this.#options = options;
   }
 
-  /**
-   * Returns the current session, or a new one. Rejects with the signal's reason, and with a permanent connection error.
-   */
+  /** Returns the current session, or a new one. Rejects with the signal's reason and a permanent connection error. */
   async openSession(signal: AbortSignal): Promise<ZooKeeper> {
     if (this.#zk !== null && !this.#zk.session.ended.aborted) return this.#zk;
     const { options, clock, connect, isPatient, onOpened, onUnreachable } = this.#options;

@@ -226,10 +226,7 @@ function withoutUndefined<T extends Record<string, unknown>>(options: T): Presen
 const letters: Record<string, number> = { r: 1, w: 2, c: 4, d: 8, a: 16 };
 const all = 31;
 
-/**
- * Returns undefined for `open`, the client's default. Throws CONFIG without the place of the entries, which the caller
- * adds.
- */
+/** Returns undefined for `open`, the client's default. Throws CONFIG; the caller adds the place of the entries. */
 export function parseAcl(entries: readonly string[]): Acl[] | undefined {
   if (entries.length === 1 && entries[0] === "open") return undefined;
   return entries.map((entry) => {

@@ -103,9 +103,7 @@ export interface ResignOptions extends Omit<BreakLockOptions, "path" | "force"> 
   readonly leader?: string;
 }
 
-/**
- * Waits until the leader has stepped down, at most `waitMs`. Throws NOT_FOUND when there is no leader, or another one.
- */
+/** Waits for at most `waitMs` until the leader has stepped down. Throws NOT_FOUND for no leader, or another one. */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
   const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
   if (leader === null) throw new BatonError("NOT_FOUND", `Election "${name}" has no leader`);

@@ -20,9 +20,7 @@ export interface Grant {
 /** Entry of the stored history. */
 export type GrantEntry = Omit<Grant, "token"> & { readonly token: bigint | null };
 
-/**
- * Maximum number of entries: enough for a watcher to reconnect, and 64 values of the maximum size fit into a request.
- */
+/** Maximum number of entries: enough for a watcher to reconnect; 64 values of maximum size fit into a request. */
 export const grantHistoryMax = 64;
 
 /** Returns `entries` with their tokens. They were read with `mzxid`. */

@@ -7,10 +7,7 @@ import { listProcesses, processName, readArguments, readProcess } from "../../ba
 import type { HeldLocks } from "./hold_list.ts";
 import { readMailboxOwner } from "./release_mailbox.ts";
 
-/**
- * The name of a holder process, 15 bytes at most. It does not contain "baton", so that `pkill baton` does not end the
- * holder.
- */
+/** The name of a holder process, 15 bytes at most. Without "baton" in it, so that `pkill baton` does not end it. */
 export const holderProcessName = "lock-holder";
 
 /** The argument after which a holder process has the names of its locks. */

@@ -33,9 +33,7 @@ export function formatHolds(holds: readonly HeldLocks[]): string {
     .join(" ");
 }
 
-/**
- * Removes the marks of `ended` from the list in `text`: a script that takes a lock again and again keeps a short list.
- */
+/** Removes the marks of `ended` from the list in `text`: a script that takes a lock repeatedly keeps a short list. */
 export function removeEndedHolds(ended: readonly HeldLocks[], text: string | undefined): string {
   const removed = new Set(ended.flatMap(({ ids }) => ids));
   return (text ?? "").split(":").filter((cookie) => cookie !== "" && !removed.has(cookie)).join(":");

@@ -56,9 +56,7 @@ export function readScriptCommand(pid: number): [string, ...string[]] {
   return [first, ...others];
 }
 
-/**
- * Milliseconds between checks, and so the longest delay of the release. Reading one file of /proc costs microseconds.
- */
+/** Milliseconds between checks, and so the longest delay of the release. To read a file of /proc costs microseconds. */
 const checkIntervalMs = 100;
 
 /** The interval after a stop signal. */

@@ -63,10 +63,7 @@ class InteropContender {
     return this.#isBusy;
   }
 
-  /**
-   * Runs until granted, busy or stopped. Rejects CONFIG, a permanent refusal of the server, and when the session has
-   * ended.
-   */
+  /** Runs until granted, busy or stopped. Rejects CONFIG, a server's permanent refusal, and the end of the session. */
   async run(): Promise<ContenderOutcome> {
     const outcome = await this.#waits.repeat(async () => {
       if (this.#guid === "") await this.#contend();
@@ -120,9 +117,7 @@ class InteropContender {
     return interopPosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
-  /**
-   * Returns the grant of the first node. Its token is the zxid that created the own node, which grows along the queue.
-   */
+  /** Returns the grant of the first node. Its token, the zxid that created the own node, grows along the queue. */
   async #claim(node: string): Promise<GrantedContender | null> {
     const stat = await this.#zk.exists(this.#childPath(node));
     if (stat === null) return null;
@@ -216,10 +211,7 @@ export interface AcquireInteropOptions extends CommonAcquireOptions {
 /** Maximum number of holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
-/**
- * Waits for the lock at `path` and returns the lease. Rejects as `acquireLock` does, and USAGE for a mode without a
- * recipe.
- */
+/** Waits for the lock at `path`, returns the lease. Rejects as `acquireLock`, and USAGE for a mode without a recipe. */
 export async function acquireInteropLock(
   zk: ZooKeeper,
   path: string,

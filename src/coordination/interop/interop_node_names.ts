@@ -93,10 +93,7 @@ export function isCuratorRevocation(data: Uint8Array): boolean {
   return new TextDecoder().decode(data) === curatorRevocation;
 }
 
-/**
- * Returns paths where contenders and holders are children of the lock's node. Throws USAGE for an invalid path or the
- * root.
- */
+/** Returns paths where contenders and holders are children of the lock's node. Throws USAGE for no path or the root. */
 export function interopPath(name: string): LockPath {
   try {
     if (name === "/") throw new Error("the root is not allowed");

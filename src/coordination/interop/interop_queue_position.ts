@@ -27,9 +27,7 @@ export type InteropPosition =
   /** Wait until `watch`, the nearest node in the way, is gone. */
   | { readonly kind: "queued"; readonly node: string; readonly watch: string; readonly ahead: number };
 
-/**
- * Last value of the server's counter, 2^31-1: from there on, two contenders have the same number and both would hold.
- */
+/** Last value of the server's counter, 2^31-1: from there on, contenders have the same number and all would hold. */
 const sequenceEnd = 0x7fffffff;
 
 /**

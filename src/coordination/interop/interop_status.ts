@@ -25,10 +25,7 @@ const dataCharsMax = 100;
 
 interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
   readonly recipe: InteropRecipe;
-  /**
-   * True: throw CONFIG if the node has children and the recipe knows none of them, because it is no lock of this
-   * recipe.
-   */
+  /** True: throw CONFIG if the node has children and the recipe knows none of them: it is no lock of this recipe. */
   readonly refusesOthers?: boolean;
 }
 

@@ -265,10 +265,7 @@ class LockAcquisition {
     return new BatonError(code, `${kind} "${this.#name}" ${state}: ${who}`);
   }
 
-  /**
-   * Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been
-   * made.
-   */
+  /** Returns LOCK_TIMEOUT only if a server has reported a busy lock: a grant without a response may have been made. */
   async #timeoutError({ waitMs }: WaitTimeout): Promise<BatonError> {
     if (this.#contender.isBusy) {
       return await this.#busyError("LOCK_TIMEOUT", {

@@ -62,10 +62,7 @@ async function deletePlace(zk: ZooKeeper, path: LockPath, holderId: string): Pro
 
 export const anonymousRevocation: Revocation = { by: "", reason: "" };
 
-/**
- * Runs `ask`, waits for the release, and deletes the node if `force` is set. `ask` returns whether the node still
- * exists.
- */
+/** Runs `ask`, waits for the release, and deletes the node with `force`. `ask` returns whether the node exists. */
 export async function requestRelease(
   zk: ZooKeeper,
   { holder, node, ask }: {
@@ -105,10 +102,7 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
 /** Maximum number of tries when the holder changes its node at the same time. */
 const triesMax = 5;
 
-/**
- * Writes the request into the holder's node. False when the node is gone. Another request that came first counts as
- * this one.
- */
+/** Writes the request into the holder's node. False when the node is gone. An earlier request counts as this one. */
 export async function writeRevocation(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
   for (let tries = 1;; tries++) {
     const found = await nullIfNoNode(zk.getData(node));

@@ -1,9 +1,7 @@
 /** The interface of what is claimed together with the grant of a lock. */
 import type { MultiRequest } from "../../protocols/zookeeper/zookeeper.ts";
 
-/**
- * A decision that is made with the lock's, such as which tick of a schedule to run, and the requests that record it.
- */
+/** A decision made with the lock's, such as which tick of a schedule to run, and the requests that record it. */
 export interface GrantClaim {
   /** Called before a new node is queued. */
   queue(): void;

@@ -150,10 +150,7 @@ export class QueueContender {
     return this.#isBusy;
   }
 
-  /**
-   * Runs until granted, busy or stopped. Rejects with a permanent refusal of the server, and when the session has
-   * ended.
-   */
+  /** Runs until granted, busy or stopped. Rejects a permanent refusal of the server, and the end of the session. */
   async run(): Promise<ContenderOutcome> {
     let step: Exclude<ContenderStep, ContenderOutcome> = { do: "contend" };
     const outcome = await this.#waits.repeat(async () => {
@@ -363,9 +360,7 @@ export class QueueContender {
       : { do: "grant", view: { ...view, grants: [] } };
   }
 
-  /**
-   * Decides again with the oldest of the grants. Their ages are read after the version, which guards what is decided.
-   */
+  /** Decides again with the oldest grant. Ages are read after the version, which guards what is decided. */
   async #readAges(view: LockView): Promise<ContenderStep> {
     const stats = await Promise.all(
       view.grants.map(async (name) => ({ name, stat: await this.#zk.exists(`${this.#options.path.holders}/${name}`) })),
@@ -420,10 +415,7 @@ export class QueueContender {
     return this.#toGranted(node, { token: guarded.stat.mzxid, limit, queueNode: null, aheadMs: 0 });
   }
 
-  /**
-   * Requests a grant behind the others. The write to the own queue node wakes the next contender, which then looks for
-   * room.
-   */
+  /** Requests a grant behind the others. The write to the own queue node wakes the next contender to look for room. */
   async #advance(view: LockView): Promise<ContenderStep> {
     const { path, mode } = this.#options;
     const own = holderNodeName({ mode, slot: null, guid: this.#guid });

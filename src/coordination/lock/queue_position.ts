@@ -128,10 +128,7 @@ export function requestAfterGrantChange(mode: LockMode, grants: readonly string[
   return mode === "exclusive" && areExclusive(grants) ? "next" : null;
 }
 
-/**
- * Returns the grants that hold the lock: of exclusive ones only the oldest. `grants` are sorted by age, the oldest
- * first.
- */
+/** Returns the grants that hold the lock: of exclusive ones only the oldest. `grants` are sorted, the oldest first. */
 export function heldGrants<G extends { readonly mode: LockMode }>(grants: readonly G[]): readonly G[] {
   return grants[0]?.mode === "exclusive" ? grants.slice(0, 1) : grants;
 }

@@ -79,9 +79,7 @@ export class ItemClaimer {
   readonly #existingLocks = new Set<string>();
   /** Probes that were started ahead. */
   readonly #probedAhead = new Map<string, Promise<ItemState>>();
-  /**
-   * Items that were completed at the start of this run; their results may expire meanwhile. Null before the first list.
-   */
+  /** Items that were completed when this run began; their results may expire meanwhile. Null before the first list. */
   #completedAtStart: ReadonlySet<string> | null = null;
   #nextListMs = 0;
   #listing: Promise<void> | null = null;
@@ -92,9 +90,7 @@ export class ItemClaimer {
     this.#startedMs = options.clock.now();
   }
 
-  /**
-   * Claims an item; null if no item is left to try. Rejects if the servers refuse a request or the session has ended.
-   */
+  /** Claims an item; null if none is left to try. Rejects if the servers refuse a request or the session has ended. */
   async claim(isStopping: () => boolean): Promise<ClaimedItem | null> {
     if (this.#completedAtStart === null) await this.refreshCompleted();
     let misses = 0;

@@ -68,10 +68,7 @@ export class ItemRecords {
     await Promise.all([this.lists.detectOthers(), this.#listShards()]);
   }
 
-  /**
-   * Requests for the transaction that acquires the lock as `holder`, the name of its node. They fail if a record
-   * exists.
-   */
+  /** Requests for the transaction that acquires the lock; `holder` is its node's name. They fail if a record exists. */
   createRequests(item: string, holder: string): MultiRequest[] {
     return this.#createWithParents(item, formatRunningRecord(holder));
   }
@@ -339,10 +336,7 @@ class PoolLists {
     return otherLists(await childNames(this.#zk, this.#runs), this.#guid);
   }
 
-  /**
-   * Creates or rewrites the own node and increases the version of `runs`, in one transaction, so that both have its
-   * zxid.
-   */
+  /** Creates or rewrites the own node and increases the version of `runs`, in one transaction: both have its zxid. */
   async #announce() {
     const path = `${this.#runs}/${listName(this.#guid)}`;
     const data = new Uint8Array();

@@ -23,9 +23,7 @@ export type PoolAdmission =
   /** The own node does not exist. */
   | { readonly kind: "gone" };
 
-/**
- * The maximum of the counter. There it stops, or becomes negative before ZooKeeper 3.6; then the names have no order.
- */
+/** The maximum of the counter. There it stops, or before ZooKeeper 3.6 becomes negative: the names have no order. */
 const sequenceMax = 2 ** 31 - 1;
 const pattern = /^([0-9a-f]{16})-([0-9a-f]{32})-(-?\d{10})$/;
 

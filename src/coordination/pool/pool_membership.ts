@@ -31,9 +31,7 @@ import {
 
 type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
 
-/**
- * The number of tries without a pause to create parents: other runs and the server create and remove them meanwhile.
- */
+/** The number of tries to create parents without a pause: other runs and the server create and remove them. */
 const triesWithoutPause = 5;
 /** The time that refused runs have to withdraw, in milliseconds. */
 const withdrawMsMax = 2000;

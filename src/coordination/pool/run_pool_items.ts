@@ -24,10 +24,7 @@ import { isRefusal, isTransient, retryOnConnectionLoss } from "../nodes/node_req
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 
-/**
- * The maximum time to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short
- * jobs.
- */
+/** The maximum time to hold an item that was claimed ahead, in milliseconds. That pays off only for short jobs. */
 const aheadMsMax = 1000;
 /** The pause before a new list after one without new items, while jobs run, in milliseconds. */
 const listAgainMs = 1000;
@@ -191,10 +188,7 @@ class PoolRun {
     return await list(component);
   }
 
-  /**
-   * Whether other runs processed items of the list after it was requested. Only a newer list says whether these must
-   * run.
-   */
+  /** Whether other runs processed items of the list after its request. Only a newer list says whether they must run. */
   get #isListOld(): boolean {
     return this.#workList.isStale() && this.#listed.again < listsInVainMax;
   }

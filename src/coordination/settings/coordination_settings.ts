@@ -15,9 +15,7 @@ import {
 } from "../../base/config/value_types.ts";
 
 export const scopes = ["user", "machine", "cluster"] as const;
-/**
- * The processes that share a lock: those of this user, of this machine, or of all machines that use the same servers.
- */
+/** The processes that share a lock: those of this user, of this machine, or of all machines with the same servers. */
 export type Scope = (typeof scopes)[number];
 
 const topLevel = inSection("");

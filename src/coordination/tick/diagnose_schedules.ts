@@ -16,9 +16,7 @@ export interface ScheduleFinding {
   readonly what: string;
 }
 
-/**
- * A mark that is ahead of this machine's clock by more than this is a finding. The clocks of two machines are compared.
- */
+/** A mark that is ahead of this machine's clock by more than this is a finding. Two machines' clocks are compared. */
 const aheadMsMax = 5 * 60_000;
 /** Number of locks that are read at the same time. */
 const batchSize = 200;
@@ -55,10 +53,7 @@ export async function diagnoseSchedules(
   return findings.flat();
 }
 
-/**
- * Returns the findings for one schedule; `nowMs` is the wall clock. Throws USAGE for a zone that this machine does not
- * know.
- */
+/** Returns the findings for one schedule; `nowMs`: the wall clock. Throws USAGE for a zone unknown to this machine. */
 export function diagnoseSchedule(
   lock: string,
   { schedule, zone, zonePrint, uptoMs }: TickState,

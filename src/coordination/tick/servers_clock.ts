@@ -1,9 +1,7 @@
 /** The servers' clock as a host knows it, so that it looks at ticks by that clock, however much its own one differs. */
 import type { Clock } from "../../base/support/clock.ts";
 
-/**
- * The own clock was set, or has drifted by this much, since it was compared: what was known is forgotten. Milliseconds.
- */
+/** The own clock was set or has drifted by this much since it was compared, in milliseconds: forget what was known. */
 const setMsMin = 500;
 /** The servers are asked again after this time, because the clocks drift. Milliseconds. */
 const keptMs = 3_600_000;

@@ -127,10 +127,7 @@ export class TickClaim implements GrantClaim {
   readonly #history: string;
   #read: ReadNodes | null = null;
   #queuedAtWallMs = 0;
-  /**
-   * Time of the servers, and the time on the own clock at which it was known; null before the first read of the own
-   * node.
-   */
+  /** Time of the servers, and the time on the own clock when it was known; null before the own node is first read. */
   #serverTime: { readonly guid: string; readonly ms: number; readonly atMs: number } | null = null;
   #claimed: { readonly run: TickAttempt; readonly beganMs: number } | null = null;
   #refusals = { of: "", count: 0 };
@@ -229,9 +226,7 @@ export class TickClaim implements GrantClaim {
     }
   }
 
-  /**
-   * The history decides nothing: what an ACL or a quota refuses is left out from now on, and must not refuse the tick.
-   */
+  /** The history decides nothing: what an ACL or a quota refuses is left out from now on; it does not stop the tick. */
   isRefusedHistory(thrown: unknown): boolean {
     if (!isRefusal(thrown, "NOAUTH", "QUOTAEXCEEDED", "INVALIDACL")) return false;
     if (!thrown.path.startsWith(kindFolder("history", this.#options.root))) return false;

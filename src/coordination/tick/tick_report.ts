@@ -52,10 +52,7 @@ export async function readSchedules(zk: ZooKeeper, name: string, root?: string):
   });
 }
 
-/**
- * Returns what a server knows of one schedule, with one request; null: it is new. Throws CONFIG for a node of another
- * layout.
- */
+/** Returns what a server knows of one schedule, with one request; null: it is new. Throws CONFIG for another layout. */
 export async function readTickState(
   zk: Pick<ZooKeeper, "getData">,
   name: string,

@@ -24,10 +24,7 @@ export interface SafeFolder {
   readonly rule: "own" | "home" | "above" | "system";
 }
 
-/**
- * All folders above a folder that the user has named, also above each link on the way and above its target, from the
- * top.
- */
+/** All folders above a folder that the user named, also above each link on the way and its target, from the top. */
 export function foldersAbove(path: string): SafeFolder[] {
   const found = new Set<string>();
   const add = (folder: string) => {

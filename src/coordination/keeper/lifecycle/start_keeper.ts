@@ -20,10 +20,7 @@ export interface Keeper extends AsyncDisposable {
   statistics(): KeeperStatistics;
   /** Reads a node as a client without credentials does, without a session. Throws OperationError: NONODE, NOAUTH. */
   readNode(path: string): KeeperNode;
-  /**
-   * Resolves when the keeper has ended, by `close` or because it was idle. Rejects with IO when its data cannot be
-   * read.
-   */
+  /** Resolves when the keeper has ended, by `close` or because it was idle. Rejects IO when its data cannot be read. */
   readonly ended: Promise<void>;
   /** Ends the keeper; sessions and data stay for the next keeper. */
   close(): Promise<void>;

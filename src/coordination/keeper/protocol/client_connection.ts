@@ -53,10 +53,7 @@ export interface ConnectionHost {
   };
   /** Called once, when the connection has ended. */
   closed(connection: ClientConnection): void;
-  /**
-   * Reports the memory of a connection: requests that are incomplete or wait, and responses that the client has not
-   * read.
-   */
+  /** Reports the memory of a connection: incomplete and waiting requests, and responses that were not read. */
   setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
   /** Whether one more session may be opened. Ends idle sessions if there is no room. */
   makeRoomForSession(): boolean;
@@ -112,10 +109,7 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
     else this.runSlice();
   }
 
-  /**
-   * Handles requests for one time slice. When the output is full, the rest waits: small requests can have large
-   * responses.
-   */
+  /** Handles requests for one time slice. When the output is full, the rest waits: responses can be large. */
   runSlice(): void {
     if (this.#ended) return;
     // Check this before reading the input: a lease counts from when its holder sent the request.

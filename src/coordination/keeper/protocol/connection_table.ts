@@ -166,10 +166,7 @@ class MemoryBudget<Owner> {
     this.#bytesMax = bytesMax;
   }
 
-  /**
-   * Sets the bytes that an owner holds; 0 resets its age. Returns the owners that must be closed, which are no longer
-   * counted.
-   */
+  /** Sets the bytes that an owner holds; 0 resets its age. Returns owners to close, which are no longer counted. */
   set(owner: Owner, bytes: number): Owner[] {
     this.total += bytes - (this.#bytes.get(owner) ?? 0);
     if (bytes === 0) this.#bytes.delete(owner);

@@ -56,9 +56,7 @@ export class GroupCommitQueue {
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
-  /**
-   * The entry for a reply that does not depend on the state. It waits only for earlier replies to the same connection.
-   */
+  /** The entry for a reply that does not depend on the state. It waits for earlier replies to the same connection. */
   enqueueUnconditional(recipient: ReplyRecipient): PendingReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);

@@ -15,19 +15,13 @@ export const keeperLimitsDefault = {
   outstandingRequestsMax: 1_000,
   /** Bytes of these requests. Beyond it the connection is not read. */
   outstandingBytesMax: 4 << 20,
-  /**
-   * Bytes sent to one connection that the client has not read. Beyond it no further request of the connection is
-   * handled.
-   */
+  /** Bytes sent to one connection that the client has not read. Beyond it no request of the connection is handled. */
   unsentBytesMax: 1 << 20,
   /** The same; beyond it the connection is closed. */
   unsentBytesCloseMax: 64 << 20,
   /** The same for all connections. Beyond it those are closed that have had unread bytes for the longest time. */
   unsentBytesTotalMax: 128 << 20,
-  /**
-   * Bytes of incomplete and waiting requests of all connections. Beyond it the connections that hold the oldest are
-   * closed.
-   */
+  /** Bytes of incomplete and waiting requests of all connections. Beyond it connections with the oldest are closed. */
   readBufferBytesTotalMax: 64 << 20,
   /** Bytes of data and names in the response to one multiRead. Beyond it the connection is closed. */
   multiReadBytesMax: 8 << 20,
@@ -49,9 +43,7 @@ export const keeperLimitsDefault = {
   identitiesMax: 100,
   /** Ephemeral nodes of one session. They are deleted in one transaction, during which no other client is served. */
   ephemeralsPerSessionMax: 100_000,
-  /**
-   * Sessions. Beyond it sessions without a connection and without ephemeral nodes are ended, or no session is opened.
-   */
+  /** Sessions. Beyond it sessions without a connection or ephemeral nodes are ended, or no session is opened. */
   sessionsMax: 100_000,
 };
 

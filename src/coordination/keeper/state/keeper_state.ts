@@ -107,10 +107,7 @@ export class KeeperState<Watcher> {
     if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
   }
 
-  /**
-   * Whether a client with this zxid may have it from this data: if not, the data is older than what the client has
-   * seen.
-   */
+  /** Whether a client may have this zxid from this data: if not, the data is older than what the client has seen. */
   mayHaveGiven(zxid: bigint): boolean {
     return zxid <= this.#zxid || zxid <= this.#zxidBefore;
   }

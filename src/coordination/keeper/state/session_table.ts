@@ -60,9 +60,7 @@ export class SessionTable {
     return session;
   }
 
-  /**
-   * Changes the timeout, which each connection negotiates again. The client relies on it, so it must survive a restart.
-   */
+  /** Changes the timeout, which each connection negotiates. The client relies on it, so it must survive a restart. */
   setTimeout(session: KeeperSession, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;

@@ -17,10 +17,7 @@ import { keeperDatabaseName } from "./stored_records.ts";
 const freshMs = 100;
 /** The interval of checks without requests, in milliseconds. */
 const checkMs = 1_000;
-/**
- * Interval of updates of the files' times, because tools that clean /var/tmp delete files that are days old.
- * Milliseconds.
- */
+/** Interval of updates of the files' times, in milliseconds: tools that clean /var/tmp delete old files. */
 const touchMs = 3_600_000;
 
 const requiredFiles = [keeperDatabaseName, ownerName];

@@ -75,10 +75,7 @@ export class KeeperDatabase {
   #isLow = true;
   #measuredAtCommit = 0;
 
-  /**
-   * Throws LOCK_BUSY when another keeper owns the data, CONFIG for a truncated file and another format, and other
-   * errors.
-   */
+  /** Throws LOCK_BUSY when another keeper owns the data, and CONFIG for a truncated file and another format. */
   constructor(dataDir: string) {
     const path = join(dataDir, keeperDatabaseName);
     this.#logPath = `${path}-wal`;
