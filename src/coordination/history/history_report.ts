@@ -6,14 +6,14 @@ import { countHistoryRecord, type HistoryCounters } from "./history_counters.ts"
 import { type HistoryKind, historyPath, readHistory, readHistoryHead } from "./history_log.ts";
 import { type HistoryRecord, historyRecordTime } from "./history_record.ts";
 import { listHolderIds, readOpenHolds } from "./hold_history.ts";
-import { readRefusals, type Refusals } from "./refusals.ts";
+import { readRefusedCalls, type RefusedCalls } from "./refused_calls.ts";
 
 export interface HistoryReport {
   /** Oldest first. */
   readonly records: readonly HistoryRecord[];
   /** The holds that go on, without an end; their result has no meaning. */
   readonly running: readonly HistoryRecord[];
-  readonly refusals: Refusals | null;
+  readonly refusals: RefusedCalls | null;
   /** Exact, also of records that are gone. */
   readonly counters: HistoryCounters;
   /** The servers' time from which on is counted; null: there is no history. */
@@ -45,7 +45,7 @@ export async function readHistoryCounters(
 ): Promise<Omit<HistoryReport, "records"> & { readonly over: readonly HistoryRecord[] }> {
   const path = historyPath(name, place);
   const { marks, head } = await readUnchanged(zk, path);
-  const refusals = await readRefusals(zk, path);
+  const refusals = await readRefusedCalls(zk, path);
   // Holders are read after the marks: a mark without a holder is of a hold that is over.
   const holders = marks.length === 0 ? [] : await listHolderIds(zk, holdersPath(name, place));
   const isOver = ({ guid, hasEnded }: (typeof marks)[number]) => hasEnded || !holders.includes(guid);

@@ -6,7 +6,7 @@ import type { RecordedEnd } from "../history/history_record.ts";
 import { type HistoryOptions, HoldHistory } from "../history/hold_history.ts";
 import type { TickEnd } from "../tick/tick_claim.ts";
 import { type PoolRunEnd, recordRun } from "../history/run_history.ts";
-import { countRefusal } from "../history/refusals.ts";
+import { countRefusedCall } from "../history/refused_calls.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { historySettings } from "../settings/coordination_settings.ts";
 import type { SettingValues } from "../../base/config/setting.ts";
@@ -73,7 +73,7 @@ export class HoldRecorder {
       return await acquiring;
     } catch (thrown) {
       const isBusy = thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
-      if (isBusy) await countRefusal(this.#zk, name, this.#options);
+      if (isBusy) await countRefusedCall(this.#zk, name, this.#options);
       throw thrown;
     }
   }

@@ -7,7 +7,7 @@ import { historyLimitsDefault, historyPath } from "../../../src/coordination/his
 import type { RecordedEnd } from "../../../src/coordination/history/history_record.ts";
 import { readHistoryReport } from "../../../src/coordination/history/history_report.ts";
 import { type HistoryOptions, HoldHistory, readOpenHolds } from "../../../src/coordination/history/hold_history.ts";
-import { countRefusal } from "../../../src/coordination/history/refusals.ts";
+import { countRefusedCall } from "../../../src/coordination/history/refused_calls.ts";
 import { unknownHolder } from "../../../src/coordination/nodes/holder_info.ts";
 import { acquireLock, type AcquireOptions } from "../../../src/coordination/lock/acquire_lock.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -87,7 +87,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
     test("refused calls at the same time are all counted; forgetting during a hold stops no record", async () => {
       await using crew = new HistoryCrew(backend.servers);
       const clients = await crew.clients(20);
-      await Promise.all(clients.map((zk) => countRefusal(zk, "busy", crew.options(zk))));
+      await Promise.all(clients.map((zk) => countRefusedCall(zk, "busy", crew.options(zk))));
       const [zk] = clients as [ZooKeeper];
       expect((await crew.report(zk, "busy")).refusals).toMatchObject({ count: 20, host: "db1", pid: 7 });
       await crew.recorded(zk, "busy");

@@ -44,8 +44,8 @@ describe("a contender's position", () => {
 
   test("goes by priority first, then by the sequence as a number", () => {
     expect(position("exclusive", ["050-x-me-0000000009", "100-x-a-0000000001"]).kind).toBe("eligible");
-    const foreignNode = "100-x-a--000000002";
-    expect(position("exclusive", ["100-x-me-0000000001", foreignNode]).kind).toBe("eligible");
+    const otherNode = "100-x-a--000000002";
+    expect(position("exclusive", ["100-x-me-0000000001", otherNode]).kind).toBe("eligible");
     expect(position("exclusive", ["100-x-me-0000000001", "100-x-a--2147483648"]).kind).toBe("queued");
   });
 

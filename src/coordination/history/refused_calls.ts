@@ -7,7 +7,7 @@ import { historyPath } from "./history_log.ts";
 import { createHistory, type HistoryOptions } from "./hold_history.ts";
 
 /** Callers that did not get a lock. */
-export interface Refusals {
+export interface RefusedCalls {
   readonly count: number;
   /** The servers' time of the last one. */
   readonly lastMs: number;
@@ -24,7 +24,7 @@ const refusedNode = (path: string): string => `${path}/refused`;
  * Counts a caller that did not get the lock: the version of one node is the number, so that calls at the same time
  * cannot disturb each other. Never rejects; a count is lost if no server responds within a second.
  */
-export async function countRefusal(
+export async function countRefusedCall(
   zk: ZooKeeper,
   name: string,
   { kind, root, info: { host, pid, user }, acl, clock }: Omit<HistoryOptions, "limits" | "random">,
@@ -42,7 +42,7 @@ export async function countRefusal(
 }
 
 /** Returns null if no caller was refused. */
-export async function readRefusals(zk: Pick<ZooKeeper, "getData">, path: string): Promise<Refusals | null> {
+export async function readRefusedCalls(zk: Pick<ZooKeeper, "getData">, path: string): Promise<RefusedCalls | null> {
   const found = await nullIfNoNode(zk.getData(refusedNode(path)));
   if (found === null) return null;
   const { host, pid, user } = jsonFields(found.data);
