@@ -54,7 +54,7 @@ import { formatTickTime, TickFoundBusy, TickIsNear, type TickSettled, tickSettle
 import { formatTickState, parseTickState, ticksFolder, type TickState } from "./tick_state.ts";
 import { firstTickAfter } from "./tick_report.ts";
 
-/** A tick without a limit of its own begins at most this long after its time and the skew of clocks, in milliseconds. */
+/** A tick without a limit of its own begins at most this long after its time and the clock skew, in milliseconds. */
 export const tickLateMsDefault = 60_000;
 
 /** `Schedule` is one. */
