@@ -8,11 +8,14 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import { checkLeft } from "./tidy/folders_left.ts";
 import { checkBreaks, checkCycles, checkDependencies, checkFileNames, checkPlaces } from "./tidy/layers.ts";
 import { checkComments, checkTypeNames, checkWords } from "./tidy/language.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
 import { checkStart } from "./tidy/start.ts";
+import { checkColumns, checkFunctionNames, checkLineSavers } from "./tidy/style.ts";
+import { checkUnitFolders } from "./tidy/test_places.ts";
 
 if (process.argv.includes("--help")) {
   console.log("Usage: scripts/tidy.ts");
@@ -83,6 +86,7 @@ const sources = read("commands", "src", "test", "scripts").filter((file) => /\.t
 const pages = ["README.md", "CHANGELOG.md"].filter((name) => existsSync(name));
 const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text: readFileSync(path, "utf8") }))];
 
+const shellScripts = read("scripts").filter(({ path, text }) => path.endsWith(".sh") || text.startsWith("#!/bin/sh"));
 const product = sources.filter(({ path }) => /^(src|commands)\//.test(path));
 const prose = texts.filter(({ path }) => path.endsWith(".md"));
 
@@ -92,7 +96,11 @@ const outcomes = [
   rule("start", checkStart(product)),
   rule("places", sources.flatMap(checkPlaces)),
   rule("file names", checkFileNames(sources)),
+  rule("folders of unit tests", checkUnitFolders(sources)),
   rule("names and sizes", sources.flatMap(checkShape)),
+  rule("columns", checkLeft("columns", [...sources, ...shellScripts].flatMap(checkColumns))),
+  rule("function names", product.flatMap(checkFunctionNames)),
+  rule("line savers", checkLeft("line savers", sources.flatMap(checkLineSavers))),
   rule("type names", checkTypeNames(product)),
   rule("comments", product.flatMap(checkComments)),
   rule("words", [...product, ...prose].flatMap(checkWords)),

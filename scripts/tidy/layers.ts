@@ -2,6 +2,7 @@
  * Imports point down, never up: which folder may import which. The order and its reasons are in docs/architecture.md.
  */
 import { posix } from "node:path";
+import { checkCounted, type KnownCounts } from "./counted.ts";
 import { findInCode, type Finding, importsOf, type SourceFile } from "./source_file.ts";
 
 /** Errors, and pieces that know nothing of baton. */
@@ -326,25 +327,12 @@ function allows(allowed: readonly string[], layer: string): boolean {
 }
 
 /** The findings of `checkLayers` without the breaks that are known; a number that is too high is a finding. */
-export function checkBreaks(files: readonly SourceFile[], known: typeof breaksLeft = breaksLeft): Finding[] {
-  const pairs = new Map<string, Finding[]>();
-  const others: Finding[] = [];
-  for (const finding of files.flatMap(checkLayers)) {
-    const [, from, to] = /^(\S+) must not import (\S+): imports point down/.exec(finding.message) ?? [];
-    if (from === undefined || to === undefined) others.push(finding);
-    else pairs.set(`${from} -> ${to}`, [...pairs.get(`${from} -> ${to}`) ?? [], finding]);
-  }
-  for (const pair of new Set([...pairs.keys(), ...Object.keys(known)])) {
-    const found = pairs.get(pair) ?? [];
-    const allowed = known[pair] ?? 0;
-    if (found.length > allowed) others.push(...found);
-    if (found.length >= allowed) continue;
-    const message = found.length === 0
-      ? `"${pair}" has no break: delete its line`
-      : `"${pair}" has ${found.length} breaks: write ${found.length} in place of ${allowed}`;
-    others.push({ path: "scripts/tidy/layers.ts", line: 1, message });
-  }
-  return others;
+export function checkBreaks(files: readonly SourceFile[], known: KnownCounts = breaksLeft): Finding[] {
+  const keyOf = ({ message }: Finding): string | null => {
+    const [, from, to] = /^(\S+) must not import (\S+): imports point down/.exec(message) ?? [];
+    return from === undefined || to === undefined ? null : `${from} -> ${to}`;
+  };
+  return checkCounted(files.flatMap(checkLayers), known, { keyOf, list: "scripts/tidy/layers.ts", noun: "break" });
 }
 
 /** The order of the layers, and the imports that are kept in one place. */

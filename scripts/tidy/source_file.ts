@@ -41,3 +41,83 @@ export function importsOf(file: SourceFile): { specifier: string; line: number }
     }))
   );
 }
+
+/**
+ * What each character of a TypeScript file is. "expression": code inside `${}` of a template. "text": strings,
+ * templates and regular expressions with their delimiters.
+ */
+export type CharacterKind = "code" | "expression" | "comment" | "text";
+
+/** Before a slash, these words show that a regular expression begins; other words are divided. */
+const wordBeforePattern = /\b(return|typeof|case|in|of|void|throw|await|yield|else|do)$/;
+
+/** The kind of each character, and of none that the file does not have. */
+export function characterKinds(text: string): CharacterKind[] {
+  const kinds: CharacterKind[] = [];
+  const fill = (end: number, kind: CharacterKind) => {
+    while (kinds.length < Math.min(end, text.length)) kinds.push(kind);
+  };
+  const endAfter = (pattern: RegExp, from: number): number => {
+    pattern.lastIndex = from;
+    return pattern.test(text) ? pattern.lastIndex : text.length;
+  };
+  /** Reads code up to the end of the file, or behind the brace that ends the expression of a template. */
+  const readCode = (kind: CharacterKind): void => {
+    for (let depth = 0; kinds.length < text.length;) {
+      const at = kinds.length;
+      const sign = text[at] ?? "";
+      if (text.startsWith("//", at)) fill(endAfter(/(?=\n)/g, at), "comment");
+      else if (text.startsWith("/*", at)) fill(endAfter(/\*\//g, at + 2), "comment");
+      else if (sign === "`") readTemplate();
+      else if (sign === '"' || sign === "'") fill(endAfter(/["'\n]/g, endOfString(text, at)), "text");
+      else if (sign === "/" && beginsPattern(text.slice(Math.max(0, at - 80), at))) {
+        fill(endOfPattern(text, at), "text");
+      } else {
+        fill(at + 1, kind);
+        if (sign === "{") depth++;
+        if (sign === "}" && --depth < 0 && kind === "expression") return;
+      }
+    }
+  };
+  const readTemplate = (): void => {
+    for (fill(kinds.length + 1, "text"); kinds.length < text.length;) {
+      const sign = text[kinds.length];
+      if (text.startsWith("${", kinds.length)) {
+        fill(kinds.length + 2, "text");
+        readCode("expression");
+        continue;
+      }
+      fill(kinds.length + (sign === "\\" ? 2 : 1), "text");
+      if (sign === "`") return;
+    }
+  };
+  readCode("code");
+  return kinds;
+}
+
+/** The place of the quote, or of the line break, that ends the string which begins at `start`. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; at < text.length; at++) {
+    if (text[at] === "\\") at++;
+    else if (text[at] === text[start] || text[at] === "\n") return at;
+  }
+  return text.length;
+}
+
+function beginsPattern(before: string): boolean {
+  const code = before.trimEnd();
+  return code === "" || wordBeforePattern.test(code) || !/[\w$)\]}"'`<]$/.test(code);
+}
+
+/** The place behind the regular expression, its flags included, that begins at `start`. */
+function endOfPattern(text: string, start: number): number {
+  let inClass = false;
+  let at = start + 1;
+  for (; at < text.length && text[at] !== "\n"; at++) {
+    if (text[at] === "\\") at++;
+    else if (text[at] === "[") inClass = true;
+    else if (text[at] === "]") inClass = false;
+    else if (text[at] === "/" && !inClass) break;
+  }
+  return at + 1 + (/^\w*/.exec(text.slice(at + 1))?.[0].length ?? 0);
+}

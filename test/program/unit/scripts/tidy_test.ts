@@ -8,7 +8,10 @@ import {
   checkPlaces,
 } from "../../../../scripts/tidy/layers.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../../scripts/tidy/shape.ts";
+import { checkLeft } from "../../../../scripts/tidy/folders_left.ts";
 import { checkStart } from "../../../../scripts/tidy/start.ts";
+import { checkColumns, checkFunctionNames, checkLineSavers } from "../../../../scripts/tidy/style.ts";
+import { checkUnitFolders } from "../../../../scripts/tidy/test_places.ts";
 import { checkComments, checkTypeNames, checkWords } from "../../../../scripts/tidy/language.ts";
 import type { Finding, SourceFile } from "../../../../scripts/tidy/source_file.ts";
 
@@ -232,6 +235,104 @@ describe("names and sizes", () => {
     bad: `const a = 1;`,
     good: head,
   });
+});
+
+describe("style", () => {
+  const spaces = (count: number) => " ".repeat(count);
+  catches(checkColumns, "a line of code that is too long", "src/base/support/a.ts", {
+    bad: `const a = 1;\nconst b = "${spaces(108)}";`,
+    good: `const b = "${spaces(107)}";\nconst c = "${"é".repeat(107)}";`,
+    line: 2,
+  });
+  catches(checkColumns, "a string of the product that is too long", "commands/operator/a.ts", {
+    bad: `  "${spaces(118)}",`,
+    good: `  "${spaces(115)}",`,
+  });
+  catches(checkColumns, "a comment of a test that is too long", "test/base/unit/a_test.ts", {
+    bad: `// ${"a".repeat(118)}`,
+    good: `// ${"a".repeat(117)}`,
+  });
+  catches(checkColumns, "code of a test that is too long", "test/base/unit/a_test.ts", {
+    bad: `const b = "${spaces(108)}";`,
+    good: [
+      `  "${spaces(120)}",`,
+      `  \`\${a}${spaces(120)}\`);`,
+      `  /[/"]${spaces(120)}/g,`,
+      `const page = \`<p>`,
+      spaces(120) + `<q>\${a + b}</q>`,
+      `</p>\`;`,
+    ].join("\n"),
+  });
+
+  catches(checkFunctionNames, "a function that does not say what it returns", "src/base/support/a.ts", {
+    bad: `export async function nameOf(a: string): Promise<string> {}`,
+    good: `export function readName(a: string) {}\nfunction nameOf(a: string) {}\nexport function checkOffset() {}`,
+  });
+  catches(checkFunctionNames, "a constant that is such a function", "commands/operator/a.ts", {
+    bad: `export const rowOf = (name: string) => rows.get(name);`,
+    good: `export const proof = 1;`,
+  });
+
+  catches(checkLineSavers, "fields that are spread into their own object", "src/base/support/a.ts", {
+    bad: `const a = {\n  ...{ b, c },\n};`,
+    good: `const a = { ...b, ...(c ? { d } : {}) };\n// ...{ b }\nconst text = "...{ b }";`,
+    line: 2,
+  });
+  catches(checkLineSavers, "elements that are spread into their own list", "commands/operator/a.ts", {
+    bad: `const a = [\n  ...["b", "c"],\n];`,
+    good: `const a = [...["b", "c"].map(upper), ...(d ? [d] : []), ...[[e], [f]].flat()];`,
+    line: 2,
+  });
+  const sorts = ["let [a, b] = [1, 2].sort();", "let [a, b] = [...c];", "let c: [number, number] = [1, 2];"].join("\n");
+  catches(checkLineSavers, "values that are assigned as a tuple", "scripts/a.ts", {
+    bad: `let [count, sum] = [0, 0];`,
+    good: `[a, b] = [b, a];\n[a[i], a[j]] = [a[j], a[i]];\n[a, b] = [b, a % b];\n${sorts}`,
+  });
+  catches(checkLineSavers, "values that are assigned as a tuple, to what is there", "src/base/support/a.ts", {
+    bad: `close();\n[this.#held, this.#lost] = [null, 0];`,
+    good: `#jobs: { a: b }[] = [];\nleaders[0] = [1, 2];`,
+    line: 2,
+  });
+  test("what reads like a construct in a string, template or regular expression is none", () => {
+    const texts = ["`${`...{ a }`} ...{ b }`", `/...[{"/`, `'...{ "a" }'`, `"\\"...{ a }"`, "a / b; /* ...{ c } */"];
+    for (const text of texts) expect(found(checkLineSavers, "src/a.ts", `const a = ${text};`)).toEqual([]);
+    expect(found(checkLineSavers, "src/a.ts", "const a = `${call({ ...{ b } })}`;").length).toBe(1);
+  });
+
+  test("the findings of folders that are known are counted, and may only become fewer", () => {
+    const findings = ["src/pubsub/a.ts", "src/pubsub/store/b.ts", "scripts/docs/c.ts"].map((path) => ({
+      path,
+      line: 1,
+      message: "no",
+    }));
+    expect(checkLeft("columns", findings, { "src/pubsub": 2, scripts: 1 })).toEqual([]);
+    expect(checkLeft("columns", findings, { "src/pubsub": 1, scripts: 1 }).length).toBe(2);
+    expect(checkLeft("columns", findings, { "src/pubsub": 3, scripts: 1 }).map(({ message }) => message)).toEqual([
+      `"src/pubsub" has 2 findings: write 2 in place of 3`,
+    ]);
+  });
+});
+
+test("a unit test stands in the folder of what it tests", () => {
+  const paths = [
+    "src/pubsub/store/a.ts",
+    "src/protocols/zeromq/a.ts",
+    "commands/pubsub/a.ts",
+    "commands/a.ts",
+    "scripts/a.ts",
+    "test/pubsub/unit/store/a_test.ts",
+    "test/pubsub/unit/zeromq/a_test.ts",
+    "test/pubsub/unit/commands/a_test.ts",
+    "test/program/unit/commands/a_test.ts",
+    "test/program/unit/scripts/a_test.ts",
+    "test/pubsub/unit/rig/rig.ts",
+    "test/pubsub/cli/a_test.ts",
+  ];
+  const check = (...more: string[]) => checkUnitFolders([...paths, ...more].map((path) => ({ path, text: "" })));
+  expect(check()).toEqual([]);
+  for (const path of ["test/pubsub/unit/b_test.ts", "test/pubsub/unit/store/sqlite/b_test.ts"]) {
+    expect(check(path).map((finding) => finding.path)).toEqual([path]);
+  }
 });
 
 describe("texts", () => {
