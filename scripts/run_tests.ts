@@ -1,20 +1,20 @@
 /**
  * Runs tidy and the tests against the compiled binary, and sums them up. What the last line says is what happened: a
- * run that crashed, hung or found no test counts as a failure.
+ * run that crashed, hung or found no test counts as a failure. A signal ends all that was started.
  */
-import { spawn, spawnSync } from "node:child_process";
-import { readdirSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { readSummary, type Summary } from "./tests/summary.ts";
-import { planRun, products, productsOf, type TestedProduct } from "./tests/test_files.ts";
+import { findChangeBase, listChangedFiles } from "./tests/changes.ts";
+import { concernedModels, isModelTest } from "./tests/models.ts";
+import { type Run, runCommand } from "./tests/run_command.ts";
+import type { Summary } from "./tests/summary.ts";
+import { listTestFiles, readCall } from "./tests/test_call.ts";
+import { concernedProducts, matchingFiles, planRun, products, type TestChoice } from "./tests/test_files.ts";
+import { plainPath, type TestCall } from "./tests/words.ts";
 
 const root = join(import.meta.dir, "..");
-
-interface Run {
-  readonly name: string;
-  readonly command: readonly string[];
-}
 
 /** Milliseconds for one test that does not say how long it takes, on the reference machine. */
 const testMsMax = 60_000;
@@ -38,112 +38,135 @@ function bunTest(name: string, factor: number, ...args: string[]): Run {
   return { name, command: ["bun", "test", `--timeout=${Math.round(testMsMax * factor)}`, ...args] };
 }
 
-/** Settings of whoever runs the tests must not reach them; what scripts/test says must. */
+/** Settings of the user who runs the tests must not reach them; what scripts/test says must. */
 function testEnvironment(): NodeJS.ProcessEnv {
   const kept = new Set([
-    ...["BATON_DOSE", "BATON_REQUIRE_PEERS", "BATON_SEED", "BATON_BINARY", "BATON_PEERS_DIR"],
-    ...["BATON_POSTGRES_BIN", "BATON_ZOOKEEPER"],
+    "BATON_DOSE",
+    "BATON_REQUIRE_PEERS",
+    "BATON_SEED",
+    "BATON_BINARY",
+    "BATON_PEERS_DIR",
+    "BATON_POSTGRES_BIN",
+    "BATON_ZOOKEEPER",
   ]);
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("BATON_") || kept.has(name));
   return { BATON_BINARY: join(root, "dist/baton"), ...Object.fromEntries(inherited), NO_COLOR: "1" };
 }
 
-/**
- * Runs one command, shows what it says, and reads the numbers at its end. It is stopped after `silentMsMax` without a
- * word.
- */
-function run({ name, command: [program = "", ...args] }: Run, silentMsMax: number): Promise<Summary> {
-  console.log(`\n== ${name}`);
-  return new Promise((resolve) => {
-    const child = spawn(program, args, { cwd: root, env: testEnvironment(), stdio: ["ignore", "pipe", "pipe"] });
-    let said = "";
-    const hear = (chunk: string) => {
-      timer.refresh();
-      said += chunk;
-      process.stdout.write(chunk);
-    };
-    const timer = setTimeout(() => {
-      hear(`\n(fail) ${name}: no test ended for ${Math.round(silentMsMax / 60_000)} minutes: it was stopped\n`);
-      child.kill("SIGKILL");
-      // Something it started may hold the pipes open.
-      child.stdout.destroy();
-      child.stderr.destroy();
-    }, silentMsMax);
-    child.stdout.setEncoding("utf8").on("data", hear);
-    child.stderr.setEncoding("utf8").on("data", hear);
-    const stopped = () => {
-      child.kill("SIGKILL");
-      process.exit(143);
-    };
-    process.once("SIGTERM", stopped);
-    child.on("error", (error) => hear(`${error.message}\n`));
-    child.on("close", (code) => {
-      clearTimeout(timer);
-      process.off("SIGTERM", stopped);
-      resolve(readSummary(name, said, code));
-    });
+function readText(path: string): string | null {
+  const place = join(root, path);
+  return existsSync(place) && statSync(place).isFile() ? readFileSync(place, "utf8") : null;
+}
+
+/** The products that a call names, and what a change concerns; says what a change was compared with. */
+function chooseTests(call: TestCall, files: readonly string[]): TestChoice {
+  const { named, isNightly } = call;
+  if (!call.isChanged) return { chosen: named.length > 0 ? named : products, isNightly, again: [] };
+  const base = findChangeBase(root);
+  if (base === null) {
+    console.log("changed: there is no git repository here: all products");
+    return { chosen: products, isNightly, again: [] };
+  }
+  const changed = listChangedFiles(root, base).flatMap(({ path, pathBefore }) =>
+    pathBefore === null || pathBefore === path ? [path] : [path, pathBefore]
+  );
+  const concerned = concernedProducts(changed);
+  const again = concernedModels(files.filter(isModelTest), changed, readText);
+  const tested = concerned.length === 0 ? "no product" : concerned.join(", ");
+  const models = again.length === 0 ? "" : `; models ${again.map((path) => path.replace(/^.*\//, "")).join(", ")}`;
+  console.log(`changed: ${changed.length} files differ from ${base.name}: ${tested}${models}`);
+  return { chosen: products.filter((name) => named.includes(name) || concerned.includes(name)), isNightly, again };
+}
+
+/** The runs of a call, and the sentences about what it leaves out. */
+function planCall(call: TestCall, factor: number): { runs: readonly Run[]; notRun: readonly string[] } {
+  const files = listTestFiles(root);
+  const { paths, options } = call;
+  const hasProducts = call.named.length > 0 || call.isChanged;
+  const asPaths = (found: readonly string[]) => found.map((path) => `./${path}`);
+  if ((paths.length > 0 || options.length > 0) && !hasProducts && !call.isNightly) {
+    return { runs: [bunTest("chosen tests", factor, ...options, ...paths)], notRun: [] };
+  }
+  const choice = chooseTests(call, files);
+  const plan = planRun(files, choice);
+  if (paths.length > 0 || options.length > 0) {
+    const parts = paths.map(plainPath);
+    const found = paths.length > 0 && !call.isNightly
+      ? matchingFiles(files, { chosen: choice.chosen, parts })
+      : [...plan.together, ...plan.alone].filter((path) =>
+        parts.length === 0 || parts.some((part) => path.includes(part))
+      );
+    if (found.length > 0) return { runs: [bunTest("chosen tests", factor, ...options, ...asPaths(found))], notRun: [] };
+    return { runs: [], notRun: [`any test, because none that was chosen has ${paths.join(" or ")} in its path`] };
+  }
+  const tidy: Run = { name: "tidy", command: ["bun", "scripts/tidy.ts"] };
+  const runs = [
+    ...(call.isNightly ? [] : [tidy]),
+    ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, "--parallel=3", ...asPaths(plan.together))]),
+    ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...asPaths(plan.alone))]),
+  ];
+  const others = products.filter((product) => !choice.chosen.includes(product));
+  const left = [...plan.leftOut].map(([name, count]) => `${name} ${count}`).join(", ");
+  const notRun = [
+    ...(others.length > 0 ? [`the tests of ${others.join(", ")}`] : []),
+    ...(left !== "" ? [`${call.isNightly ? "everyday" : "nightly"} (files: ${left})`] : []),
+  ];
+  return { runs, notRun };
+}
+
+function printSummary(summaries: readonly Summary[], notRun: readonly string[], tookMs: number): { failed: number } {
+  const total = { passed: 0, failed: 0, skipped: 0 };
+  console.log(`\n== summary, after ${Math.round(tookMs / 1000)} s`);
+  for (const { name, passed, failed, skipped, failures } of summaries) {
+    console.log(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped`);
+    for (const failure of failures) console.log(`  ${failure}`);
+    total.passed += passed;
+    total.failed += failed;
+    total.skipped += skipped;
+  }
+  for (const what of notRun) console.log(`not run: ${what}`);
+  const missing = new Set(summaries.flatMap((summary) => summary.missingPeers));
+  for (const peer of missing) console.log(peer);
+  if (missing.size > 0) {
+    console.log("Their tests were skipped. `sh scripts/test --install-peers` installs them on Debian.");
+  }
+  const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : "";
+  console.log(`\n${total.passed} passed, ${total.failed} failed${skipped}`);
+  return total;
+}
+
+const stopping = new AbortController();
+let stoppedBy: "SIGINT" | "SIGTERM" | "SIGHUP" | null = null;
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(name, () => {
+    stoppedBy ??= name;
+    stopping.abort(name);
   });
 }
 
-/** The files that differ from the branch that this one started from, and those that are not committed. */
-function changedFiles(): string[] {
-  const git = (...args: string[]) =>
-    spawnSync("git", args, { cwd: root, encoding: "utf8" }).stdout.split("\n").filter(Boolean);
-  const [base = "HEAD"] = git("merge-base", "HEAD", "origin/main");
-  return [...git("diff", "--name-only", base), ...git("ls-files", "--others", "--exclude-standard")];
-}
-
-const words = process.argv.slice(2);
-const isNightly = words.includes("--nightly");
-const named = words.filter((word): word is TestedProduct => (products as readonly string[]).includes(word));
-const others = words.filter((word) =>
-  word !== "--nightly" && word !== "changed" && !named.includes(word as TestedProduct)
-);
-const isChanged = words.includes("changed");
-const chosen = isChanged
-  ? [...new Set([...named, ...productsOf(changedFiles())])]
-  : named.length > 0
-  ? named
-  : products;
-
+const call = readCall(root, process.argv.slice(2));
 const factor = slowness();
 console.log(`this machine: ${factor.toFixed(1)} times slower than the reference`);
-const plan = planRun(
-  readdirSync(join(root, "test"), { recursive: true, encoding: "utf8" }).map((path) => `test/${path}`),
-  { chosen, isNightly },
-);
-const tidy: Run = { name: "tidy", command: ["bun", "scripts/tidy.ts"] };
-const paths = (files: readonly string[]) => files.map((path) => `./${path}`);
-const runs: readonly Run[] = others.length > 0 ? [bunTest("chosen tests", factor, ...others)] : [
-  ...(isNightly ? [] : [tidy]),
-  ...(plan.together.length === 0 ? [] : [bunTest("tests", factor, "--parallel=3", ...paths(plan.together))]),
-  ...(plan.alone.length === 0 ? [] : [bunTest("faults", factor, ...paths(plan.alone))]),
-];
-
-const summaries: Summary[] = [];
+const { runs, notRun } = planCall(call, factor);
 const startMs = performance.now();
-for (const one of runs) summaries.push(await run(one, (longestTestMs + 60_000) * factor));
-
-const total = { passed: 0, failed: 0, skipped: 0 };
-console.log(`\n== summary, after ${Math.round((performance.now() - startMs) / 1000)} s`);
-for (const summary of summaries) {
-  const { name, passed, failed, skipped, failures } = summary;
-  console.log(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped`);
-  for (const failure of failures) console.log(`  ${failure}`);
-  total.passed += passed;
-  total.failed += failed;
-  total.skipped += skipped;
+const summaries: Summary[] = [];
+const left: string[] = [];
+for (const run of runs) {
+  if (stopping.signal.aborted) {
+    left.push(`${run.name}, because of ${stopping.signal.reason}`);
+    continue;
+  }
+  console.log(`\n== ${run.name}`);
+  summaries.push(
+    await runCommand(run, {
+      root,
+      env: testEnvironment(),
+      silentMsMax: (longestTestMs + 60_000) * factor,
+      signal: stopping.signal,
+      show: (text) => process.stdout.write(text),
+    }),
+  );
 }
-if (others.length === 0) {
-  const others = products.filter((product) => !chosen.includes(product));
-  if (others.length > 0) console.log(`not run: the tests of ${others.join(", ")}`);
-  const left = [...plan.leftOut].map(([name, count]) => `${name} ${count}`).join(", ");
-  if (left !== "") console.log(`not run: ${isNightly ? "everyday" : "nightly"} (files: ${left})`);
-}
-const missing = new Set(summaries.flatMap((summary) => summary.missingPeers));
-for (const peer of missing) console.log(peer);
-if (missing.size > 0) {
-  console.log("Their tests were skipped. `sh scripts/test --install-peers` installs them on Debian.");
-}
-console.log(`\n${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ""}`);
-process.exitCode = total.failed === 0 ? 0 : 1;
+const { failed } = printSummary(summaries, [...left, ...notRun], performance.now() - startMs);
+if (stoppedBy !== null) process.exit(128 + constants.signals[stoppedBy]);
+process.exitCode = failed === 0 && runs.length > 0 ? 0 : 1;

@@ -12,7 +12,7 @@ const nightly: readonly { readonly name: string; readonly path: RegExp }[] = [
   { name: "old releases of PostgreSQL", path: /\/postgres_releases_test\.ts$/ },
 ];
 
-/** Whose tests see a change of a file, by the longest path that fits; "all" for every product. */
+/** The products whose tests see a change of a file, by the longest path that fits. */
 const concerned: Readonly<Record<string, "all" | readonly TestedProduct[]>> = {
   "src/": "all",
   "src/coordination/": ["coordination", "operator"],
@@ -49,7 +49,7 @@ const concerned: Readonly<Record<string, "all" | readonly TestedProduct[]>> = {
 /**
  * The products whose tests a change of these files concerns. Files at the top level concern all, pages of text none.
  */
-export function productsOf(changed: readonly string[]): TestedProduct[] {
+export function concernedProducts(changed: readonly string[]): TestedProduct[] {
   const found = new Set<TestedProduct>();
   for (const path of changed) {
     const key = Object.keys(concerned).filter((prefix) =>
@@ -70,27 +70,41 @@ export interface TestRun {
   readonly leftOut: ReadonlyMap<string, number>;
 }
 
-/**
- * The files of these products. `files`: all paths from the project's root; `isNightly`: the nightly ones in place of
- * the everyday ones.
- */
-export function planRun(
-  files: readonly string[],
-  { chosen, isNightly }: { readonly chosen: readonly TestedProduct[]; readonly isNightly: boolean },
-): TestRun {
+export interface TestChoice {
+  readonly chosen: readonly TestedProduct[];
+  /** The nightly files in place of the everyday ones. */
+  readonly isNightly: boolean;
+  /** Files that run in any case. */
+  readonly again: readonly string[];
+}
+
+/** The files of some products. `files`: all paths from the project's root. */
+export function planRun(files: readonly string[], { chosen, isNightly, again }: TestChoice): TestRun {
   const together: string[] = [];
   const alone: string[] = [];
   const leftOut = new Map<string, number>();
   for (const path of [...files].sort()) {
-    if (!path.endsWith("_test.ts") || !chosen.includes(productOf(path))) continue;
+    const isAgain = again.includes(path);
+    if (!path.endsWith("_test.ts") || !(isAgain || chosen.includes(productOf(path)))) continue;
     const rule = nightly.find((row) => row.path.test(path));
-    if ((rule !== undefined) !== isNightly) {
+    if ((rule !== undefined) !== isNightly && !isAgain) {
       const name = rule?.name ?? "everyday";
       leftOut.set(name, (leftOut.get(name) ?? 0) + 1);
     } else if (path.includes("/fault/")) alone.push(path);
     else together.push(path);
   }
   return { together, alone, leftOut };
+}
+
+/** The tests of these products whose paths have one of these parts. The ones for every night are among them. */
+export function matchingFiles(
+  files: readonly string[],
+  { chosen, parts }: { readonly chosen: readonly TestedProduct[]; readonly parts: readonly string[] },
+): string[] {
+  return files.filter((path) =>
+    path.endsWith("_test.ts") && chosen.includes(productOf(path)) &&
+    (parts.length === 0 || parts.some((part) => path.includes(part)))
+  ).sort();
 }
 
 /** What the tests of checkers, of the simulated world, and of test supports belong to. */

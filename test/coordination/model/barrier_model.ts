@@ -2,6 +2,10 @@
  * The barrier protocol of docs/protocol/barrier.md as an explicit-state model, deciding with the recipe's own
  * barrierDecision. Stale reads are what they are in lock_model.ts: after a lost reply the new connection may be behind
  * the session's own write until a write is answered.
+ *
+ * Models: docs/protocol/barrier.md, src/coordination/barrier/barrier_participant.ts,
+ * src/coordination/barrier/barrier_membership.ts, src/coordination/barrier/barrier_gate.ts,
+ * src/coordination/barrier/barrier_decision.ts, src/coordination/barrier/barrier_state.ts
  */
 import { initialBarrierState, parseParticipant } from "../../../src/coordination/barrier/barrier_state.ts";
 import { PartyModel } from "./barrier_party_model.ts";

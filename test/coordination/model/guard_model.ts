@@ -4,6 +4,9 @@
  * written and read line by line, so that a kill may fall between any two. A living baton's session ends only when its
  * jobs are dead: that is the lease's business. A dead baton's session expires when the guard has had its time: it has
  * killed what it can, and keeps the session alive only while a process lives that it cannot stop.
+ *
+ * Models: src/base/process/guard/guard.ts, src/base/process/guard/guard_main.ts, src/base/process/guard/guard_state.ts,
+ * src/base/process/guard/kill_job.ts
  */
 import {
   childLine,

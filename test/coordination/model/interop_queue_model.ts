@@ -3,6 +3,9 @@
  * deciding with the recipe's own interopPosition. A session sees a prefix of the history that only grows, so that a
  * stale read is the same read done earlier, except after a lost reply: then the next connection may be behind the
  * session's own write, until a write of its own. That is what `view` is for.
+ *
+ * Models: docs/protocol/lock.md, src/coordination/interop/interop_contender.ts,
+ * src/coordination/interop/interop_node_names.ts, src/coordination/interop/interop_queue_position.ts
  */
 import { interopNodeNaming, parseInteropNode } from "../../../src/coordination/interop/interop_node_names.ts";
 import { interopPosition } from "../../../src/coordination/interop/interop_queue_position.ts";

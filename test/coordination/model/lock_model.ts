@@ -5,6 +5,10 @@
  * and interleaving covers it, except after a lost reply: then the new connection may be behind the session's own write
  * until a write of its own. That is what `view` is for. With `staleReads` every read has an explicit view, which shows
  * the same at more cost.
+ *
+ * Models: docs/protocol/lock.md, src/coordination/lock/lock_contender.ts, src/coordination/lock/uncontended_lock.ts,
+ * src/coordination/lock/grant_claim.ts, src/coordination/lock/lock_nodes.ts, src/coordination/lock/queue_position.ts,
+ * src/coordination/election/election_history.ts, src/base/process/lease.ts
  */
 import { grantsMax, isCompatibleMode } from "../../../src/coordination/lock/queue_position.ts";
 import { parseHolder } from "../../../src/coordination/lock/lock_nodes.ts";

@@ -1,8 +1,11 @@
 /**
  * Lists that are older than the end of an item they name (docs/protocol/pool.md) as an explicit-state model of one
- * item, with the recipe's own isListValid, isRecordNeeded and othersLists. Its lock is taken for granted: one holder at
+ * item, with the recipe's own isListValid, isRecordNeeded and otherLists. Its lock is taken for granted: one holder at
  * a time, and no process of a job is left when its session ends. A read that a server answers late is the same read
  * made earlier.
+ *
+ * Models: docs/protocol/pool.md, src/coordination/pool/item_record.ts, src/coordination/pool/item_records.ts,
+ * src/coordination/pool/pool_lists.ts
  */
 import { isListValid, listName, otherLists } from "../../../src/coordination/pool/item_record.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";

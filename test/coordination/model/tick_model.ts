@@ -3,6 +3,9 @@
  * schedule, and the records of its history. Each request is one step of the server, and its reply may be lost; the
  * schedule and the lock are read in separate steps. At the end one faultless call settles what is left, and the history
  * must account for every tick.
+ *
+ * Models: docs/protocol/tick.md, src/coordination/tick/acquire_tick.ts, src/coordination/tick/tick_claim.ts,
+ * src/coordination/tick/tick_decision.ts, src/coordination/tick/clear_old_ticks.ts
  */
 import {
   decideTick,

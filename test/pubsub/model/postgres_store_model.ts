@@ -5,6 +5,8 @@
  * compare and raise the row.
  *
  * Not in it: the transfer between stores (`store_transfer_model.ts`), several topics, claims of retries.
+ *
+ * Models: docs/protocol/pubsub_ownership.md, src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts
  */
 import { decideTopic } from "../../../src/pubsub/ownership/topic_decision.ts";
 import type { TopicNode } from "../../../src/pubsub/ownership/topic_node.ts";

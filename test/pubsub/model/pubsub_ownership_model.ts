@@ -2,6 +2,10 @@
  * Topic ownership and handoff of docs/protocol/pubsub_ownership.md as an explicit-state model of one topic, deciding
  * with the product's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time,
  * at any server, any number of times. A server acts on what it has read at any earlier time of its session.
+ *
+ * Models: docs/protocol/pubsub_ownership.md, src/pubsub/ownership/owned_topic.ts,
+ * src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts, src/pubsub/ownership/restore_server.ts,
+ * src/pubsub/store/owned_store.ts
  */
 import { assignedNode, forgottenNode, reassignedNode, returnedNode } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition } from "../../support/explore.ts";

@@ -3,6 +3,8 @@
  * again. One client with two messages of one process, which becomes known to the topic first; it may be killed, and
  * then asks what became of what it has sent. Requests stay in the network for ever, and arrive as often as it likes,
  * heard or not. Decides by the store's own function.
+ *
+ * Models: src/pubsub/store/client_admission.ts
  */
 import { decideRegistration } from "../../../src/pubsub/store/clients/client_admission.ts";
 import type { Model, Transition } from "../../support/explore.ts";

@@ -4,6 +4,9 @@
  * given it up. Replies of writes and statements are lost, processes killed, sessions end without their server knowing,
  * staged rows are lost. Every server acts on a node that it has read at any time of its session, and the database's
  * servers answer without looking at their lease. The decisions are the product's (`decideTopic`, `decideTransfer`).
+ *
+ * Models: docs/protocol/pubsub_ownership.md, src/pubsub/ownership/owned_topic.ts,
+ * src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts, src/pubsub/store/owned_store.ts
  */
 import { decideTopic, decideTransfer, type TopicAction } from "../../../src/pubsub/ownership/topic_decision.ts";
 import {

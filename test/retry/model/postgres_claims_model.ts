@@ -7,6 +7,9 @@
  * With fail-overs there is a standby, which has everything at any later time, and is promoted at any time. With a
  * synchronous one no reply comes before the standby has what the statement has written; a statement that writes nothing
  * waits for nothing.
+ *
+ * Models: src/retry/queue/postgres/postgres_claims.ts, src/retry/queue/postgres/postgres_letters.ts,
+ * src/retry/queue/postgres/postgres_admin.ts
  */
 import type { Model, Transition } from "../../support/explore.ts";
 import {

@@ -1,8 +1,10 @@
 /**
  * One stored message, its acceptor, and processors that claim, try, record and die at any point. The decisions are the
- * product's own (message_life.ts, plan_letter.ts); what is modelled is what stands between them: transactions whose
+ * product's own (message_life.ts, file_sink.ts); what is modelled is what stands between them: transactions whose
  * reply is lost, children that outlive their worker until its guard is through, and a file that dead letters are
  * appended to.
+ *
+ * Models: src/retry/queue/message_life.ts, src/retry/dead_letters/file_sink.ts
  */
 import {
   lifeAfterClaim,

@@ -1,0 +1,45 @@
+/**
+ * Which models a change concerns. The header of `lock_model.ts`, the model of `lock_model_test.ts`, ends with the files
+ * that it models: "Models: docs/protocol/lock.md, src/…". Pure.
+ */
+import { posix } from "node:path";
+import { loadedBy } from "../tidy/start.ts";
+
+/** The text of a file of the project, by its path from the root; null if there is none. */
+export type ReadFile = (path: string) => string | null;
+
+/** The files that the header of a model names. */
+export function namedFiles(model: string): string[] {
+  const [header = ""] = /^\/\*\*[^]*?\*\//.exec(model) ?? [];
+  const [, named = ""] = /^ \* Models: ([^]*?)(?:\n \*\n|\*\/)/m.exec(header) ?? [];
+  return named.split(/[\s,*]+/).filter((word) => word !== "");
+}
+
+/** Whether a file of tests is that of a model. */
+export function isModelTest(path: string): boolean {
+  return /\/model\/\w+_model_test\.ts$/.test(path);
+}
+
+/** The model of a test: `lock_model.ts` of `lock_model_test.ts`. */
+export function modelPath(test: string): string {
+  return test.replace(/_test\.ts$/, ".ts");
+}
+
+/** The files of the model's own folder that a test loads, itself included. */
+export function ownFiles(test: string, read: ReadFile): string[] {
+  const found = new Set([test]);
+  for (const path of found) {
+    for (const loaded of loadedBy({ path, text: read(path) ?? "" })) {
+      if (posix.dirname(loaded) === posix.dirname(test)) found.add(loaded);
+    }
+  }
+  return [...found];
+}
+
+/** The tests of models whose own files, or the files that they model, have changed. */
+export function concernedModels(tests: readonly string[], changed: readonly string[], read: ReadFile): string[] {
+  return tests.filter((test) => {
+    const files = new Set([...ownFiles(test, read), ...namedFiles(read(modelPath(test)) ?? "")]);
+    return changed.some((path) => files.has(path));
+  });
+}

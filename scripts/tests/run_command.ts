@@ -1,0 +1,83 @@
+/** Runs one command of a test run, with all processes that it starts, and ends them with it. */
+import { type ChildProcess, spawn } from "node:child_process";
+import process from "node:process";
+import { readSummary, type Summary } from "./summary.ts";
+
+export interface Run {
+  readonly name: string;
+  readonly command: readonly string[];
+}
+
+export interface RunSurroundings {
+  readonly root: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** The run is stopped when none of its tests has ended for this long. Milliseconds. */
+  readonly silentMsMax: number;
+  /** The run is stopped by it. */
+  readonly signal: AbortSignal;
+  /** Gets what the command says. */
+  show(text: string): void;
+}
+
+/** The time for processes to end by SIGTERM. Milliseconds. */
+const endingMs = 2000;
+
+/** A line about the end of a test, or of a check of tidy. */
+const testEnd = /^(?:\((?:pass|fail|skip|todo)\) | \d+ (?:pass|fail)$)/m;
+
+/** Runs one command, shows what it says, and reads the numbers at its end. */
+export function runCommand(run: Run, { root, env, silentMsMax, signal, show }: RunSurroundings): Promise<Summary> {
+  const { name, command: [program = "", ...args] } = run;
+  return new Promise((resolve) => {
+    // A group of its own: what the tests have started ends with them.
+    const child = spawn(program, args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+    let said = "";
+    const hear = (chunk: string) => {
+      if (testEnd.test(chunk)) timer.refresh();
+      said += chunk;
+      show(chunk);
+    };
+    let isStopped = false;
+    const stop = (why: string) => {
+      isStopped = true;
+      hear(`\n(fail) ${name}: ${why}: it was stopped\n`);
+      endGroup(child);
+    };
+    const timer = setTimeout(
+      () => stop(`no test ended for ${Math.round(silentMsMax / 60_000)} minutes`),
+      silentMsMax,
+    );
+    const stopBySignal = () => stop(String(signal.reason));
+    if (signal.aborted) stopBySignal();
+    else signal.addEventListener("abort", stopBySignal, { once: true });
+    child.stdout.setEncoding("utf8").on("data", hear);
+    child.stderr.setEncoding("utf8").on("data", hear);
+    child.on("error", (error) => hear(`${error.message}\n`));
+    child.on("close", (code) => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", stopBySignal);
+      if (isStopped) signalGroup(child, "SIGKILL");
+      resolve(readSummary(name, said, code));
+    });
+  });
+}
+
+/** Ends the command and what it has started: by SIGTERM, and by SIGKILL after some time. */
+function endGroup(child: ChildProcess): void {
+  signalGroup(child, "SIGTERM");
+  setTimeout(() => {
+    signalGroup(child, "SIGKILL");
+    // A process in a group of its own may hold the pipes open.
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  }, endingMs).unref();
+}
+
+function signalGroup(child: ChildProcess, name: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, name);
+  } catch {
+    // No process of the group is left.
+  }
+}
