@@ -4,7 +4,7 @@ import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { minimise } from "./minimise.ts";
-import { runMutants } from "./mutants.ts";
+import { runChangedMutants, runMutants, unknownMutants } from "./mutants.ts";
 import { effectsOf, type FailedRun, runSeeds, type SeedsReport, summaryOf } from "./run_seeds.ts";
 import type { RunOptions, RunPlan, Simulation } from "./simulation.ts";
 import { simulations } from "./simulations.ts";
@@ -120,9 +120,17 @@ function version(): { readonly commit: string; readonly date: string } {
   return { commit: stdout?.trim() ?? "", date: new Date().toISOString().slice(0, 10) };
 }
 
+/** Those that a change concerns, those that are named, or all. */
+function runKnownDefects(): boolean {
+  if (positionals.length === 1 && positionals[0] === "changed") return runChangedMutants();
+  const [unknown] = unknownMutants(positionals);
+  if (unknown !== undefined) usage(`"${unknown}" is no known defect`);
+  return runMutants(positionals);
+}
+
 async function main(): Promise<boolean> {
   const tested = values.summary === undefined ? null : version(); // the source is read now
-  if (values.mutants) return runMutants(positionals);
+  if (values.mutants) return runKnownDefects();
   if (values.faults !== undefined) {
     const { plan } = JSON.parse(readFileSync(values.faults, "utf8")) as { plan: RunPlan };
     return await runOne(simulationOf(plan.world), plan);

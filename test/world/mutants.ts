@@ -3,22 +3,43 @@
  * text is not in its function exactly once is a failure, so that no mutant is lost when the source changes.
  */
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import process from "node:process";
+import { type ChangeBase, findChangeBase, listChangedFiles, readTextAt } from "../../scripts/tests/changes.ts";
 import { functionsOf } from "../../scripts/tidy/functions.ts";
 import type { SourceFile } from "../../scripts/tidy/source_file.ts";
+import { changedMutants } from "./changed_mutants.ts";
 import type { Mutant, MutantChange } from "./mutant.ts";
 import { mutants } from "./mutant_table.ts";
 
 const root = join(import.meta.dirname, "../..");
-/** What a simulation loads. */
-const copied = [
-  ...["src", "commands", "package.json", "test/world", "test/checker"],
+/** Files and folders that have what a simulation loads. */
+export const copied = [
+  "src",
+  "commands",
+  "package.json",
+  "scripts/tests",
+  "scripts/tidy",
+  "test/world",
+  "test/checker",
   ...["coordination", "pubsub", "retry"].map((product) => `test/${product}/simulation`),
   ...["cron", "znode"].map((name) => `test/coordination/fault/${name}`),
-  ...["test/pubsub/fault/pubsub", "test/retry/fault/retry", "test/support/random.ts", "test/support/short_schedule.ts"],
+  "test/pubsub/fault/pubsub",
+  "test/retry/fault/retry",
+  "test/support/random.ts",
+  "test/support/short_schedule.ts",
 ];
 /**
  * Environment of runs of some seconds: the last tier of Bun's compiler would take a fifth of their processor time, and
@@ -37,17 +58,50 @@ export interface MutantResult {
   readonly problem: string | null;
 }
 
+/** Names that are those of no mutant. */
+export function unknownMutants(names: readonly string[]): string[] {
+  return names.filter((name) => mutants.every((mutant) => mutant.name !== name));
+}
+
 /** Runs the mutants with these names, or all. True when each of them was found. */
 export function runMutants(names: readonly string[]): boolean {
+  return runEach(mutants.filter(({ name }) => names.length === 0 || names.includes(name)));
+}
+
+/** Runs the mutants whose functions have changed since this branch began; all of them where git cannot say. */
+export function runChangedMutants(): boolean {
+  const base = findChangeBase(root);
+  if (base === null) {
+    console.log("there is no git repository here: all known defects");
+    return runEach(mutants);
+  }
+  const chosen = mutantsChangedSince(base);
+  console.log(`compared with ${base.name}: ${chosen.length} of ${mutants.length} known defects`);
+  return runEach(chosen);
+}
+
+function mutantsChangedSince(base: ChangeBase): Mutant[] {
+  const changed = new Map(listChangedFiles(root, base).map((file) => [file.path, file]));
+  const readNow = (path: string) => existsSync(join(root, path)) ? readFileSync(join(root, path), "utf8") : null;
+  return changedMutants(mutants, (module) => {
+    const path = moduleFile(module);
+    if (path === undefined) return null;
+    const now = readNow(path);
+    const difference = changed.get(path);
+    if (difference === undefined) return { path, now, before: now };
+    const { pathBefore } = difference;
+    return { path, now, before: pathBefore === null ? null : readTextAt(root, base.commit, pathBefore) };
+  });
+}
+
+function runEach(chosen: readonly Mutant[]): boolean {
   let isGood = true;
-  for (const mutant of mutants.filter(({ name }) => names.length === 0 || names.includes(name))) {
+  for (const mutant of chosen) {
     const { kind, seed, realMs, problem } = runMutant(mutant);
     isGood &&= problem === null;
-    console.log(
-      `${problem === null ? "found" : "MISSED"}  ${mutant.name}: ${problem ?? `${kind}, seed ${seed}`}, ${
-        (realMs / 1000).toFixed(1)
-      } s`,
-    );
+    const outcome = problem ?? `${kind}, seed ${seed}`;
+    const seconds = (realMs / 1000).toFixed(1);
+    console.log(`${problem === null ? "found" : "MISSED"}  ${mutant.name}: ${outcome}, ${seconds} s`);
   }
   removeCopy();
   return isGood;
@@ -107,6 +161,13 @@ export function runMutant(mutant: Mutant): MutantResult {
  */
 function placeOf(change: MutantChange): { readonly file: string | undefined; readonly name: string | undefined } {
   const [module = "", name] = change.in.split(":");
+  return { file: moduleFile(module), name };
+}
+
+/** The path of each module of the product by its file name, which is used once. */
+let modules: ReadonlyMap<string, string> | null = null;
+
+function moduleFile(module: string): string | undefined {
   modules ??= new Map(
     ["test/world", "src", "commands"].flatMap((top) =>
       readdirSync(join(root, top), { recursive: true, encoding: "utf8" }).map((path) =>
@@ -114,11 +175,8 @@ function placeOf(change: MutantChange): { readonly file: string | undefined; rea
       )
     ),
   );
-  return { file: modules.get(module), name };
+  return modules.get(module);
 }
-
-/** The path of each module of the product by its file name, which is used once. */
-let modules: ReadonlyMap<string, string> | null = null;
 
 /** Makes a change in a copy of the project. */
 function replaceOnce(folder: string, change: MutantChange): void {
