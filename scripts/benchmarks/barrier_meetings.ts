@@ -1,5 +1,6 @@
 /** Sessions of one process that meet at a barrier, and part, again and again: milliseconds for each meeting. */
 import type { Contestant } from "./contestant.ts";
+import { measureInTurn } from "./peers.ts";
 import { short, summarize, table } from "./statistics.ts";
 import { timedRun } from "./timed_run.ts";
 
@@ -12,16 +13,13 @@ export async function barrierMeetings(
   { parties, rounds }: { readonly parties: number; readonly rounds: number },
 ): Promise<string> {
   const able = contestants.filter((contestant) => contestant.meetings !== undefined);
-  const times = new Map<Contestant, number[]>(able.map((contestant) => [contestant, []]));
-  for (let round = 0; round < rounds; round++) {
-    for (const contestant of able) {
-      const command = contestant.meetings?.(`meeting-${parties}-${round}`, parties, meetings) ?? [];
-      times.get(contestant)?.push(await timedRun(contestant, [command]) * 1000 / meetings);
-    }
-  }
-  const rows = able.map((contestant) => {
-    const { min, p50, max } = summarize(times.get(contestant) ?? []);
-    return [contestant.name, ...[min, p50, max].map(short)];
+  const times = await measureInTurn(able, { task: "barrier", rounds }, async (contestant, round, signal) => {
+    const command = contestant.meetings?.(`meeting-${parties}-${round}`, parties, meetings) ?? [];
+    return await timedRun(contestant, [command], signal) * 1000 / meetings;
+  });
+  const rows = [...times].map(([{ name }, all]) => {
+    const { min, p50, max } = summarize(all);
+    return [name, ...[min, p50, max].map(short)];
   });
   return table([[`a barrier of ${parties}, ms a meeting`, "min", "p50", "max"], ...rows]);
 }

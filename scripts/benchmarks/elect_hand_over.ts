@@ -1,6 +1,7 @@
 /** From a leader's being told to give up to the next one's first line, with some candidates waiting. */
 import { eventually } from "../../test/support/eventually.ts";
 import type { Contestant } from "./contestant.ts";
+import { measureInTurn } from "./peers.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 type Elector = NonNullable<Contestant["election"]> & Pick<Contestant, "environment">;
@@ -14,28 +15,32 @@ export async function electHandOver(
   const electors = contestants.flatMap(({ election, environment }) =>
     election === undefined ? [] : [{ ...election, environment }]
   );
-  const gaps = new Map<Elector, number[]>(electors.map((elector) => [elector, []]));
-  for (let round = 0; round < rounds; round++) {
-    for (const elector of electors) gaps.get(elector)?.push(...await oneRound(elector, waiting, `elect-${round}`));
-  }
-  const baseline = electors.find(({ name }) => name.startsWith("etcdctl"));
-  const reference = baseline === undefined ? null : summarize(gaps.get(baseline) ?? []);
+  const gaps = await measureInTurn(
+    electors,
+    { task: "elect", rounds },
+    (elector, round, signal) => resignInTurn(elector, { waiting, name: `elect-${round}`, signal }),
+  );
+  const baseline = [...gaps].find(([{ name }]) => name.startsWith("etcdctl"));
+  const reference = baseline === undefined ? null : summarize(baseline[1].flat());
   return table([
     [`resign, ${waiting} waiting`, "ms min", "p50", "p90", "max", "p50 ÷ etcdctl"],
-    ...electors.map((elector) => {
-      const { min, p50, p90, max } = summarize(gaps.get(elector) ?? []);
+    ...[...gaps].map(([elector, all]) => {
+      const { min, p50, p90, max } = summarize(all.flat());
       return [elector.name, ...[min, p50, p90, max].map(short), reference === null ? "–" : short(p50 / reference.p50)];
     }),
   ]);
 }
 
 /** One leader after the other gives up; each process is there before the first does. */
-async function oneRound(elector: Elector, waiting: number, name: string): Promise<number[]> {
+async function resignInTurn(
+  elector: Elector,
+  { waiting, name, signal }: { readonly waiting: number; readonly name: string; readonly signal: AbortSignal },
+): Promise<number[]> {
   const elected: { candidate: Candidate; atMs: number }[] = [];
   const candidates: Candidate[] = [];
   try {
     for (let number = 0; number <= waiting; number++) {
-      const candidate = new Candidate(elector, name, (atMs) => elected.push({ candidate, atMs }));
+      const candidate = new Candidate(elector, { name, signal }, (atMs) => elected.push({ candidate, atMs }));
       candidates.push(candidate);
       const count = number + 1;
       await eventually(async () => await elector.candidates(name) >= count, {
@@ -65,11 +70,17 @@ class Candidate {
   readonly #elector: Elector;
   readonly #process: Bun.Subprocess<"ignore", "pipe", "ignore">;
 
-  constructor(elector: Elector, name: string, onElected: (atMs: number) => void) {
+  constructor(
+    elector: Elector,
+    { name, signal }: { readonly name: string; readonly signal: AbortSignal },
+    onElected: (atMs: number) => void,
+  ) {
     this.#elector = elector;
     this.#process = Bun.spawn(elector.command(name), {
       env: { ...process.env, ...elector.environment },
       stdio: ["ignore", "pipe", "ignore"],
+      signal,
+      killSignal: "SIGKILL",
     });
     void this.#read(onElected);
   }

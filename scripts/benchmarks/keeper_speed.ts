@@ -6,6 +6,7 @@ import { startKeeperProcess } from "../../test/support/keeper_server.ts";
 import { hasPeer } from "../../test/support/peers.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
 import { cpuMs } from "./pubsub_contestants.ts";
+import { measureInTurn, tryPeer } from "./peers.ts";
 import { createFrame, existsFrame, type Frame, RequestLoad, setFrame, watchFrame } from "./request_load.ts";
 import { short, summarize, table } from "./statistics.ts";
 
@@ -32,23 +33,21 @@ const warmRounds = 3;
 export async function keeperSpeed(rounds: number): Promise<string> {
   await using stack = new AsyncDisposableStack();
   const servers = await started(stack);
-  const outcomes = new Map<string, Map<Server, Outcome[]>>();
-  for (let round = -warmRounds; round < rounds; round++) {
-    for (const server of servers) {
-      for (const [name, outcome] of await measured(server, `/r${round + warmRounds}`)) {
-        if (!outcomes.has(name)) outcomes.set(name, new Map(servers.map((one) => [one, []])));
-        if (round >= 0) outcomes.get(name)?.get(server)?.push(outcome);
-      }
-    }
-  }
-  const rows = [["", ...servers.flatMap(({ name }) => [`${name} µs`, "min", "max", "cpu µs"]), "ZooKeeper ÷ keeper"]];
-  for (const [name, all] of outcomes) {
+  const results = await measureInTurn(
+    servers,
+    { task: "keeper", rounds, warmRounds },
+    (server, round) => measureServer(server, `/r${round + warmRounds}`),
+  );
+  const measured = [...results.keys()];
+  const loads = new Set([...results.values()].flat().flatMap((outcomes) => [...outcomes.keys()]));
+  const rows = [["", ...measured.flatMap(({ name }) => [`${name} µs`, "min", "max", "cpu µs"]), "ZooKeeper ÷ keeper"]];
+  for (const name of loads) {
     const of = (server: Server, figure: keyof Outcome) =>
-      summarize((all.get(server) ?? []).map((outcome) => outcome[figure]));
-    const medians = servers.map((server) => of(server, "us").p50);
+      summarize((results.get(server) ?? []).map((outcomes) => outcomes.get(name)?.[figure] ?? NaN));
+    const medians = measured.map((server) => of(server, "us").p50);
     rows.push([
       name,
-      ...servers.flatMap((server) => {
+      ...measured.flatMap((server) => {
         const { p50, min, max } = of(server, "us");
         return [p50, min, max, of(server, "cpuUs").p50].map(short);
       }),
@@ -65,9 +64,12 @@ async function started(stack: AsyncDisposableStack): Promise<Server[]> {
   stack.defer(() => keeper.close());
   const running = [{ name: "keeper", backend: keeper }];
   if (hasPeer("zookeeper")) {
-    const backend = await startZooKeeper(1, { javaProperties: { "zookeeper.forceSync": "yes" }, jvm: [] });
-    stack.defer(() => backend.close());
-    running.push({ name: "ZooKeeper", backend });
+    const start = () => startZooKeeper(1, { javaProperties: { "zookeeper.forceSync": "yes" }, jvm: [] });
+    const backend = await tryPeer("ZooKeeper", "its start", start);
+    if (backend !== null) {
+      stack.defer(() => backend.close());
+      running.push({ name: "ZooKeeper", backend });
+    }
   } else console.error("MISSING PEER: Apache ZooKeeper (Debian: zookeeper)");
   return running.map(({ name, backend }) => {
     const [node] = backend.nodes;
@@ -76,7 +78,7 @@ async function started(stack: AsyncDisposableStack): Promise<Server[]> {
   });
 }
 
-async function measured({ address, pid }: Server, root: string): Promise<Map<string, Outcome>> {
+async function measureServer({ address, pid }: Server, root: string): Promise<Map<string, Outcome>> {
   const load = await RequestLoad.open(address);
   const outcomes = new Map<string, Outcome>();
   await load.run([createFrame(root), createFrame(`${root}/x`)], 1);

@@ -1,5 +1,6 @@
 /** Many sessions in a few processes that all want one lock: acquire–release cycles per second over all of them. */
 import type { Contestant } from "./contestant.ts";
+import { measureInTurn } from "./peers.ts";
 import { timedRun } from "./timed_run.ts";
 import { short, summarize, table } from "./statistics.ts";
 
@@ -16,26 +17,30 @@ export async function lockCycles(
     contestant.cycles !== undefined && sessions <= contestant.cycles.sessionsMax
   );
   const left = contestants.filter((contestant) => !able.includes(contestant)).map((contestant) => contestant.name);
-  const rates = new Map<Contestant, number[]>(able.map((contestant) => [contestant, []]));
-  for (let round = 0; round < rounds; round++) {
-    for (const contestant of able) {
-      rates.get(contestant)?.push(await cyclesPerSecond(contestant, sessions, `cycles-${sessions}-${round}`));
-    }
-  }
-  const rows = able.map((contestant) => {
-    const { min, p50, max } = summarize(rates.get(contestant) ?? []);
-    return [contestant.name, ...[min, p50, max].map(short)];
+  const task = `${sessions} sessions`;
+  const rates = await measureInTurn(
+    able,
+    { task, rounds },
+    (contestant, round, signal) =>
+      cyclesPerSecond(contestant, { sessions, lock: `cycles-${sessions}-${round}`, signal }),
+  );
+  const rows = [...rates].map(([{ name }, all]) => {
+    const { min, p50, max } = summarize(all);
+    return [name, ...[min, p50, max].map(short)];
   });
   return `${table([[`${sessions} sessions, cycles/s`, "min", "p50", "max"], ...rows])}\n(not measured: ${
     left.join(", ")
   })`;
 }
 
-async function cyclesPerSecond(contestant: Contestant, sessions: number, lock: string): Promise<number> {
+async function cyclesPerSecond(
+  contestant: Contestant,
+  { sessions, lock, signal }: { readonly sessions: number; readonly lock: string; readonly signal: AbortSignal },
+): Promise<number> {
   const processes = Math.ceil(sessions / sessionsPerProcess);
   const perProcess = Math.ceil(sessions / processes);
   const cycles = Math.max(1, Math.ceil(1000 / sessions));
   const command = contestant.cycles?.command(lock, perProcess, cycles) ?? [];
-  const seconds = await timedRun(contestant, Array.from({ length: processes }, () => command));
+  const seconds = await timedRun(contestant, Array.from({ length: processes }, () => command), signal);
   return processes * perProcess * cycles / seconds;
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../../test/support/eventually.ts";
 import type { Contestant } from "./contestant.ts";
+import { measureInTurn } from "./peers.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 /** Milliseconds between children, `rounds` times `waiters` hand-overs for each contestant. */
@@ -20,20 +21,18 @@ export async function lockHandOver(
     if (compiled.status !== 0) {
       return `hand-over: not measured, no C compiler for its probe (${compiled.stderr ?? "cc is missing"})`;
     }
-    const gaps = new Map<Contestant, number[]>(contestants.map((contestant) => [contestant, []]));
-    for (let round = 0; round < rounds; round++) {
-      for (const contestant of contestants) {
-        gaps.get(contestant)?.push(
-          ...await oneRound(contestant, { waiters, probe, folder, name: `hand-over-${waiters}-${round}` }),
-        );
-      }
-    }
-    const baseline = contestants.find((contestant) => contestant.name.startsWith("etcdctl"));
-    const reference = baseline === undefined ? null : summarize(gaps.get(baseline) ?? []);
+    const gaps = await measureInTurn(
+      contestants,
+      { task: `hand-over, ${waiters} waiting`, rounds },
+      (contestant, round, signal) =>
+        handOverOnce(contestant, { waiters, probe, folder, name: `hand-over-${waiters}-${round}`, signal }),
+    );
+    const baseline = [...gaps].find(([{ name }]) => name.startsWith("etcdctl"));
+    const reference = baseline === undefined ? null : summarize(baseline[1].flat());
     return table([
       [`hand-over, ${waiters} waiting`, "ms min", "p50", "p90", "max", "p50 ÷ etcdctl", "p90 ÷ etcdctl"],
-      ...contestants.map((contestant) => {
-        const { min, p50, p90, max } = summarize(gaps.get(contestant) ?? []);
+      ...[...gaps].map(([contestant, all]) => {
+        const { min, p50, p90, max } = summarize(all.flat());
         return [
           contestant.name,
           ...[min, p50, p90, max].map(short),
@@ -52,9 +51,11 @@ interface Round {
   readonly probe: string;
   readonly folder: string;
   readonly name: string;
+  /** Ends all processes of the round. */
+  readonly signal: AbortSignal;
 }
 
-async function oneRound(contestant: Contestant, round: Round): Promise<number[]> {
+async function handOverOnce(contestant: Contestant, round: Round): Promise<number[]> {
   const record = join(round.folder, `${round.name}.txt`);
   const gate = join(round.folder, `${round.name}.fifo`);
   writeFileSync(record, "");
@@ -63,6 +64,8 @@ async function oneRound(contestant: Contestant, round: Round): Promise<number[]>
     Bun.spawn(contestant.command(round.name, child), {
       env: { ...process.env, ...contestant.environment },
       stdio: ["ignore", "ignore", "ignore"],
+      signal: round.signal,
+      killSignal: "SIGKILL",
     });
   const queued = (count: number) =>
     eventually(async () => await contestant.queued(round.name) >= count, {
@@ -89,7 +92,7 @@ function gapsMs(record: string): number[] {
     .sort(([a], [b]) => a - b);
   return sections.slice(1).map(([start], index) => {
     const gap = (start - (sections[index]?.[1] ?? 0)) / 1e6;
-    if (gap < 0) throw new Error(`Two holders at once: critical sections overlap by ${-gap} ms`);
+    if (gap < 0) throw new Error(`Two holders at the same time: critical sections overlap by ${-gap} ms`);
     return gap;
   });
 }

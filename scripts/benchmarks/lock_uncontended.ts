@@ -1,5 +1,6 @@
-/** A lock nobody else wants around a child that does nothing: whole process, from outside. */
+/** A lock that no other process wants around a child that does nothing: whole process, from outside. */
 import type { Contestant } from "./contestant.ts";
+import { measureInTurn } from "./peers.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 interface Run {
@@ -9,19 +10,13 @@ interface Run {
 
 /** `rounds` runs of each contestant, in turn A B A B …; ratios are to `baseline`, the first whose name matches. */
 export async function lockUncontended(contestants: readonly Contestant[], rounds: number): Promise<string> {
-  const runs = new Map<Contestant, Run[]>(contestants.map((contestant) => [contestant, []]));
-  for (let round = -2; round < rounds; round++) {
-    for (const contestant of contestants) {
-      const run = await once(contestant);
-      if (round >= 0) runs.get(contestant)?.push(run);
-    }
-  }
+  const turns = { task: "uncontended", rounds, warmRounds: 2 };
+  const runs = await measureInTurn(contestants, turns, (contestant, _round, signal) => runOnce(contestant, signal));
   const wall = (contestant: Contestant) => summarize((runs.get(contestant) ?? []).map((run) => run.wallMs));
-  const baseline = contestants.find((contestant) => contestant.name.startsWith("etcdctl"));
+  const baseline = [...runs.keys()].find((contestant) => contestant.name.startsWith("etcdctl"));
   return table([
     ["lock around `true`", "wall ms min", "p50", "p90", "max", "cpu ms p50", "÷ etcdctl"],
-    ...contestants.map((contestant) => {
-      const all = runs.get(contestant) ?? [];
+    ...[...runs].map(([contestant, all]) => {
       const { min, p50, p90, max } = wall(contestant);
       return [
         contestant.name,
@@ -33,11 +28,13 @@ export async function lockUncontended(contestants: readonly Contestant[], rounds
   ]);
 }
 
-async function once(contestant: Contestant): Promise<Run> {
+async function runOnce(contestant: Contestant, signal: AbortSignal): Promise<Run> {
   const start = performance.now();
   const child = Bun.spawn(contestant.command("uncontended", ["true"]), {
     env: { ...process.env, ...contestant.environment },
     stdio: ["ignore", "ignore", "pipe"],
+    signal,
+    killSignal: "SIGKILL",
   });
   const code = await child.exited;
   const wallMs = performance.now() - start;

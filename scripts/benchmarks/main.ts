@@ -12,6 +12,7 @@ import { holderMemory } from "./memory.ts";
 import { machineLine, probeLine } from "./machine.ts";
 import { operatorCommands } from "./operator_commands.ts";
 import { poolThroughput } from "./pool_throughput.ts";
+import { leftOutPeers, tryPeer } from "./peers.ts";
 import { retrySpeed } from "./retry_speed.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
@@ -57,6 +58,9 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   "zmtp-curve": (rounds) => zmtpSpeed({ rounds, mechanism: "CURVE" }),
 };
 
+/** The time for one benchmark, whatever it waits for. Milliseconds. */
+const benchmarkMsMax = 3_600_000;
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { rounds: { type: "string", default: "9" }, help: { type: "boolean", short: "h" } },
@@ -74,9 +78,15 @@ if (values.help || unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1
 }
 
 console.log(machineLine());
-await using running = await startContestants(names.some((name) => benchmarks[name] !== undefined));
+const running = await startContestants(names.some((name) => benchmarks[name] !== undefined));
 for (const name of names) {
   console.log(`\n${await probeLine()}`);
-  console.log(await (benchmarks[name]?.(running.contestants, rounds) ?? standalone[name]?.(rounds)));
+  const run = async () => await (benchmarks[name]?.(running.contestants, rounds) ?? standalone[name]?.(rounds));
+  console.log(await tryPeer(`the benchmark ${name}`, `${rounds} rounds`, run, benchmarkMsMax) ?? `${name}: no figures`);
 }
 console.log("\nNot measured: several machines, disks slower than this one, TLS.");
+const failed = leftOutPeers();
+if (failed.length > 0) console.log(`Not measured, because it did not respond or failed: ${failed.join("; ")}`);
+// What a peer that does not respond has left open must not keep the process.
+await running[Symbol.asyncDispose]();
+process.exit(failed.length === 0 ? 0 : 1);

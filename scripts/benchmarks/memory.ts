@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { eventually } from "../../test/support/eventually.ts";
 import type { Contestant } from "./contestant.ts";
+import { measureInTurn } from "./peers.ts";
 import { short, table } from "./statistics.ts";
 
 /** The command: its whole line tells it from what belongs to the lock. */
@@ -11,23 +12,28 @@ const commandLineOfCommand = `${command.join("\0")}\0`;
 /** Proportional and resident memory in MiB, of one holder of each contestant. Linux only. */
 export async function holderMemory(contestants: readonly Contestant[]): Promise<string> {
   const rows = [["while holding", "processes", "PSS MiB", "RSS MiB"]];
-  for (const contestant of contestants) {
-    const holder = Bun.spawn(contestant.command("memory", command), {
-      env: { ...process.env, ...contestant.environment },
-      stdio: ["ignore", "ignore", "ignore"],
-    });
-    const isCommand = (pid: number) => commandLine(pid) === commandLineOfCommand;
-    const child = await eventually(() => family(holder.pid).find(isCommand), {
-      withinMs: 20_000,
-      what: `${contestant.name} to hold`,
-    });
-    const own = family(holder.pid).filter((pid) => !isCommand(pid));
-    const sumMib = (kind: "Pss" | "Rss") => own.reduce((sum, pid) => sum + memoryMib(pid, kind), 0);
-    rows.push([contestant.name, String(own.length), short(sumMib("Pss")), short(sumMib("Rss"))]);
-    process.kill(child, "SIGKILL");
-    await holder.exited;
-  }
-  return table(rows);
+  const measured = await measureInTurn(contestants, { task: "memory", rounds: 1 }, measureHolder);
+  return table([...rows, ...[...measured.values()].flat()]);
+}
+
+async function measureHolder(contestant: Contestant, _round: number, signal: AbortSignal): Promise<string[]> {
+  const holder = Bun.spawn(contestant.command("memory", command), {
+    env: { ...process.env, ...contestant.environment },
+    stdio: ["ignore", "ignore", "ignore"],
+    signal,
+    killSignal: "SIGKILL",
+  });
+  const isCommand = (pid: number) => commandLine(pid) === commandLineOfCommand;
+  const child = await eventually(() => family(holder.pid).find(isCommand), {
+    withinMs: 20_000,
+    what: `${contestant.name} to hold`,
+  });
+  const own = family(holder.pid).filter((pid) => !isCommand(pid));
+  const sumMib = (kind: "Pss" | "Rss") => own.reduce((sum, pid) => sum + memoryMib(pid, kind), 0);
+  const row = [contestant.name, String(own.length), short(sumMib("Pss")), short(sumMib("Rss"))];
+  process.kill(child, "SIGKILL");
+  await holder.exited;
+  return row;
 }
 
 /** A process and its descendants. */

@@ -8,7 +8,8 @@ import { postgresPrograms } from "../../test/support/pooler.ts";
 import { PostgresServer } from "../../test/support/postgres_server.ts";
 import { PubsubCluster } from "../../test/support/pubsub_cluster.ts";
 import { ServerProcess } from "../../test/support/server_process.ts";
-import { startRabbitmq } from "./rabbitmq_server.ts";
+import { tryPeer } from "./peers.ts";
+import { hasRabbitmq, startRabbitmq } from "./rabbitmq_server.ts";
 
 export interface PubsubContestant extends AsyncDisposable {
   /** Name and version, as the tables show it. */
@@ -28,15 +29,18 @@ const root = join(import.meta.dirname, "../..");
 export async function pubsubContestants(folder: string): Promise<PubsubContestant[]> {
   process.env["BATON_BINARY"] ??= join(root, "dist/baton");
   const found: PubsubContestant[] = await batonContestants();
+  const add = async (peer: string, start: () => Promise<PubsubContestant>) => {
+    const contestant = await tryPeer(peer, "its start", start);
+    if (contestant !== null) found.push(contestant);
+  };
   const redis = versionOf("redis-server", "--version");
   if (redis === null) missing("Redis (Debian: redis-server; sh scripts/install_peers --bench)");
-  else found.push(await redisContestant(folder, redis));
+  else await add("Redis", () => redisContestant(folder, redis));
   const nats = versionOf("nats-server", "--version");
   if (nats === null) missing("NATS (Debian: nats-server; sh scripts/install_peers --bench)");
-  else found.push(await natsContestant(folder, nats));
-  const rabbitmq = await rabbitmqContestant(folder);
-  if (rabbitmq === null) missing("RabbitMQ (Debian: rabbitmq-server; sh scripts/install_peers --bench)");
-  else found.push(rabbitmq);
+  else await add("NATS", () => natsContestant(folder, nats));
+  if (!hasRabbitmq()) missing("RabbitMQ (Debian: rabbitmq-server; sh scripts/install_peers --bench)");
+  else await add("RabbitMQ", () => rabbitmqContestant(folder));
   return found;
 }
 
@@ -46,7 +50,7 @@ function missing(what: string): void {
 
 /** Null when it is not installed. */
 function versionOf(program: string, word: string): string | null {
-  const run = spawnSync(program, [word], { encoding: "utf8" });
+  const run = spawnSync(program, [word], { encoding: "utf8", timeout: 20_000 });
   return run.error === undefined ? /\d+\.\d+(\.\d+)?/.exec(run.stdout + run.stderr)?.[0] ?? "?" : null;
 }
 
@@ -93,7 +97,9 @@ async function databaseContestant(
     serverWords: ["--migrate"],
   });
   return {
-    ...{ name, kind: "baton", pid: cluster.server("s1").pid },
+    name,
+    kind: "baton",
+    pid: cluster.server("s1").pid,
     port: Number(cluster.proxy().endpoint.split(":").at(-1)),
     async [Symbol.asyncDispose]() {
       await cluster[Symbol.asyncDispose]();
@@ -125,9 +131,8 @@ async function natsContestant(folder: string, version: string): Promise<PubsubCo
 }
 
 /** A durable queue, persistent messages, publisher confirms: a message is on the disk before it is confirmed. */
-async function rabbitmqContestant(folder: string): Promise<PubsubContestant | null> {
+async function rabbitmqContestant(folder: string): Promise<PubsubContestant> {
   const server = await startRabbitmq(madeFolder(folder, "rabbitmq"));
-  if (server === null) return null;
   const { version, port, pid, process } = server;
   const name = `RabbitMQ ${version} durable, confirms`;
   return { name, kind: "rabbitmq", port, pid, [Symbol.asyncDispose]: () => process.kill() };

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cpuMs, type PubsubContestant, pubsubContestants, storeContestants } from "./pubsub_contestants.ts";
 import { probeLine } from "./machine.ts";
+import { measureInTurn } from "./peers.ts";
 import { pubsubNpmContestants } from "./pubsub_npm_contestants.ts";
 import { short, summarize, table } from "./statistics.ts";
 
@@ -41,6 +42,9 @@ const castings = {
 };
 const warmMs = 1000;
 const measuredMs = 3000;
+/** The time for a program that puts and gets, and for strace to write its counts. Milliseconds. */
+const peerMsMax = 60_000;
+const straceEndMsMax = 10_000;
 
 /** A table for each load: medians of so many rounds, and what they are of the peer's in the same run. */
 export async function pubsubSpeed(rounds: number, casting: keyof typeof castings): Promise<string> {
@@ -54,16 +58,18 @@ export async function pubsubSpeed(rounds: number, casting: keyof typeof castings
   for (const contestant of contestants) stack.use(contestant);
   const tables: string[] = [];
   for (const load of castings[casting].loads) {
-    const outcomes = new Map<PubsubContestant, Outcome[]>(contestants.map((contestant) => [contestant, []]));
     const flushes: number[] = [];
-    for (let round = 0; round < rounds; round++) {
-      flushes.push(...flushesUs());
-      for (const [contestant, all] of outcomes) all.push(await measured(program, contestant, load));
-    }
+    const task = `${load.bodyBytes} B, ${load.outstanding} outstanding`;
+    const outcomes = await measureInTurn(contestants, { task, rounds }, async (contestant) => {
+      if (contestant === contestants[0]) flushes.push(...flushesUs());
+      return await measured(program, contestant, load);
+    });
     const flushesPerMessage: (number | null)[] = [];
     // One after the other: some share a server, and only one strace can look at it.
-    for (const contestant of contestants) flushesPerMessage.push(await flushed(program, contestant, load));
-    tables.push(await tableOf(load, outcomes, flushes, flushesPerMessage));
+    for (const contestant of outcomes.keys()) flushesPerMessage.push(await flushed(program, contestant, load));
+    const baseline = contestants[0] === undefined ? undefined : outcomes.get(contestants[0]);
+    const own = baseline === undefined ? NaN : summarize(baseline.map((outcome) => outcome.messagesPerSecond)).p50;
+    tables.push(await formatLoad(task, { outcomes, own, flushes, flushesPerMessage }));
   }
   return tables.join("\n\n");
 }
@@ -75,22 +81,35 @@ export function buildPeer(program: string): string | null {
   return built.status === 0 ? null : `MISSING: a C compiler (Debian: gcc libc6-dev): ${built.stderr ?? ""}`;
 }
 
-async function tableOf(
-  { bodyBytes, outstanding }: Load,
-  outcomes: ReadonlyMap<PubsubContestant, readonly Outcome[]>,
-  flushes: readonly number[],
-  flushesPerMessage: readonly (number | null)[],
+/** What was measured with one load. */
+interface LoadResults {
+  readonly outcomes: ReadonlyMap<PubsubContestant, readonly Outcome[]>;
+  /** The first contestant's messages in a second; NaN if it was left out. */
+  readonly own: number;
+  readonly flushes: readonly number[];
+  readonly flushesPerMessage: readonly (number | null)[];
+}
+
+async function formatLoad(
+  task: string,
+  { outcomes, own, flushes, flushesPerMessage }: LoadResults,
 ): Promise<string> {
   const head = [
-    `${bodyBytes} B, ${outstanding} outstanding`,
-    ...["msg/s", "min", "max", "× baton", "way p50 µs", "put p50 µs", "put p99 µs", "flushes/msg", "cpu µs/msg"],
+    task,
+    "msg/s",
+    "min",
+    "max",
+    "× baton",
+    "way p50 µs",
+    "put p50 µs",
+    "put p99 µs",
+    "flushes/msg",
+    "cpu µs/msg",
   ];
   const rows = [head];
-  let own = 0;
   for (const [index, [{ name }, all]] of [...outcomes].entries()) {
     const of = (figure: keyof Outcome) => summarize(all.map((outcome) => outcome[figure]));
     const rate = of("messagesPerSecond");
-    if (index === 0) own = rate.p50;
     const perMessage = flushesPerMessage[index] ?? null;
     rows.push([
       name,
@@ -101,7 +120,7 @@ async function tableOf(
       short(of("cpuUs").p50),
     ]);
   }
-  const { p50 } = summarize(flushes);
+  const p50 = flushes.length === 0 ? NaN : summarize(flushes).p50;
   const p99 = flushes.toSorted((a, b) => a - b)[Math.floor(flushes.length * 0.99)] ?? 0;
   return `${table(rows)}\nthe disk's own fdatasync: p50 ${short(p50)} µs, p99 ${short(p99)} µs; ${await probeLine()}`;
 }
@@ -125,13 +144,14 @@ async function flushed(program: string, contestant: PubsubContestant, load: Load
     const ended = new Promise((resolve) => strace.once("error", resolve).once("exit", resolve));
     const [rate = 0] = await run(program, contestant, load, 1000);
     strace.kill("SIGINT");
-    await ended;
+    await Promise.race([ended, Bun.sleep(straceEndMsMax)]);
     const counts = readFileSync(log, "latin1").split("\n").filter((line) => /f(data)?sync|sync_file/.test(line));
     const calls = counts.reduce((sum, line) => sum + Number(line.trim().split(/\s+/)[3] ?? 0), 0);
     return calls / Math.max(1, rate * 2);
   } catch {
     return null; // no strace, or none that may look at it
   } finally {
+    strace.kill("SIGKILL");
     rmSync(folder, { recursive: true, force: true });
   }
 }
@@ -148,13 +168,17 @@ function run(
 /** Runs a program that puts and gets with these words. Resolves to the numbers that it prints. */
 export function runPeer(command: readonly string[], words: readonly string[]): Promise<number[]> {
   const [program = "", ...first] = command;
-  const child = spawn(program, [...first, ...words], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(program, [...first, ...words], {
+    stdio: ["ignore", "pipe", "inherit"],
+    timeout: peerMsMax,
+    killSignal: "SIGKILL",
+  });
   return new Promise((resolve, reject) => {
     let said = "";
     child.stdout.on("data", (chunk: Uint8Array) => said += chunk.toString());
-    child.once("error", reject).once("close", (code) => {
+    child.once("error", reject).once("close", (code, signal) => {
       if (code === 0) resolve(said.trim().split(" ").map(Number));
-      else reject(new Error(`the load ${words.join(" ")} ended with ${code}`));
+      else reject(new Error(`the load ${words.join(" ")} ended with ${code ?? signal}; it has ${peerMsMax / 1000} s`));
     });
   });
 }

@@ -20,9 +20,13 @@ export interface RabbitmqServer {
   readonly process: ServerProcess;
 }
 
-/** Null where it is not installed. Its data lies in the folder. */
-export async function startRabbitmq(folder: string): Promise<RabbitmqServer | null> {
-  if (!existsSync(program)) return null;
+/** Whether it is installed. */
+export function hasRabbitmq(): boolean {
+  return existsSync(program);
+}
+
+/** Starts it. Its data lies in the folder. */
+export async function startRabbitmq(folder: string): Promise<RabbitmqServer> {
   const [port = 0, nodePort = 0, epmdPort = 0] = await freePorts(3);
   const pidFile = join(folder, "pid");
   // Both in one group, which ends with this process.

@@ -9,10 +9,13 @@ import { electionPath } from "../../src/coordination/nodes/node_paths.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { freePorts } from "../../test/support/free_ports.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
+import { tryPeer } from "./peers.ts";
 import type { Contestant, Running } from "./contestant.ts";
 
 const root = join(import.meta.dirname, "../..");
 const baton = join(root, "dist/baton");
+/** The time for a peer's command that answers a question, and for a server to end. Milliseconds. */
+const answerMsMax = 20_000;
 /** Debian's, where its packages are: another one may stand before it in PATH. */
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 
@@ -24,10 +27,12 @@ export async function startContestants(wanted: boolean): Promise<Running> {
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   const contestants: Contestant[] = [];
   contestants.push(keeperContestant(folder, stack));
-  if (existsSync("/usr/share/java/zookeeper.jar")) contestants.push(...await zooKeeperContestants(stack));
-  else missing("Apache ZooKeeper (Debian: zookeeper)");
+  if (existsSync("/usr/share/java/zookeeper.jar")) {
+    contestants.push(...await tryPeer("ZooKeeper", "its start", () => zooKeeperContestants(stack)) ?? []);
+  } else missing("Apache ZooKeeper (Debian: zookeeper)");
   if (version(["etcdctl", "version"]) !== null && version(["etcd", "--version"]) !== null) {
-    contestants.push(await etcdContestant(folder, stack));
+    const etcd = await tryPeer("etcd", "its start", () => etcdContestant(folder, stack));
+    if (etcd !== null) contestants.push(etcd);
   } else missing("etcd (Debian: etcd-server etcd-client)");
   if (version(["flock", "--version"]) !== null) contestants.push(flockContestant(folder));
   else missing("flock (Debian: util-linux)");
@@ -40,7 +45,7 @@ function missing(what: string): void {
 }
 
 function version(command: [string, ...string[]]): string | null {
-  const run = spawnSync(command[0], command.slice(1), { encoding: "utf8" });
+  const run = spawnSync(command[0], command.slice(1), { encoding: "utf8", timeout: answerMsMax });
   if (run.error !== undefined || run.status !== 0) return null;
   return /\d+\.\d+(\.\d+)?/.exec(run.stdout)?.[0] ?? "?";
 }
@@ -48,7 +53,11 @@ function version(command: [string, ...string[]]): string | null {
 const batonVersion = () => version([baton, "--version"]) ?? "?";
 
 async function batonQueued(environment: Record<string, string>, lock: string): Promise<number> {
-  const run = Bun.spawn([baton, "who", lock, "--json"], { env: { ...process.env, ...environment }, stderr: "ignore" });
+  const run = Bun.spawn([baton, "who", lock, "--json"], {
+    env: { ...process.env, ...environment },
+    stderr: "ignore",
+    timeout: answerMsMax,
+  });
   const text = await new Response(run.stdout).text();
   if (text.trim() === "") return 0;
   const status = JSON.parse(text) as { holders: unknown[]; waiters: unknown[] };
@@ -73,8 +82,16 @@ function batonContestant(name: string, environment: Record<string, string>, serv
     election: {
       name: `baton elect ${batonVersion()} on ${name}`,
       command: (election) => [
-        ...[baton, "elect", "-q", election, "--value", "127.0.0.1:1", "--"],
-        ...["sh", "-c", "echo leads; exec sleep 600"],
+        baton,
+        "elect",
+        "-q",
+        election,
+        "--value",
+        "127.0.0.1:1",
+        "--",
+        "sh",
+        "-c",
+        "echo leads; exec sleep 600",
       ],
       resignSignal: "SIGTERM",
       candidates: (election) => candidatesOf(servers, election),
@@ -93,7 +110,10 @@ function keeperContestant(folder: string, stack: AsyncDisposableStack): Contesta
     spawnSync("pkill", ["-f", environment.BATON_KEEPER_DIR]);
   });
   // The first command starts it; the programs that use the library expect it to be there.
-  spawnSync(baton, ["lock", "-q", "first", "--", "true"], { env: { ...process.env, ...environment } });
+  spawnSync(baton, ["lock", "-q", "first", "--", "true"], {
+    env: { ...process.env, ...environment },
+    timeout: answerMsMax,
+  });
   return batonContestant("its keeper", environment, `unix:${join(environment.BATON_KEEPER_DIR, "keeper.sock")}`);
 }
 
@@ -136,24 +156,32 @@ async function etcdContestant(folder: string, stack: AsyncDisposableStack): Prom
   const endpoint = `http://127.0.0.1:${clientPort}`;
   const peer = `http://127.0.0.1:${peerPort}`;
   const server = Bun.spawn([
-    ...[
-      "etcd",
-      "--data-dir",
-      join(folder, "etcd"),
-      "--listen-client-urls",
-      endpoint,
-      "--advertise-client-urls",
-      endpoint,
-    ],
-    ...["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", `default=${peer}`],
+    "etcd",
+    "--data-dir",
+    join(folder, "etcd"),
+    "--listen-client-urls",
+    endpoint,
+    "--advertise-client-urls",
+    endpoint,
+    "--listen-peer-urls",
+    peer,
+    "--initial-advertise-peer-urls",
+    peer,
+    "--initial-cluster",
+    `default=${peer}`,
   ], { stdout: "ignore", stderr: "ignore" });
   stack.defer(async () => {
     server.kill();
-    await server.exited;
+    await Promise.race([server.exited, Bun.sleep(answerMsMax)]);
+    server.kill("SIGKILL");
   });
   const environment = { ETCDCTL_API: "3", ETCDCTL_ENDPOINTS: endpoint };
   const etcdctl = (...words: string[]) =>
-    spawnSync("etcdctl", words, { env: { ...process.env, ...environment }, encoding: "utf8" });
+    spawnSync("etcdctl", words, {
+      env: { ...process.env, ...environment },
+      encoding: "utf8",
+      timeout: answerMsMax,
+    });
   await eventually(() => etcdctl("endpoint", "health").status === 0, { withinMs: 20_000, what: "etcd to answer" });
   const keysBelow = (prefix: string) =>
     etcdctl("get", `${prefix}/`, "--prefix", "--keys-only").stdout.split("\n").filter((line) => line !== "").length;

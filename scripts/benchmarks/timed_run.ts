@@ -1,12 +1,21 @@
 /** Programs that connect first, begin together when they are told to, and say when they are done. */
 import type { Contestant } from "./contestant.ts";
 
-/** Seconds from the go to the last program's "done". Each prints "ready", reads a line, runs, prints "done". */
-export async function timedRun(contestant: Contestant, commands: readonly string[][]): Promise<number> {
+/**
+ * Seconds from the go to the last program's "done". Each prints "ready", reads a line, runs, prints "done". `signal`
+ * kills them.
+ */
+export async function timedRun(
+  contestant: Contestant,
+  commands: readonly string[][],
+  signal: AbortSignal,
+): Promise<number> {
   const children = commands.map((command) =>
     Bun.spawn(command, {
       env: { ...process.env, ...contestant.environment },
       stdio: ["pipe", "pipe", "inherit"],
+      signal,
+      killSignal: "SIGKILL",
     })
   );
   const outputs = children.map((child) => lines(child.stdout));

@@ -59,7 +59,7 @@ async function nodeContestant(): Promise<ZmtpContestant | null> {
 
 /** What it says on stdout. */
 function mustRun([program = "", ...args]: readonly string[]): string {
-  const run = spawnSync(program, args, { encoding: "utf8" });
+  const run = spawnSync(program, args, { encoding: "utf8", timeout: 20_000 });
   if (run.status !== 0) throw new Error(`${program} ${args.join(" ")} failed: ${run.error ?? run.stderr}`);
   return run.stdout.trim();
 }

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { client, server } from "../../test/fixtures/zeromq_keys.ts";
 import { probeLine } from "./machine.ts";
+import { measureInTurn, tryPeer } from "./peers.ts";
 import { short, summarize, table } from "./statistics.ts";
 import { type ZmtpContestant, zmtpContestants } from "./zmtp_contestants.ts";
 import { keyNames } from "./zmtp_roles.ts";
@@ -98,19 +99,21 @@ async function measured(contestants: readonly ZmtpContestant[], figure: Figure, 
     stack.defer(() => peers.stop());
     const { name, kind } = contestant;
     const isOwn = kind === "own";
-    lines.push({ name, isOwn, peers, role: figure.role, endpoint: await figure.start(peers), results: [] as number[] });
+    const endpoint = await tryPeer(name, run.title, () => figure.start(peers));
+    if (endpoint === null) continue;
+    lines.push({ name, isOwn, peers, role: figure.role, endpoint });
     if (!isOwn || run.mechanism === "NULL" || figure.role !== "source") continue;
-    lines.push({ name: "its cipher alone", isOwn: false, peers, role: "cipher", endpoint: "none", results: [] });
+    lines.push({ name: "its cipher alone", isOwn: false, peers, role: "cipher", endpoint: "none" });
   }
-  for (let round = 0; round < run.rounds; round++) {
-    for (const { peers, role, endpoint, results } of lines) {
-      results.push(await peers.measure(role, endpoint, String(run.bytes), String(measureMs)));
-    }
-  }
-  const own = lines.find(({ isOwn }) => isOwn);
-  const rows = lines.map(({ name, results }) => {
-    const { min, p50, max } = summarize(results);
-    const ratio = own === undefined ? "–" : short(summarize(own.results).p50 / p50);
+  const results = await measureInTurn(
+    lines,
+    { task: run.title, rounds: run.rounds },
+    ({ peers, role, endpoint }) => peers.measure(role, endpoint, String(run.bytes), String(measureMs)),
+  );
+  const own = [...results].find(([{ isOwn }]) => isOwn);
+  const rows = [...results].map(([{ name }, all]) => {
+    const { min, p50, max } = summarize(all);
+    const ratio = own === undefined ? "–" : short(summarize(own[1]).p50 / p50);
     return [name, ...[min, p50, max].map(short), ratio];
   });
   return table([[run.title, "min", "median", "max", "baton ÷ it"], ...rows]);
