@@ -37,9 +37,9 @@ function exitCodesPage(): string {
   const rows = Object.values(exitCodeTable).map(([number, meaning]) => [String(number), meaning]);
   return page(
     "Exit codes",
-    "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use the same " +
-      "numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while it waits, baton " +
-      "ends by that signal.",
+    "baton passes on the exit code of the command. If there is none, it uses the codes below. A command may use " +
+      "the same numbers: `--status-fd` and `--status-file` report which case it was. If a signal stops baton while " +
+      "it waits, baton ends by that signal.",
     table(["code", "meaning"], [...rows, ["128+n", signalMeaning]]),
   );
 }
@@ -69,8 +69,8 @@ function environmentPage(): string {
     "",
     "## Proxies",
     "",
-    "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`, and all that send traces. Requests to this " +
-    "machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
+    "Read by the commands that send requests: `retry-processor` `call --url`, `run` and `serve`, and all that send " +
+    "traces. Requests to this machine (`localhost`, 127.0.0.0/8, ::1, 0.0.0.0, ::) use no proxy.",
     "",
     ...table(["variable", "meaning"], rows(proxyVariables)),
     "",
@@ -104,11 +104,12 @@ function configurationPage(): string {
   });
   return page(
     "Configuration",
-    "The value of a setting is taken from the first of: the command line, the environment variable, the file given with " +
-      "`--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without that variable), " +
-      "`/etc/baton/config.toml`, the default. Files are TOML. `baton config check` lists the mistakes in a file, " +
-      "`baton config show --origin` the origin of each value. A duration is a number of seconds, or has a unit " +
-      "(`250ms`, `5m`, `2h`); a size has a unit (`64KiB`). A key with NAME has a section for each name that you choose, such as `[pool.component.import]`; it has no variable.",
+    "The value of a setting is taken from the first of: the command line, the environment variable, the file " +
+      "given with `--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without " +
+      "that variable), `/etc/baton/config.toml`, the default. Files are TOML. `baton config check` lists the " +
+      "mistakes in a file, `baton config show --origin` the origin of each value. A duration is a number of " +
+      "seconds, or has a unit (`250ms`, `5m`, `2h`); a size has a unit (`64KiB`). A key with NAME has a section " +
+      "for each name that you choose, such as `[pool.component.import]`; it has no variable.",
     table(["file key", "flag", "variable", "meaning", "default"], rows),
   );
 }
@@ -137,8 +138,8 @@ async function commandsPage(): Promise<string> {
   return page(
     "Commands",
     "One page for each command: what it does, all options, examples. `baton COMMAND -h` prints the main options, " +
-      "`baton COMMAND --help` all of them, `man baton-COMMAND` the same where the man pages are installed. Settings that many " +
-      `commands share: ${topics}.`,
+      "`baton COMMAND --help` all of them, `man baton-COMMAND` the same where the man pages are installed. " +
+      `Settings that many commands share: ${topics}.`,
     [
       ...families.flat(),
       "## Options of all commands",
@@ -171,11 +172,11 @@ const pages: Record<string, string> = {
   ),
   "json.md": page(
     "JSON",
-    "`--json` prints one object, in one line; `leader --watch` one in each line. Every object has a `version`: fields may be " +
-      "added to a version, so ignore those you do not know; nothing is taken away or changes its meaning without another " +
-      "number. Tokens, sessions and transactions have 64 bits and are decimal texts; durations are milliseconds. What is " +
-      "for people (`what`, `message`) may change its words. Exit codes are the same with and without `--json`, and a " +
-      "failure (64 and up) prints a sentence on stderr and mostly no object.",
+    "`--json` prints one object, in one line; `leader --watch` one in each line. Every object has a `version`: " +
+      "fields may be added to a version, so ignore those you do not know; nothing is taken away or changes its " +
+      "meaning without another number. Tokens, sessions and transactions have 64 bits and are decimal texts; " +
+      "durations are milliseconds. What is for people (`what`, `message`) may change its words. Exit codes are the " +
+      "same with and without `--json`, and a failure (64 and up) prints a sentence on stderr and mostly no object.",
     jsonPage(table),
   ),
 };
@@ -184,7 +185,8 @@ const checkOnly = process.argv.includes("--check");
 mkdirSync(join(folder, "commands"), { recursive: true });
 const written = [...Object.keys(pages), ...readdirSync(join(folder, "commands")).map((name) => `commands/${name}`)];
 for (const name of new Set(written)) {
-  const [path, text] = [join(folder, name), pages[name]];
+  const path = join(folder, name);
+  const text = pages[name];
   if (text !== undefined && existsSync(path) && readFileSync(path, "utf8") === text) continue;
   if (checkOnly) {
     console.log(`docs/${name} is not what the code says; write it again with: npm run docs`);

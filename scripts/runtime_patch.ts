@@ -2,10 +2,11 @@
  * Takes from a compiled binary what the runtime does before the first line of baton, and no option of Bun turns off.
  * For ELF files; others are left as they are.
  *
- *   the limit of open files   Bun raises the soft limit, and keeps no note of the one that its parent has set, so that no command could
- *                             get it. Bun calls setrlimit(2) for nothing else. Its import becomes getrlimit(2), which
- *                             has the same arguments and changes nothing.
- *   variables                 BUN_OPTIONS, BUN_INSPECT, NODE_CHANNEL_FD and the like. Their names get a small first letter.
+ *   the limit of open files   Bun raises the soft limit, and keeps no note of the one that its parent has set, so
+ *                             that no command could get it. Bun calls setrlimit(2) for nothing else. Its import
+ *                             becomes getrlimit(2), which has the same arguments and changes nothing.
+ *   variables                 BUN_OPTIONS, BUN_INSPECT, NODE_CHANNEL_FD and the like. Their names get a small first
+ *                             letter.
  *
  * Usage: bun scripts/runtime_patch.ts FILE
  */
@@ -36,7 +37,8 @@ if (elf.subarray(0, 4).equals(Buffer.from("\x7fELF", "latin1"))) {
 
 function readSections(): Section[] {
   const start = Number(elf.readBigUInt64LE(40));
-  const [size, count] = [elf.readUInt16LE(58), elf.readUInt16LE(60)];
+  const size = elf.readUInt16LE(58);
+  const count = elf.readUInt16LE(60);
   return Array.from({ length: count }, (_, index) => {
     const at = start + index * size;
     return {

@@ -67,7 +67,9 @@ function endsOf(all: Counted): number {
 function sumOf(before: CountedHistory | null, { kind, counters, refusals }: CountedHistory): CountedHistory {
   const count = (before?.refusals?.count ?? 0) + (refusals?.count ?? 0);
   return {
-    ...{ kind, name: otherNames, counters: addHistoryCounters(before?.counters ?? noHistoryCounters, counters) },
+    kind,
+    name: otherNames,
+    counters: addHistoryCounters(before?.counters ?? noHistoryCounters, counters),
     refusals: { count, lastMs: 0, host: "", pid: 0, user: "" },
   };
 }

@@ -31,10 +31,12 @@ export async function doctorCommandFor(products: readonly Product[]): Promise<Co
     summary: "check the servers, the locks and this machine for problems",
     usage: "[options] | --recipe RECIPE PATH [options]",
     details: [
-      "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in queues that " +
-      "no session owns, waiters that do not acquire a free lock, counters near their end, schedules that are settled up to a time in the future or whose time zone has other rules here, a session timeout that is too short, " +
-      "servers of a release that can lose acknowledged writes, end live sessions or not resume a session, a database of message stores that can lose what it acknowledged, and a " +
-      "system on which baton cannot watch the processes of a command.",
+      "Checks once and changes nothing. Finds locks that other programs use or that have another layout, nodes in " +
+      "queues that no session owns, waiters that do not acquire a free lock, counters near their end, schedules " +
+      "that are settled up to a time in the future or whose time zone has other rules here, a session timeout that " +
+      "is too short, servers of a release that can lose acknowledged writes, end live sessions or not resume a " +
+      "session, a database of message stores that can lose what it acknowledged, and a system on which baton " +
+      "cannot watch the processes of a command.",
       "Exits with 0 if it finds no problem, with 1 if it does.",
     ],
     examples: [

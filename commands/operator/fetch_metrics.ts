@@ -28,8 +28,11 @@ export async function fetchMetrics(address: Address, signal: AbortSignal): Promi
 }
 
 const unreachable = (address: string, error: string): TopProcess => ({
-  ...{ address, process: null, error },
-  ...{ counters: {}, gauges: {} },
+  address,
+  process: null,
+  error,
+  counters: {},
+  gauges: {},
 });
 
 function fetchText(address: Address, stop: AbortSignal): Promise<string> {

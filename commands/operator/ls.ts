@@ -41,12 +41,13 @@ export const lsCommand = defineCommand({
   summary: "list what is in use, with the numbers of holders and waiters",
   usage: "[options] | --recipe RECIPE PATH [options]",
   details: [
-    "Sorted by kind and name. HOLD is the number of holders of a lock, leaders, running members of a barrier, or jobs of a " +
-    "pool, and 1 for a closed gate; WAIT is the number of waiters in the queue. A pool is listed while its jobs run. If " +
-    "pool.item_path puts their locks elsewhere, it is listed only with --total; use baton pool status COMPONENT.",
-    "--long prints one line for each holder, with its user, host, pid, command, start, fencing token and session; waiters are " +
-    "shown by baton who -l. --watch shows every change until it is stopped: it draws the table again on a terminal, and " +
-    "prints a line with the time and the new numbers elsewhere.",
+    "Sorted by kind and name. HOLD is the number of holders of a lock, leaders, running members of a barrier, or " +
+    "jobs of a pool, and 1 for a closed gate; WAIT is the number of waiters in the queue. A pool is listed while " +
+    "its jobs run. If pool.item_path puts their locks elsewhere, it is listed only with --total; use baton pool " +
+    "status COMPONENT.",
+    "--long prints one line for each holder, with its user, host, pid, command, start, fencing token and session; " +
+    "waiters are shown by baton who -l. --watch shows every change until it is stopped: it draws the table again " +
+    "on a terminal, and prints a line with the time and the new numbers elsewhere.",
     "An unused lock stays until the server removes it, which it does by itself; --all lists it.",
   ],
   examples: [
@@ -96,8 +97,11 @@ async function readListed(
   const existing = await listInUse(zk, { root, kinds });
   const shown = (of: UseKind) => kinds.includes(of) ? existing[of].filter((one) => all || isInUse(one)) : [];
   const found: UseList = {
-    ...{ lock: shown("lock"), election: shown("election"), barrier: shown("barrier") },
-    ...{ gate: shown("gate"), pool: shown("pool") },
+    lock: shown("lock"),
+    election: shown("election"),
+    barrier: shown("barrier"),
+    gate: shown("gate"),
+    pool: shown("pool"),
   };
   const count = (list: UseList) => kinds.flatMap((of) => list[of]).length;
   const details = long ? await readUseDetails(zk, found, { root, max: Infinity }) : null;

@@ -55,11 +55,13 @@ export const metricsCommand = defineCommand({
   summary: "export the numbers of locks, elections, barriers, pools and ticks for Prometheus",
   usage: "[--listen ADDRESS | --textfile FILE] [options]",
   details: [
-    "Without --listen and --textfile it prints the metrics once. Holders and waiters are those of the moment of a reading. Numbers of ends, " +
-    "waiting and holding times come from the history: they are exact, and stay when this program starts again, but only ticks and " +
-    "calls with --history (history.enabled in the configuration) are in them.",
+    "Without --listen and --textfile it prints the metrics once. Holders and waiters are those of the moment of a " +
+    "reading. Numbers of ends, waiting and holding times come from the history: they are exact, and stay when this " +
+    "program starts again, but only ticks and calls with --history (history.enabled in the configuration) are in " +
+    "them.",
     "baton_up is 0 while the servers cannot be read. The names of a pool's items are counted together.",
-    "--textfile replaces the file in one step, with mode 644. A reading that fails leaves the old file, whose age node_exporter exports.",
+    "--textfile replaces the file in one step, with mode 644. A reading that fails leaves the old file, whose age " +
+    "node_exporter exports.",
   ],
   examples: [
     ["baton metrics --listen :9183", "for a Prometheus that scrapes this machine"],
@@ -118,7 +120,11 @@ async function follow(
   const readings = followSessions(call, (zk) =>
     readFromTimeToTime(() => readUse(zk, { root, clock }), {
       ended: zk.session.ended,
-      ...{ clock, signal, everyMs, onLate, nextWish },
+      clock,
+      signal,
+      everyMs,
+      onLate,
+      nextWish,
     }), { what: "the metrics", signal, waitsForServer: true });
   for await (const reading of readings) {
     onReading?.(reading);

@@ -98,7 +98,10 @@ async function readQueue(
   return await rowOrProblem({ ...empty, holding, waiting }, async () => {
     const status = await lockStatus(zk, name, { path, detailsMax: peopleMax });
     return {
-      ...{ ...empty, holding, waiting, limit: status.limit },
+      ...empty,
+      holding,
+      waiting,
+      limit: status.limit,
       holders: status.holders.map((one) => personRow(one, { id: one.holderId, token: one.fencingToken, place: null })),
       waiters: status.waiters.map((one) => personRow(one, { id: one.holderId, token: null, place: one.place })),
     };
@@ -117,7 +120,10 @@ async function readNode(zk: ZooKeeper, request: RowRequest<"barrier" | "gate">):
     const person = (one: UseHolder | UseWaiter, token: bigint | null, place: number | null) =>
       personRow(one, { id: one.id, token, place });
     return {
-      ...{ ...empty, limit: status.limit, holding: status.holders.length, waiting: status.waiters.length },
+      ...empty,
+      limit: status.limit,
+      holding: status.holders.length,
+      waiting: status.waiters.length,
       holders: status.holders.slice(0, peopleMax).map((one) => person(one, one.fencingToken, one.rank)),
       waiters: status.waiters.slice(0, peopleMax).map((one) => person(one, null, one.place)),
     };
@@ -144,8 +150,18 @@ function personRow(
   const { user, host, pid, argv0, sinceMs, mode, reason, value = "", revoke } = info;
   const command = argv0.trim().split(/\s/)[0] ?? "";
   return {
-    ...{ id, user, host, pid, command, sinceMs, mode, reason, value, place },
-    ...{ token: token === null ? null : String(token), askedBy: revoke?.by ?? null },
+    id,
+    user,
+    host,
+    pid,
+    command,
+    sinceMs,
+    mode,
+    reason,
+    value,
+    place,
+    token: token === null ? null : String(token),
+    askedBy: revoke?.by ?? null,
   };
 }
 
@@ -179,9 +195,15 @@ async function readTicks(zk: ZooKeeper, { name, root, watch }: FolderRequest): P
       return [{ ...times, result, count, attempt, host, exitCode, signal, why }];
     });
     return [`${name} ${id}`, {
-      ...{ name, schedule, zone, nextMs },
+      name,
+      schedule,
+      zone,
+      nextMs,
       open: open === null ? null : {
-        ...{ tickMs: open.tickMs, host: open.host, beganMs: open.beganMs, isHeld: open.isHeld },
+        tickMs: open.tickMs,
+        host: open.host,
+        beganMs: open.beganMs,
+        isHeld: open.isHeld,
       },
       runs: runs.slice(-runsMax),
     }];

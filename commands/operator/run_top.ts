@@ -57,7 +57,9 @@ async function runLive(call: TopCall, sources: TopSources): Promise<ExitCode> {
   const follow = (zk: ZooKeeper, { servers }: { readonly servers: string }) =>
     readFromTimeToTime(() => sources.read(zk, servers, signal), {
       ended: zk.session.ended,
-      ...{ clock, signal, everyMs: call.values.interval },
+      clock,
+      signal,
+      everyMs: call.values.interval,
       onLate: (message) => screen.showMessage(message),
       nextWish: () => screen.nextWish(),
     });

@@ -139,8 +139,8 @@ function tokenOf(token: string | undefined, file: string, line: "first" | "secon
   const what = line === "first" ? "" : ", the token for actions,";
   throw new BatonError(
     "CONFIG",
-    `--token-file ${file}: its ${line} line${what} must have at least ${tokenCharactersMin} of the characters A-Z a-z 0-9 - _ . ~ + / =, ` +
-      "such as the output of: openssl rand -hex 32",
+    `--token-file ${file}: its ${line} line${what} must have at least ${tokenCharactersMin} of the characters ` +
+      "A-Z a-z 0-9 - _ . ~ + / =, such as the output of: openssl rand -hex 32",
   );
 }
 

@@ -12,10 +12,11 @@ export const topCommand = defineCommand({
   summary: "one live screen of locks, elections, pools, topics and message stores",
   usage: "[options]",
   details: [
-    "Shows everything in use with its first holder, the servers and topics of publish/subscribe, the message stores of this " +
-    "user, and the rates of processes that serve /metrics. RATE and RATES are those since the previous reading.",
-    "Keys: q ends, arrows and page keys scroll, s changes the order, r reverses it, / shows only rows with a text, space reads " +
-    "again, ? shows all keys.",
+    "Shows everything in use with its first holder, the servers and topics of publish/subscribe, the message " +
+    "stores of this user, and the rates of processes that serve /metrics. RATE and RATES are those since the " +
+    "previous reading.",
+    "Keys: q ends, arrows and page keys scroll, s changes the order, r reverses it, / shows only rows with a text, " +
+    "space reads again, ? shows all keys.",
     "Where stdout is no terminal, and with --once or --json, it prints everything once. Changes nothing.",
   ],
   examples: [

@@ -17,8 +17,12 @@ export interface TopUi {
 }
 
 export const firstUi: TopUi = {
-  ...{ sort: "kind", isReversed: false, filter: "", isTyping: false },
-  ...{ offset: 0, isHelp: false },
+  sort: "kind",
+  isReversed: false,
+  filter: "",
+  isTyping: false,
+  offset: 0,
+  isHelp: false,
 };
 
 const escape = "\x1b";

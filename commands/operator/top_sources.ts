@@ -63,7 +63,10 @@ export class TopSources implements AsyncDisposable {
     ]);
     const stores = await this.#readStores(problems);
     return {
-      ...{ atMs: Date.now(), stores, processes, problems },
+      atMs: Date.now(),
+      stores,
+      processes,
+      problems,
       topics: topicRows(overview).sort((a, b) => a.topic < b.topic ? -1 : 1),
       pubsubServers: serverRows(overview),
     };
@@ -107,9 +110,13 @@ export class TopSources implements AsyncDisposable {
     this.#stores.set(where, { name, store });
     const totals = await store.read("totals");
     return {
-      ...{ name, folder: where, isPaused: await store.read("isPaused") },
-      ...{ waiting: totals.waiting.count, inFlight: totals.in_flight.count },
-      ...{ dead: totals.dead.count, done: totals.done.count },
+      name,
+      folder: where,
+      isPaused: await store.read("isPaused"),
+      waiting: totals.waiting.count,
+      inFlight: totals.in_flight.count,
+      dead: totals.dead.count,
+      done: totals.done.count,
       ...await store.read("waitingTimes"),
     };
   }
@@ -156,7 +163,9 @@ function storesOf(call: SourcesCall): StoreLocation[] {
       .filter(({ folder }) => existsSync(join(folder, databaseName)))
       .map(({ name, folder }) => ({
         name: values.retryStore === undefined ? name : configured.name,
-        ...{ folder, where: folder, database: null },
+        folder,
+        where: folder,
+        database: null,
       }));
   } catch {
     return []; // this user has no home directory, and so no stores

@@ -8,12 +8,14 @@ export const uiCommand = defineCommand({
   summary: "serve a page of everything in use, for a browser",
   usage: "[options]",
   details: [
-    "Prints a link, and serves the page until it is stopped: locks with their holders and queues, elections, barriers, pools, ticks, " +
-    "topics, message stores and servers, as they change. The page needs nothing from other hosts. It changes nothing, unless " +
-    "--allow-actions is given: then it prints a second link, whose page can break locks, ask leaders to step down, redrive and drop " +
-    "dead letters, drain servers and move topics. Each action is written to the log.",
-    "The link has a token, without which no data is sent: other users of this machine reach the address, too. For a browser on another " +
-    "machine use ssh -L 8610:127.0.0.1:8610 HOST, or serve TLS with --listen-cert, --listen-key and --token-file.",
+    "Prints a link, and serves the page until it is stopped: locks with their holders and queues, elections, " +
+    "barriers, pools, ticks, topics, message stores and servers, as they change. The page needs nothing from other " +
+    "hosts. It changes nothing, unless --allow-actions is given: then it prints a second link, whose page can " +
+    "break locks, ask leaders to step down, redrive and drop dead letters, drain servers and move topics. Each " +
+    "action is written to the log.",
+    "The link has a token, without which no data is sent: other users of this machine reach the address, too. For " +
+    "a browser on another machine use ssh -L 8610:127.0.0.1:8610 HOST, or serve TLS with --listen-cert, " +
+    "--listen-key and --token-file.",
   ],
   examples: [
     ["baton ui", "the page of this user's keeper"],

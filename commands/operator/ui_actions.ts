@@ -138,7 +138,9 @@ const verbs: Readonly<Record<string, ActionParser>> = {
 };
 
 function breakAction(context: ActionContext, body: JsonFields): Action {
-  const [name, holder, token] = [textIn(body, "name"), holderIn(body), textIn(body, "token")];
+  const name = textIn(body, "name");
+  const holder = holderIn(body);
+  const token = textIn(body, "token");
   const force = body["force"] === true;
   if (force) demandTyped(body, name);
   const what = `${force ? "take" : "break"} lock "${printable(name)}"`;
@@ -153,7 +155,9 @@ function breakAction(context: ActionContext, body: JsonFields): Action {
 }
 
 function resignAction(context: ActionContext, body: JsonFields): Action {
-  const [name, leader, token] = [textIn(body, "name"), holderIn(body), textIn(body, "token")];
+  const name = textIn(body, "name");
+  const leader = holderIn(body);
+  const token = textIn(body, "token");
   const path = electionPath(name, context.root);
   const run = async () => {
     const zk = demandSession(context);
@@ -236,7 +240,8 @@ function lettersIn(body: JsonFields): { readonly id: string; readonly lastMs: nu
 }
 
 function drainAction(context: ActionContext, body: JsonFields): Action {
-  const [server, endpoint] = [textIn(body, "server"), textIn(body, "endpoint")];
+  const server = textIn(body, "server");
+  const endpoint = textIn(body, "endpoint");
   const isUndone = body["undo"] === true;
   const path = new PubsubPath(context.root);
   const run = async () => {
@@ -265,7 +270,9 @@ function drainAction(context: ActionContext, body: JsonFields): Action {
 }
 
 function moveAction(context: ActionContext, body: JsonFields): Action {
-  const [topic, to, owner] = [textIn(body, "topic"), textIn(body, "to"), textIn(body, "owner")];
+  const topic = textIn(body, "topic");
+  const to = textIn(body, "to");
+  const owner = textIn(body, "owner");
   const { epoch } = body;
   if (typeof epoch !== "number") throw new HttpError(400, `"epoch" must be a number\n`);
   const run = async () => {

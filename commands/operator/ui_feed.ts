@@ -259,7 +259,10 @@ export class UiFeed implements AsyncDisposable {
       const prefix = `${name}/`;
       const held = [...this.#jobs].filter(([key, { holding }]) => key.startsWith(prefix) && holding !== 0);
       const running = held.slice(0, poolItemsMax).map(([key, { holders: [holder] }]): PoolItemRow => ({
-        ...{ item: key.slice(prefix.length), state: "running", what: "", sinceMs: holder?.sinceMs ?? 0 },
+        item: key.slice(prefix.length),
+        state: "running",
+        what: "",
+        sinceMs: holder?.sinceMs ?? 0,
         by: holder === undefined ? "" : `${holder.user}@${holder.host} (pid ${holder.pid})`,
       }));
       this.model.set("pools", name, { ...pool, running: held.length, items: [...running, ...pool.items] });

@@ -25,7 +25,8 @@ export const uiSettings = {
   }),
   allowActions: toggle("--allow-actions", {
     help:
-      "print a second link, whose page may break locks, make leaders resign, redrive and drop dead letters, drain servers, move topics",
+      "print a second link, whose page may break locks, make leaders resign, redrive and drop dead letters, drain " +
+      "servers, move topics",
   }),
   showBodies: toggle("--show-bodies", { help: "the page may show the bodies of dead letters" }),
   listenCert: flag("--listen-cert", textType("file"), { help: "PEM file with the certificate of the page, for TLS" }),

@@ -23,8 +23,15 @@ interface UiSiteOptions {
 
 /** Only this program's own script and style; the page cannot be shown in a frame. */
 const contentSecurityPolicy = [
-  ...["default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:", "connect-src 'self'"],
-  ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"],
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
 ].join("; ");
 
 /** Headers of every response. */

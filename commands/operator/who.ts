@@ -39,15 +39,16 @@ export const whoCommand = defineCommand({
   summary: "show who holds a lock or leads an election, and who waits",
   usage: "NAME [options]",
   details: [
-    "Prints one line for each holder and each waiter, in their order: for how long, how, the id for baton break, and the " +
-    "reason. The id is shortened as far as it is unique. Processes of the command that cannot be stopped, such as another user's, " +
-    "are named with the reason; so is a command without a guard. Exits with 1 if there is no holder.",
-    "--long prints the user, host, pid, start, fencing token, session and whole id in columns. --watch shows every change until it is stopped: it " +
-    "draws the table again on a terminal, and prints a line with the time for each change elsewhere; the state of a holder " +
-    "that has released the lock, and of a waiter that has left, is gone.",
-    "NAME is a lock without --kind. For an election it shows the leader and the candidates, for a barrier the running members " +
-    "and the waiting participants, and for a closed gate the user who closed it. Items of a pool are locks with the name " +
-    "COMPONENT/ITEM; baton pool status COMPONENT shows them together.",
+    "Prints one line for each holder and each waiter, in their order: for how long, how, the id for baton break, " +
+    "and the reason. The id is shortened as far as it is unique. Processes of the command that cannot be stopped, " +
+    "such as another user's, are named with the reason; so is a command without a guard. Exits with 1 if there is " +
+    "no holder.",
+    "--long prints the user, host, pid, start, fencing token, session and whole id in columns. --watch shows every " +
+    "change until it is stopped: it draws the table again on a terminal, and prints a line with the time for each " +
+    "change elsewhere; the state of a holder that has released the lock, and of a waiter that has left, is gone.",
+    "NAME is a lock without --kind. For an election it shows the leader and the candidates, for a barrier the " +
+    "running members and the waiting participants, and for a closed gate the user who closed it. Items of a pool " +
+    "are locks with the name COMPONENT/ITEM; baton pool status COMPONENT shows them together.",
   ],
   examples: [
     ["baton who nightly", "holders and waiters as a table"],

@@ -28,9 +28,15 @@ export async function runLoad(words: readonly string[], open: (kind: string, por
   const endMs = warmMs + Number(forMs);
   const peer = open(kind, Number(port));
   const sentAt = new Float64Array(ring);
-  const [ways, acks]: [number[], number[]] = [[], []];
-  let [sent, acked, received, first, measuredMs] = [0, 0, 0, 0, 0];
-  let [isDue, isMeasuring] = [false, false];
+  const ways: number[] = [];
+  const acks: number[] = [];
+  let sent = 0;
+  let acked = 0;
+  let received = 0;
+  let first = 0;
+  let measuredMs = 0;
+  let isDue = false;
+  let isMeasuring = false;
   let fail: (error: unknown) => void = () => {};
   const over = new Promise<never>((_, reject) => fail = reject);
   const body = new Uint8Array(Number(bytes)).fill(66);
@@ -69,7 +75,9 @@ export async function runLoad(words: readonly string[], open: (kind: string, por
   pump();
   const measured = new Promise<void>((resolve) => {
     setTimeout(() => {
-      [isMeasuring, first, measuredMs] = [true, received, performance.now()];
+      isMeasuring = true;
+      first = received;
+      measuredMs = performance.now();
     }, warmMs);
     setTimeout(resolve, endMs - (performance.now() - startMs));
   });

@@ -16,7 +16,8 @@ const batch = 256;
 /** A stream with a consumer group, as in pubsub_peer.c. `read` asks again when its messages have been acknowledged. */
 function ioredisPeer(port: number): LoadPeer {
   const Redis = load("ioredis");
-  const [publisher, consumer] = [new Redis(port, "127.0.0.1"), new Redis(port, "127.0.0.1")];
+  const publisher = new Redis(port, "127.0.0.1");
+  const consumer = new Redis(port, "127.0.0.1");
   let hooks: LoadHooks;
   const read = async () => {
     for (;;) {

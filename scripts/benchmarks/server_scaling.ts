@@ -47,7 +47,10 @@ export async function serverScaling(rounds: number): Promise<string> {
   if (problem !== null) return problem;
   await using database = await PostgresServer.start();
   await using cluster = await PubsubCluster.start({
-    ...{ servers: 3, proxies: 3, as: "processes", databaseUrl: database.url },
+    servers: 3,
+    proxies: 3,
+    as: "processes",
+    databaseUrl: database.url,
     serverWords: ["--migrate", "--no-balance"],
   });
   const tables: string[] = [];
@@ -105,13 +108,15 @@ async function measured(
     database: database.pids.reduce((sum, pid, at) => sum + cpuMs(pid, { withEnded: at === 0 }), 0),
     proxies: [...cluster.proxies.values()].reduce((sum, { pid }) => sum + cpuMs(pid), 0),
   });
-  const [before, beganMs] = [cpu(), performance.now()];
+  const before = cpu();
+  const beganMs = performance.now();
   const results = await Promise.all(topics.map((topic, at) => {
     const port = cluster.proxy(`p${at % cluster.proxies.size + 1}`).endpoint.split(":").at(-1) ?? "";
     const numbers = [bodyBytes, perTopic, measuredMs].map(String);
     return runPeer([program], ["baton", "127.0.0.1", port, ...numbers, topic]);
   }));
-  const [after, tookMs] = [cpu(), performance.now() - beganMs];
+  const after = cpu();
+  const tookMs = performance.now() - beganMs;
   return {
     messagesPerSecond: results.reduce((sum, [rate = 0]) => sum + rate, 0),
     putP50Us: summarize(results.map(([, , , putP50Us = 0]) => putP50Us)).p50,

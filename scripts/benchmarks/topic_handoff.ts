@@ -14,7 +14,8 @@ export async function topicHandoff(rounds: number): Promise<string> {
   for (const load of loads) {
     const outcomes = await handoffs(load, rounds);
     const of = (name: keyof HandoffOutcome) => summarize(outcomes.map((outcome) => outcome[name]));
-    const [pause, took] = [of("pauseMs"), of("tookMs")];
+    const pause = of("pauseMs");
+    const took = of("tookMs");
     const { backlog, bodyBytes, outstanding } = load;
     rows.push([
       `${backlog} × ${bodyBytes} B, ${outstanding} outstanding`,

@@ -18,7 +18,11 @@ export async function topicTakeover(rounds: number): Promise<string> {
   process.env["BATON_BINARY"] ??= join(import.meta.dirname, "../../dist/baton");
   await using database = await PostgresServer.start();
   await using cluster = await PubsubCluster.start({
-    ...{ servers: 2, as: "processes", databaseUrl: database.url, serverWords: ["--migrate"], sessionTimeoutMs },
+    servers: 2,
+    as: "processes",
+    databaseUrl: database.url,
+    serverWords: ["--migrate"],
+    sessionTimeoutMs,
   });
   const rows = [["take-over", "after the session's end p50 ms", "max", "after the kill p50 ms", "max"]];
   for (const backlog of backlogs) {
@@ -44,7 +48,8 @@ export async function topicTakeover(rounds: number): Promise<string> {
       afterKill.push(servedAt - killedAt);
       await cluster.server(owner).restart();
     }
-    const [session, kill] = [summarize(afterSession), summarize(afterKill)];
+    const session = summarize(afterSession);
+    const kill = summarize(afterKill);
     rows.push([
       `${backlog} messages of 100 B, ${subscribers} subscribers`,
       ...[session.p50, session.max, kill.p50, kill.max].map(short),

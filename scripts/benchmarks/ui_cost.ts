@@ -51,7 +51,9 @@ async function measured(backend: Backend): Promise<number[]> {
   await page.quiet();
   const cost = async () => {
     await Bun.sleep(warmMs);
-    const [ms, bytes, at] = [processorMs(pid), page.bytes, performance.now()];
+    const ms = processorMs(pid);
+    const bytes = page.bytes;
+    const at = performance.now();
     await Bun.sleep(countedMs);
     const took = performance.now() - at;
     return { percent: 100 * (processorMs(pid) - ms) / took, kib: (page.bytes - bytes) / 1024 / (took / 1000) };
@@ -76,9 +78,9 @@ async function keepChanging(zk: ZooKeeper, ids: ReadonlyMap<string, string>, sig
   for (let made = 0; !signal.aborted;) {
     for (; made < (performance.now() - startMs) * changesPerSecond / 1000; made++) {
       const name = names[made % names.length] ?? "";
-      const node = (guid: string) =>
-        `${lockPath(name).holders}/${holderNodeName({ mode: "exclusive", slot: null, guid })}`;
-      const [old, guid] = [guids.get(name) ?? "", newGuid()];
+      const node = (guid: string) => `${lockPath(name).holders}/${holderNodeName({ mode: "exclusive", slot: null, guid })}`;
+      const old = guids.get(name) ?? "";
+      const guid = newGuid();
       guids.set(name, guid);
       await zk.multi([
         { type: "delete", path: node(old), version: -1 },

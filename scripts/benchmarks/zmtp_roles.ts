@@ -1,5 +1,6 @@
 /**
- * The roles of the ZMTP benchmark, the same for every implementation: PEER ROLE ENDPOINT [ENDPOINT | BYTES MILLISECONDS].
+ * The roles of the ZMTP benchmark, the same for every implementation:
+ * PEER ROLE ENDPOINT [ENDPOINT | BYTES MILLISECONDS].
  *
  * Who binds prints the endpoints, a line each, and serves until it is killed:
  *   rep      REP: every request goes back

@@ -25,8 +25,8 @@ export const alertRules: readonly AlertRule[] = [
   },
   {
     alert: "TickFailed",
-    expr:
-      'increase(baton_lock_ends_total{result=~"failed|lost|missed"}[1h]) > 0 and on (name) baton_tick_settled_timestamp_seconds',
+    expr: 'increase(baton_lock_ends_total{result=~"failed|lost|missed"}[1h]) > 0 ' +
+      "and on (name) baton_tick_settled_timestamp_seconds",
     severity: "warning",
     summary: "A tick of {{ $labels.name }} is {{ $labels.result }}",
   },

@@ -63,7 +63,10 @@ export const dashboardRows: readonly { readonly title: string; readonly panels: 
     title: "Ticks",
     panels: [
       {
-        ...{ title: "Schedules", type: "table", width: 12, unit: "dateTimeFromNow" },
+        title: "Schedules",
+        type: "table",
+        width: 12,
+        unit: "dateTimeFromNow",
         queries: [
           { expr: `baton_tick_next_timestamp_seconds${selected} * 1000`, legend: "next" },
           { expr: `baton_lock_last_success_timestamp_seconds${selected} * 1000`, legend: "last success" },
@@ -127,13 +130,15 @@ export function dashboardPanels(rows: typeof dashboardRows): DashboardPanel[] {
   for (const { title, panels: texts } of rows) {
     const row = { type: "row", title, collapsed: false, panels: [] };
     panels.push({ id: panels.length + 1, ...row, gridPos: { x: 0, y, w: columns, h: 1 } });
-    let [x, height] = [0, 0];
+    let x = 0;
+    let height = 0;
     y++;
     for (const text of texts) {
       const h = heights[text.type];
       if (x + text.width > columns) {
         y += height;
-        [x, height] = [0, 0];
+        x = 0;
+        height = 0;
       }
       panels.push(panelOf(text, panels.length + 1, { x, y, w: text.width, h }));
       x += text.width;
@@ -147,7 +152,11 @@ export function dashboardPanels(rows: typeof dashboardRows): DashboardPanel[] {
 function panelOf({ title, type, unit = "none", redFrom, queries }: PanelText, id: number, gridPos: Place) {
   const steps = [{ color: redFrom === undefined ? "text" : "green", value: null }];
   return {
-    ...{ id, type, title, datasource, gridPos },
+    id,
+    type,
+    title,
+    datasource,
+    gridPos,
     fieldConfig: {
       defaults: {
         unit,
@@ -161,7 +170,10 @@ function panelOf({ title, type, unit = "none", redFrom, queries }: PanelText, id
     ...(type === "stat" ? { options: { colorMode: "value", reduceOptions: { calcs: ["lastNotNull"] } } } : {}),
     ...(type === "table" ? { transformations: [{ id: "merge", options: {} }] } : {}),
     targets: queries.map(({ expr, legend }, index) => ({
-      ...{ refId: String.fromCharCode(65 + index), datasource, expr, legendFormat: legend },
+      refId: String.fromCharCode(65 + index),
+      datasource,
+      expr,
+      legendFormat: legend,
       ...(type === "table" ? { format: "table", instant: true } : {}),
     })),
   };
@@ -170,20 +182,41 @@ function panelOf({ title, type, unit = "none", redFrom, queries }: PanelText, id
 export function dashboardFile(): string {
   const dashboard = {
     __inputs: [{
-      ...{ name: "DS_PROMETHEUS", label: "Prometheus", description: "the Prometheus that scrapes baton metrics" },
-      ...{ type: "datasource", pluginId: "prometheus", pluginName: "Prometheus" },
+      name: "DS_PROMETHEUS",
+      label: "Prometheus",
+      description: "the Prometheus that scrapes baton metrics",
+      type: "datasource",
+      pluginId: "prometheus",
+      pluginName: "Prometheus",
     }],
     __requires: [
       { type: "grafana", id: "grafana", name: "Grafana", version: "9.0.0" },
       { type: "datasource", id: "prometheus", name: "Prometheus", version: "1.0.0" },
       ...["stat", "table", "timeseries"].map((id) => ({ type: "panel", id, name: id, version: "" })),
     ],
-    ...{ id: null, uid: "baton", title: "baton", tags: ["baton"], schemaVersion: 36, version: 1, editable: true },
-    ...{ refresh: "30s", time: { from: "now-24h", to: "now" }, timezone: "browser", annotations: { list: [] } },
+    id: null,
+    uid: "baton",
+    title: "baton",
+    tags: ["baton"],
+    schemaVersion: 36,
+    version: 1,
+    editable: true,
+    refresh: "30s",
+    time: { from: "now-24h", to: "now" },
+    timezone: "browser",
+    annotations: { list: [] },
     templating: {
       list: [{
-        ...{ name: "name", label: "Name", type: "query", datasource, refresh: 2, sort: 1 },
-        ...{ multi: true, includeAll: true, allValue: ".*", current: { text: "All", value: "$__all" } },
+        name: "name",
+        label: "Name",
+        type: "query",
+        datasource,
+        refresh: 2,
+        sort: 1,
+        multi: true,
+        includeAll: true,
+        allValue: ".*",
+        current: { text: "All", value: "$__all" },
         query: { query: 'label_values({__name__=~"baton_.+"}, name)', refId: "names" },
       }],
     },

@@ -19,12 +19,17 @@ export function exportedMetrics(): ExportedMetric[] {
     endedMs: 3,
   });
   const metrics = metricsOfUse({
-    ...{ atMs: 1, tookMs: 1, clockOffsetMs: 1, uses: uses as unknown as UseList },
+    atMs: 1,
+    tookMs: 1,
+    clockOffsetMs: 1,
+    uses: uses as unknown as UseList,
     histories: historyKinds.map((kind) => ({ kind, name: "n", counters, refusals: null })),
     schedules: [{ id: "i", schedule: "s", uptoMs: 1, nextMs: 2, name: "n", isRunning: false }],
   }, { namesMax: 10, release: "", commit: null });
   return metrics.map(({ name, type, help, samples }) => ({
-    ...{ name, type, help },
+    name,
+    type,
+    help,
     labels: [...new Set(samples.flatMap(({ labels = {} }) => Object.keys(labels)))],
   }));
 }

@@ -66,7 +66,9 @@ export function sumOfSeeds(lines: readonly SeedsSummary[], known: readonly Seeds
     if (!/^[0-9a-f]{8}$/.test(commit)) throw new Error(`A run of ${world} is not of a commit, but of "${commit}"`);
     const sum = sums.get(`${world} ${commit}`);
     sums.set(`${world} ${commit}`, {
-      ...{ world, commit, date },
+      world,
+      commit,
+      date,
       seeds: (sum?.seeds ?? 0) + seeds,
       failed: (sum?.failed ?? 0) + failed.length,
       simulatedHours: round((sum?.simulatedHours ?? 0) + simulated_hours),

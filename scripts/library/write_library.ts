@@ -110,7 +110,12 @@ function writePackage(into: string): void {
   );
   const dependencies = checkImports(paths, project);
   const packed = {
-    ...{ name, version, description, license, type: "module", engines: { node: nodeVersion } },
+    name,
+    version,
+    description,
+    license,
+    type: "module",
+    engines: { node: nodeVersion },
     exports: { ...exports, "./package.json": "./package.json" },
     files: ["lib", "LICENSE"],
     dependencies,

@@ -24,7 +24,8 @@ function elfFormat(bytes: Uint8Array, view: DataView): ExecutableFormat {
   const cpu = elfMachines[view.getUint16(18, true)];
   if (cpu === undefined) throw new Error(`the ELF file is for machine ${view.getUint16(18, true)}`);
   const headers = Number(view.getBigUint64(32, true));
-  const [size, count] = [view.getUint16(54, true), view.getUint16(56, true)];
+  const size = view.getUint16(54, true);
+  const count = view.getUint16(56, true);
   for (let index = 0; index < count; index++) {
     const at = headers + index * size;
     if (view.getUint32(at, true) !== programInterpreter) continue;

@@ -89,7 +89,9 @@ export function checkMachSignature(bytes: Uint8Array): void {
   const start = viewOf(bytes).getUint32(findCommands(bytes).signature + 8, true);
   const directory = findCodeDirectory(bytes.subarray(start));
   const field = (offset: number) => viewOf(directory).getUint32(offset);
-  const [hashes, count, covered] = [field(16), field(28), field(32)];
+  const hashes = field(16);
+  const count = field(28);
+  const covered = field(32);
   const [hashBytes = 0, hashType, , bits = 0] = directory.subarray(36);
   if (hashType !== sha256.type) throw new Error(`the signature's checksums are of type ${hashType}, not SHA-256`);
   if (covered !== start || count !== Math.ceil(covered / 2 ** bits)) {

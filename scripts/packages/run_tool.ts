@@ -31,7 +31,8 @@ export function runTool(command: readonly string[], options: ToolOptions = {}): 
       timeout: (options.minutesMax ?? 5) * 60_000,
       killSignal: "SIGKILL",
     });
-    let [stdout, stderr] = ["", ""];
+    let stdout = "";
+    let stderr = "";
     child.stdout.setEncoding("utf8").on("data", (text: string) => stdout += text);
     child.stderr.setEncoding("utf8").on("data", (text: string) => stderr += text);
     child.on("error", (error) => reject(new ReleaseError(69, `Cannot start ${program}: ${error.message}`)));

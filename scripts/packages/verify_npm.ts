@@ -69,7 +69,7 @@ export async function verifyNpm(project: Project, platform: Platform, outFolder:
     }
   });
   return {
-    used:
-      "npm install, npx: a lock was taken and given back; library imported; --omit=optional: the missing package is named",
+    used: "npm install, npx: a lock was taken and given back; library imported; --omit=optional: the missing package " +
+      "is named",
   };
 }

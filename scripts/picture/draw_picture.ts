@@ -18,9 +18,16 @@ export interface PictureOptions {
   readonly restMs: number;
 }
 
-const [characterWidth, lineHeight, fontSize] = [8.4, 20, 14];
-const [padding, barHeight, gap] = [14, 30, 12];
-const [background, bar, text, faint] = ["#0d1117", "#21262d", "#e6edf3", "#8b949e"];
+const characterWidth = 8.4;
+const lineHeight = 20;
+const fontSize = 14;
+const padding = 14;
+const barHeight = 30;
+const gap = 12;
+const background = "#0d1117";
+const bar = "#21262d";
+const text = "#e6edf3";
+const faint = "#8b949e";
 /** ANSI colors 0 to 7 on a dark background. */
 const colors = ["#484f58", "#ff7b72", "#3fb950", "#d29922", "#58a6ff", "#bc8cff", "#39c5cf", "#b1bac4"];
 
@@ -37,7 +44,8 @@ export function drawPicture(options: PictureOptions): string {
   });
   const height = top - gap;
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" ` +
+    `role="img">`,
     `<title>${escaped(title)}</title>`,
     `<desc>${escaped(description)}</desc>`,
     "<style>",

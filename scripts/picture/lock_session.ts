@@ -14,7 +14,8 @@ import { TerminalScreen } from "./terminal_screen.ts";
 
 const columns = 96;
 /** How long the last change is shown at least, and how long the end. */
-const [pauseMs, restMs] = [700, 4_000];
+const pauseMs = 700;
+const restMs = 4_000;
 /** A job that runs until the recording ends. */
 const backup = '#!/bin/sh\necho "backup $$ starts"\nwhile [ ! -e "$HOME/ended" ]; do sleep 0.1; done\n';
 const shapes = [{ title: "terminal 1", rows: 7 }, { title: "terminal 2", rows: 4 }] as const;

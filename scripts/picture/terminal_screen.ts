@@ -87,7 +87,8 @@ export class TerminalScreen {
       this.#row++;
     }
     if (this.#row >= this.#rows) throw new Error(`the terminal has ${this.#rows} rows, and more was written to it`);
-    const [row, column] = [this.#row, this.#column];
+    const row = this.#row;
+    const column = this.#column;
     this.#clear(row, column, atMs);
     const cell: Cell = { row, column, character, style: this.#style, sinceMs: atMs, untilMs: Infinity };
     this.#shown.set(row * this.#columns + column, cell);

@@ -48,7 +48,8 @@ function failuresIn(lines: readonly string[]): string[] {
     // bun test names a failure where it happens, behind its reasons, and again at the end.
     if (isFailure && !found.has(line)) found.set(line, said.slice(-whyLinesMax));
     if (isFailure || /^\((?:pass|skip|todo)\) |_test\.ts:$/.test(line)) said = [];
-    else if (!/^\s*$|^ *\d+ \| |^MISSING PEER: /.test(line)) said.push(line.slice(0, whyCharsMax)); // no source code, which has lines with numbers
+    // Source code has lines with numbers, and is left out.
+    else if (!/^\s*$|^ *\d+ \| |^MISSING PEER: /.test(line)) said.push(line.slice(0, whyCharsMax));
   }
   return [...found].flatMap(([line, why]) => [line, ...why]);
 }

@@ -41,9 +41,12 @@ const bannedInNames: readonly BannedWord[] = [
 const fragmentStart = new RegExp(
   `^(${
     [
-      "About Above Across After Against Along Among Around As_it As_they As_the At Before Behind Below Beneath Beside Besides Between Beyond",
-      "By During For From In Inside Into Like Of Off On Onto Out Outside Over Per Since Through Throughout Till To_the To_a Toward Towards",
-      "Under Until Unto Up Upon With Within Without It Its He She They Them Their His Her Who Whoever Whom Whose What Which That Those",
+      "About Above Across After Against Along Among Around As_it As_they As_the At Before Behind Below Beneath " +
+      "Beside Besides Between Beyond",
+      "By During For From In Inside Into Like Of Off On Onto Out Outside Over Per Since Through Throughout Till " +
+      "To_the To_a Toward Towards",
+      "Under Until Unto Up Upon With Within Without It Its He She They Them Their His Her Who Whoever Whom Whose " +
+      "What Which That Those",
     ].join(" ").split(" ").map((word) => word.replace("_", " ")).join("|")
   })\\b`,
 );

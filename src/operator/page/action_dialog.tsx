@@ -134,7 +134,10 @@ export function HolderActions({ row: { kind, name }, person }: {
       <ActionButton
         label="Ask to step down"
         action={() => ({
-          ...{ verb: "resign", body, title: "Ask to step down", hasReason: true },
+          verb: "resign",
+          body,
+          title: "Ask to step down",
+          hasReason: true,
           words: `${who} leads "${what}". Its baton stops its command and lets the next candidate lead.`,
         })}
       />
@@ -145,17 +148,22 @@ export function HolderActions({ row: { kind, name }, person }: {
       <ActionButton
         label="Ask to release"
         action={() => ({
-          ...{ verb: "break", body, title: "Ask to release", hasReason: true },
+          verb: "break",
+          body,
+          title: "Ask to release",
+          hasReason: true,
           words: `${who} holds "${what}". Its baton stops its command, and releases the lock.`,
         })}
       />
       <ActionButton
         label="Take by force"
         action={() => ({
-          ...{ verb: "break", body: { ...body, force: true }, title: "Take by force", typed: name },
-          words:
-            `${who} holds "${what}". If it has not released the lock within its session timeout, the lock is given to the next one ` +
-            "while its command may still run.",
+          verb: "break",
+          body: { ...body, force: true },
+          title: "Take by force",
+          typed: name,
+          words: `${who} holds "${what}". If it has not released the lock within its session timeout, the lock is ` +
+            "given to the next one while its command may still run.",
         })}
       />
     </>

@@ -111,7 +111,10 @@ function MoveButton({ row: { topic, server, epoch } }: { readonly row: ShownTopi
       <ActionButton
         label="Move"
         action={() => ({
-          ...{ verb: "move", title: "Move", body: { topic, owner: server, epoch }, choices: others },
+          verb: "move",
+          title: "Move",
+          body: { topic, owner: server, epoch },
+          choices: others,
           words: `Topic "${shownText(topic)}" is handed over while it is used. Its owner is "${shownText(server)}".`,
         })}
       />
@@ -129,7 +132,9 @@ export function ServerActions({ row: { server, endpoint, draining, topics } }: {
       <ActionButton
         label="Drain"
         action={() => ({
-          ...{ verb: "drain", title: "Drain", body: { server, endpoint } },
+          verb: "drain",
+          title: "Drain",
+          body: { server, endpoint },
           words: `${what} gets no new topics, and its ${countText(topics)} topics are handed over to other servers.`,
         })}
       />
@@ -137,7 +142,9 @@ export function ServerActions({ row: { server, endpoint, draining, topics } }: {
         <ActionButton
           label="End the drain"
           action={() => ({
-            ...{ verb: "drain", title: "End the drain", body: { server, endpoint, undo: true } },
+            verb: "drain",
+            title: "End the drain",
+            body: { server, endpoint, undo: true },
             words: `${what} gets new topics again. Topics that were handed over do not come back.`,
           })}
         />
