@@ -10,7 +10,9 @@ build_facts() {
     build_commit=$build_commit-dirty
   fi
   seconds=${SOURCE_DATE_EPOCH-}
-  if [ -z "$seconds" ] && [ -n "$build_commit" ]; then seconds=$(git log -1 --format=%ct 2>/dev/null </dev/null) || seconds=; fi
+  if [ -z "$seconds" ] && [ -n "$build_commit" ]; then
+    seconds=$(git log -1 --format=%ct 2>/dev/null </dev/null) || seconds=
+  fi
   build_date=
   if [ -n "$seconds" ]; then
     build_date=$(date -u -d "@$seconds" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u -r "$seconds" +%Y-%m-%dT%H:%M:%SZ)
