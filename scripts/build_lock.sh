@@ -6,7 +6,9 @@ take_build_lock() {
     # The kernel frees it when the last process that inherited descriptor 9 has ended: an npm that outlives a killed
     # builder still keeps the next one out of node_modules.
     # A failed exec would end the shell without a sentence.
-    (: >>"$1") 2>/dev/null || fail 73 "cannot write $PWD/$1; dist/baton is missing or older than the source: the owner of this folder has to run sh scripts/build"
+    (: >>"$1") 2>/dev/null ||
+      fail 73 "cannot write $PWD/$1; dist/baton is missing or older than the source:" \
+        "the owner of this folder has to run sh scripts/build"
     exec 9>"$1"
     flock -n 9 && return
     say "waiting for another build to end"
@@ -28,7 +30,8 @@ take_link_lock() {
       rmdir "$1.breaking"
       continue
     fi
-    [ -n "$waiting" ] || say "waiting for another build to end (process $owner; ${1##*/} and ${1##*/}.breaking in dist say so)"
+    [ -n "$waiting" ] ||
+      say "waiting for another build to end (process $owner; ${1##*/} and ${1##*/}.breaking in dist say so)"
     waiting=yes
     sleep 0.2 2>/dev/null || sleep 1
   done

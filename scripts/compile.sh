@@ -5,8 +5,9 @@
 build_facts() {
   build_commit=
   [ ! -e .git ] || build_commit=$(git rev-parse --verify HEAD 2>/dev/null </dev/null) || :
-  if [ -n "$build_commit" ] &&
-    [ -n "$(git status --porcelain -- src commands package.json package-lock.json scripts/compile.sh 2>/dev/null </dev/null)" ]; then
+  compiled="src commands package.json package-lock.json scripts/compile.sh"
+  # shellcheck disable=SC2086 -- these are several paths
+  if [ -n "$build_commit" ] && [ -n "$(git status --porcelain -- $compiled 2>/dev/null </dev/null)" ]; then
     build_commit=$build_commit-dirty
   fi
   seconds=${SOURCE_DATE_EPOCH-}
@@ -19,10 +20,10 @@ build_facts() {
   fi
 }
 
-# compile_baton OUTFILE [TARGET [MAIN [RUNTIME]]]. RUNTIME is the target's Bun executable; Bun downloads one without it. Every
-# worker is an entry point of its own; --entry-naming puts all entry points into one virtual folder, so that a worker named
-# relative to the module that starts it is found there as it is in the source. --splitting lets a command load its own
-# part only: in one piece, the imports of all commands run at each start.
+# compile_baton OUTFILE [TARGET [MAIN [RUNTIME]]]. RUNTIME is the target's Bun executable; Bun downloads one without it.
+# Every worker is an entry point of its own; --entry-naming puts all entry points into one virtual folder, so that a
+# worker named relative to the module that starts it is found there as it is in the source. --splitting lets a command
+# load its own part only: in one piece, the imports of all commands run at each start.
 # --compile-jit-policy: a command ends before compiled code pays; services set it back (commands/run_command.ts).
 # docs/adr/0002-one-binary-by-bun.md explains the other options.
 compile_baton() {
@@ -30,7 +31,8 @@ compile_baton() {
   build_platform=${2-}
   node_modules/.bin/bun build --compile ${2:+"--target=$2"} ${4:+"--compile-executable-path=$4"} \
     --define "BATON_BUILD_COMMIT=\"$build_commit\"" --define "BATON_BUILD_DATE=\"$build_date\"" \
-    --define "BATON_BUILD_PLATFORM=\"${build_platform#bun-}\"" --compile-jit-policy=100 --minify --bytecode --splitting --format=esm \
+    --define "BATON_BUILD_PLATFORM=\"${build_platform#bun-}\"" \
+    --compile-jit-policy=100 --minify --bytecode --splitting --format=esm \
     --entry-naming='[name].[ext]' --no-compile-autoload-dotenv --no-compile-autoload-bunfig \
     "${3:-commands/main.ts}" $(find src -name '*_worker.ts') --outfile "$1" </dev/null || return
   node_modules/.bin/bun scripts/runtime_patch.ts "$1" || return
