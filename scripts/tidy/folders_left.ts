@@ -5,7 +5,7 @@ import type { Finding } from "./source_file.ts";
 /** Findings of each rule by folder. A number here may only become smaller. */
 const left: Readonly<Record<string, KnownCounts>> = {
   columns: {
-    scripts: 4,
+    scripts: 1,
     "src/base": 30,
     "src/coordination": 42,
     "src/protocols": 5,

@@ -6,6 +6,7 @@ root=${DPKG_ROOT:-}
 if command -v systemd-sysusers >/dev/null 2>&1; then
   systemd-sysusers ${root:+"--root=$root"} baton.conf
 elif [ -z "$root" ] && ! getent passwd baton >/dev/null; then
-  useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin --comment "baton services" baton
+  useradd --system --user-group --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin \
+    --comment "baton services" baton
 fi
 if [ -z "$root" ] && [ -d /run/systemd/system ]; then systemctl daemon-reload || :; fi

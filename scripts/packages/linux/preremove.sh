@@ -1,5 +1,6 @@
 #!/bin/sh
-# Before the removal of a deb or rpm, not before an upgrade: stops the services. dpkg passes "remove", rpm the number of versions that remain.
+# Before the removal of a deb or rpm, not before an upgrade: stops the services. dpkg passes "remove", rpm the number of
+# versions that remain.
 set -e
 case ${1:-} in
   remove | 0) ;;
