@@ -5,7 +5,7 @@
  *
  * Models: docs/protocol/pubsub_ownership.md, src/pubsub/ownership/owned_topic.ts,
  * src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts, src/pubsub/ownership/restore_server.ts,
- * src/pubsub/store/owned_store.ts
+ * src/pubsub/store/operations/owned_store.ts
  */
 import { assignedNode, forgottenNode, reassignedNode, returnedNode } from "../../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition } from "../../support/explore.ts";

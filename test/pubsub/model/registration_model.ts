@@ -4,7 +4,7 @@
  * then asks what became of what it has sent. Requests stay in the network for ever, and arrive as often as it likes,
  * heard or not. Decides by the store's own function.
  *
- * Models: src/pubsub/store/client_admission.ts
+ * Models: src/pubsub/store/clients/client_admission.ts
  */
 import { decideRegistration } from "../../../src/pubsub/store/clients/client_admission.ts";
 import type { Model, Transition } from "../../support/explore.ts";

@@ -6,7 +6,8 @@
  * servers answer without looking at their lease. The decisions are the product's (`decideTopic`, `decideTransfer`).
  *
  * Models: docs/protocol/pubsub_ownership.md, src/pubsub/ownership/owned_topic.ts,
- * src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts, src/pubsub/store/owned_store.ts
+ * src/pubsub/ownership/topic_decision.ts, src/pubsub/ownership/topic_node.ts,
+ * src/pubsub/store/operations/owned_store.ts
  */
 import { decideTopic, decideTransfer, type TopicAction } from "../../../src/pubsub/ownership/topic_decision.ts";
 import {

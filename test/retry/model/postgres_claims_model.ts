@@ -8,8 +8,8 @@
  * synchronous one no reply comes before the standby has what the statement has written; a statement that writes nothing
  * waits for nothing.
  *
- * Models: src/retry/queue/postgres/postgres_claims.ts, src/retry/queue/postgres/postgres_letters.ts,
- * src/retry/queue/postgres/postgres_admin.ts
+ * Models: src/retry/queue/postgres/postgres_claims.ts, src/retry/queue/postgres/postgres_dead_letters.ts,
+ * src/retry/queue/postgres/postgres_queue_admin.ts
  */
 import type { Model, Transition } from "../../support/explore.ts";
 import {
