@@ -78,7 +78,8 @@ async function keepChanging(zk: ZooKeeper, ids: ReadonlyMap<string, string>, sig
   for (let made = 0; !signal.aborted;) {
     for (; made < (performance.now() - startMs) * changesPerSecond / 1000; made++) {
       const name = names[made % names.length] ?? "";
-      const node = (guid: string) => `${lockPath(name).holders}/${holderNodeName({ mode: "exclusive", slot: null, guid })}`;
+      const node = (guid: string) =>
+        `${lockPath(name).holders}/${holderNodeName({ mode: "exclusive", slot: null, guid })}`;
       const old = guids.get(name) ?? "";
       const guid = newGuid();
       guids.set(name, guid);
