@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { EventEmitter } from "node:events";
 import type { Socket } from "node:net";
-import { HttpConnections } from "../../../../src/base/http/http_connections.ts";
+import { HttpConnections } from "../../../../src/base/http/http_listener.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const limits = { headMsMax: 1000, idleMsMax: 1000, pipelinedMax: 4 };
