@@ -17,13 +17,12 @@ import {
   type DatabaseHost,
   describeDatabase,
   describeHost,
+  passwordFromFile,
   type TlsVerification,
 } from "./database_address.ts";
-import { passwordFromFile } from "./password_file.ts";
 import { TlsFiles } from "../sockets/tls_files.ts";
-import { describeDatabaseError } from "./error_sentence.ts";
 import { missingRowsHint, missingRowsIn } from "./required_rows.ts";
-import { mayConnectLater, StatementError } from "./statement_error.ts";
+import { describeDatabaseError, mayConnectLater, StatementError } from "./statement_error.ts";
 
 /** A statement of the code. It is prepared when a connection runs it first. */
 export interface SqlStatement {

@@ -7,8 +7,8 @@ import {
   describeDatabase,
   isDatabaseUrl,
   parseDatabaseUrl,
+  passwordFromFile,
 } from "../../../../src/base/postgres/database_address.ts";
-import { passwordFromFile } from "../../../../src/base/postgres/password_file.ts";
 
 const parse = (url: string, env: Record<string, string> = {}, mayHavePassword = true) =>
   parseDatabaseUrl(url, { mayHavePassword, env });
