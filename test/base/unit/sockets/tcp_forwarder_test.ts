@@ -1,7 +1,6 @@
 /** What goes through a forwarder, over real sockets on this machine. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { TcpForwarder, type TcpForwarderOptions } from "../../../../src/base/sockets/tcp_forwarder.ts";
-import { waitingBytesMax } from "../../../../src/base/sockets/splice_connections.ts";
+import { TcpForwarder, type TcpForwarderOptions, waitingBytesMax } from "../../../../src/base/sockets/tcp_forwarder.ts";
 import type { Address, Connection, ConnectionHandlers } from "../../../../src/base/sockets/connection.ts";
 import { dial } from "../../../../src/base/sockets/dial.ts";
 import { listen } from "../../../../src/base/sockets/listen.ts";
