@@ -8,7 +8,13 @@ import type { Clock } from "../support/clock.ts";
 import { type Deadline, deadlineAfter } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { printable } from "../support/text.ts";
-import { ExchangeError, type HttpExchange, type HttpReply, type OutgoingRequest } from "./http_exchange.ts";
+import {
+  ExchangeError,
+  type HttpExchange,
+  type HttpExchangeOptions,
+  type HttpReply,
+  type OutgoingRequest,
+} from "./http_exchange.ts";
 import type { HttpHeaders } from "./http_headers.ts";
 import type { NodeExchange } from "./node_exchange.ts";
 import type { ProxyEnvironment } from "./proxy_choice.ts";
@@ -104,7 +110,7 @@ export class HttpClient implements Disposable {
     }
   }
 
-  async #exchange(...[request, options]: Parameters<HttpExchange>): Promise<HttpReply> {
+  async #exchange(request: OutgoingRequest, options: HttpExchangeOptions): Promise<HttpReply> {
     const { exchange, env, tls = null } = this.#options;
     if (exchange !== undefined) return await exchange(request, options);
     this.#node ??= import("./node_exchange.ts").then(({ NodeExchange }) => new NodeExchange({ env, tls }));
@@ -122,7 +128,10 @@ function redirectedError(error: unknown, { origin, path }: OutgoingRequest): Exc
 function responded(reply: HttpReply, why: string | null, deadline: Deadline): BackendResponse {
   const { status, headers, proxy, body, abandon } = reply;
   return {
-    ...{ kind: "responded", status, headers, body },
+    kind: "responded",
+    status,
+    headers,
+    body,
     how: `${describeStatus({ status, headers, why })}${proxy === null ? "" : ` through ${proxy}`}`,
     done: () => {
       deadline.cancel();

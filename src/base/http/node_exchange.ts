@@ -93,7 +93,10 @@ export class NodeExchange {
     const { protocol, hostname, port, host: hostHeader } = new URL(origin);
     const isTls = protocol === "https:";
     const route = {
-      ...{ isTls, hostHeader, host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (isTls ? 443 : 80)) },
+      isTls,
+      hostHeader,
+      host: hostname.replace(/^\[|\]$/g, ""),
+      port: Number(port || (isTls ? 443 : 80)),
       proxy: proxyFor(origin, this.#options.env),
     };
     if (this.#routes.size >= routesMax) this.#routes.clear();
@@ -139,7 +142,11 @@ function openTunnel(
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage["socket"]>();
   const login = proxy.authorization === null ? [] : ["Proxy-Authorization", proxy.authorization];
   const asked = http.request({
-    ...{ host: proxy.host, port: proxy.port, method: "CONNECT", path: place, agent: false },
+    host: proxy.host,
+    port: proxy.port,
+    method: "CONNECT",
+    path: place,
+    agent: false,
     headers: ["Host", place, "User-Agent", "baton", ...login],
   });
   const off = onAbort(signal, (reason) => {
@@ -203,7 +210,8 @@ function exchange(
     }
     const received = new BodyStream(message, off);
     body = received;
-    const [status, headers] = [message.statusCode ?? 0, headerPairs(message.rawHeaders)];
+    const status = message.statusCode ?? 0;
+    const headers = headerPairs(message.rawHeaders);
     resolve({ status, headers, proxy: name, body, abandon: () => received.abandon() });
   });
   sent.on("upgrade", (message: IncomingMessage, socket) => {

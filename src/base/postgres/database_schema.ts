@@ -102,7 +102,8 @@ export async function requireSharedStore(
     throw isNoTables(error) ? noTables(address, error) : error;
   }
   if (row === undefined) throw noTables(address, null);
-  const [format, writesFrom] = [Number(row["format"]), Number(row["writes_from"])];
+  const format = Number(row["format"]);
+  const writesFrom = Number(row["writes_from"]);
   if (writesFrom > sharedStoreFormat) throw newerFormat(address, format);
   if (format < sharedStoreFormat) {
     throw configError(
@@ -112,7 +113,8 @@ export async function requireSharedStore(
         "start it once with --migrate, as a role that may change them",
     );
   }
-  const [madeIn, systemId] = [row["system_id"] ?? null, await readSystemId(connection)];
+  const madeIn = row["system_id"] ?? null;
+  const systemId = await readSystemId(connection);
   if (madeIn !== null && systemId !== null && madeIn !== systemId) {
     throw otherCluster(address, String(madeIn), systemId);
   }

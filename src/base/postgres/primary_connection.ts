@@ -121,7 +121,9 @@ export class PrimaryConnection {
   #onGone: () => void = () => {};
 
   private constructor(client: pg.Client, address: DatabaseAddress, host: DatabaseHost) {
-    [this.#client, this.#address, this.host] = [client, address, host];
+    this.#client = client;
+    this.#address = address;
+    this.host = host;
     this.#where = describeHost(host);
     client.on("drain", () => {
       this.#isReady = true;
@@ -350,7 +352,10 @@ export class PrimaryConnection {
  * one, long before they do.
  */
 const wraparoundRoutines = new Set([
-  ...["GetNewTransactionId", "SetTransactionIdLimit", "GetNewMultiXactId", "SetMultiXactIdLimit"],
+  "GetNewTransactionId",
+  "SetTransactionIdLimit",
+  "GetNewMultiXactId",
+  "SetMultiXactIdLimit",
 ]);
 
 /**

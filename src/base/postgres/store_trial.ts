@@ -38,7 +38,10 @@ export class StoreTrial {
       readonly run: (statement: SqlStatement) => Promise<unknown>;
     },
   ) {
-    [this.#table, this.#row, this.#now, this.#run] = [table, row, now, run];
+    this.#table = table;
+    this.#row = row;
+    this.#now = now;
+    this.#run = run;
     this.#tables = tableNamesIn(tables).map((name) => `'${name}'`).join(", ");
   }
 
@@ -48,7 +51,8 @@ export class StoreTrial {
 
   /** Called when a write has found no space. */
   noteFull(): void {
-    [this.#wasFull, this.#result] = [true, null];
+    this.#wasFull = true;
+    this.#result = null;
   }
 
   /** Null: a row can be stored. */

@@ -29,8 +29,13 @@ export class LeaseSet implements Lease {
     this.isLocal = leases.every((lease) => lease.isLocal ?? false);
     this.nodes = leases.flatMap((lease) => lease.nodes ?? []);
     const [first] = leases;
-    ({ holderId: this.holderId, mode: this.mode, slot: this.slot, limit: this.limit } = first);
-    ({ fencingToken: this.fencingToken, sessionId: this.sessionId, sessionTimeoutMs: this.sessionTimeoutMs } = first);
+    this.holderId = first.holderId;
+    this.mode = first.mode;
+    this.slot = first.slot;
+    this.limit = first.limit;
+    this.fencingToken = first.fencingToken;
+    this.sessionId = first.sessionId;
+    this.sessionTimeoutMs = first.sessionTimeoutMs;
   }
 
   isHeld(): boolean {

@@ -18,13 +18,15 @@ export class Calendar {
     const [minute = "", hour = "", day = "", month = "", weekday = ""] = text.split(" ");
     const minutes = valuesOf(minute, 0, 59);
     this.#minutes = valuesOf(hour, 0, 23).flatMap((hours) => minutes.map((minute) => hours * 60 + minute));
-    const [months, days] = [new Set(valuesOf(month, 1, 12)), new Set(valuesOf(day, 1, 31))];
+    const months = new Set(valuesOf(month, 1, 12));
+    const days = new Set(valuesOf(day, 1, 31));
     const weekdays = new Set(valuesOf(weekday, 0, 7).map((value) => value % 7));
     // A field that begins with * narrows the other one; two others are alternatives.
     const isNarrow = day.startsWith("*") || weekday.startsWith("*");
     this.#isDay = (date) => {
       if (!months.has(date.getUTCMonth() + 1)) return false;
-      const [isOfMonth, isOfWeek] = [days.has(date.getUTCDate()), weekdays.has(date.getUTCDay())];
+      const isOfMonth = days.has(date.getUTCDate());
+      const isOfWeek = weekdays.has(date.getUTCDay());
       return isNarrow ? isOfMonth && isOfWeek : isOfMonth || isOfWeek;
     };
   }
@@ -84,7 +86,8 @@ export class Calendar {
   /** Returns the number of times of a day up to and including `ms` after its begin. */
   #minutesUntil(ms: number): number {
     const minute = Math.floor(ms / minuteMs);
-    let [from, to] = [0, this.#minutes.length];
+    let from = 0;
+    let to = this.#minutes.length;
     while (from < to) {
       const middle = (from + to) >> 1;
       if ((this.#minutes[middle] ?? 0) <= minute) from = middle + 1;

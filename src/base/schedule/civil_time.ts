@@ -115,8 +115,10 @@ export class CivilTimes {
   #spanAt(index: number): OffsetSpan {
     const known = this.#spans.get(index);
     if (known !== undefined) return known;
-    const [lowMs, highMs] = [index * spanMs, (index + 1) * spanMs];
-    const [first, last] = [this.#spans.get(index - 1)?.last ?? this.offsetAt(lowMs), this.offsetAt(highMs)];
+    const lowMs = index * spanMs;
+    const highMs = (index + 1) * spanMs;
+    const first = this.#spans.get(index - 1)?.last ?? this.offsetAt(lowMs);
+    const last = this.offsetAt(highMs);
     const span = { first, last, shiftMs: first === last ? Infinity : this.#shiftBetween(lowMs, highMs, first) };
     if (this.#spans.size >= spansMax) this.#spans.clear();
     this.#spans.set(index, span);
@@ -130,7 +132,8 @@ export class CivilTimes {
 
   /** Returns the first minute with another offset than `offset`, which `lowMs` has. */
   #shiftBetween(lowMs: number, highMs: number, offset: number): number {
-    let [low, high] = [lowMs, highMs];
+    let low = lowMs;
+    let high = highMs;
     while (high - low > 1000) {
       const middle = Math.floor((low + high) / 2);
       if (this.offsetAt(middle) === offset) low = middle;

@@ -36,7 +36,8 @@ function reachOfPath(path: string): string {
   const user = process.geteuid?.() === 0 ? "root" : "this user";
   try {
     const { mode, gid } = statSync(path);
-    let [forAll, forGroup] = [(mode & 0o002) !== 0, (mode & 0o020) !== 0];
+    let forAll = (mode & 0o002) !== 0;
+    let forGroup = (mode & 0o020) !== 0;
     for (let folder = dirname(path), last = path; folder !== last; [last, folder] = [folder, dirname(folder)]) {
       const above = statSync(folder);
       forGroup &&= (above.mode & 0o001) !== 0 || ((above.mode & 0o010) !== 0 && above.gid === gid);

@@ -200,7 +200,8 @@ function readIndexHeaders(index: Uint8Array | null): StoredFrames[] {
 function walChecksum(bytes: Uint8Array, before: NumberPair, isBigEndian: boolean): NumberPair {
   const view = viewOf(bytes);
   // Signed numbers until the end: with unsigned ones the loop takes ten times as long.
-  let [first, second] = [before[0] | 0, before[1] | 0];
+  let first = before[0] | 0;
+  let second = before[1] | 0;
   for (let at = 0; at < bytes.byteLength; at += 8) {
     first = (first + view.getInt32(at, !isBigEndian) + second) | 0;
     second = (second + view.getInt32(at + 4, !isBigEndian) + first) | 0;

@@ -30,7 +30,9 @@ export function nearestWord(word: string, known: readonly string[]): string | nu
   let least = Math.min(editsMax, Math.floor(Math.max(length, 3) / 2)) + 1;
   for (const candidate of known) {
     const edits = editDistance(word, candidate);
-    if (edits < least) [nearest, least] = [candidate, edits];
+    if (edits >= least) continue;
+    nearest = candidate;
+    least = edits;
   }
   return nearest;
 }
@@ -61,7 +63,8 @@ function editDistance(from: string, to: string): number {
       if (swapped) edits = Math.min(edits, (beforeLast[column - 2] ?? 0) + 1);
       current.push(edits);
     }
-    [beforeLast, last] = [last, current];
+    beforeLast = last;
+    last = current;
   }
   return last[to.length] ?? 0;
 }

@@ -65,7 +65,8 @@ export class LineSink implements LogSink {
       }
     } finally {
       const held = [...this.#held ?? [], ...(this.#lost > 0 ? [lostMessage(this.#lost)] : [])];
-      [this.#held, this.#lost] = [null, 0];
+      this.#held = null;
+      this.#lost = 0;
       for (const message of held) this.#io.err(message);
     }
   }

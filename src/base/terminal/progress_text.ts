@@ -72,7 +72,8 @@ const sizeUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /** A number of bytes for people, with at most three digits: `512 B`, `1.5 KiB`, `12 GiB`. */
 function formatSize(bytes: number): string {
-  let [size, unit] = [bytes, 0];
+  let size = bytes;
+  let unit = 0;
   for (; size >= 1023.5 && unit < sizeUnits.length - 1; unit++) size /= 1024;
   return `${unit === 0 || size >= 99.95 ? Math.round(size) : Math.round(size * 10) / 10} ${sizeUnits[unit]}`;
 }

@@ -48,7 +48,8 @@ const shortenedMin = 20;
 
 /** The largest width of a cell with which columns of these widths fit into a line. */
 function cellWidthMax(widths: readonly number[], columnsMax: number): number {
-  let [left, others] = [columnsMax - gap.length * (widths.length - 1), widths.length];
+  let left = columnsMax - gap.length * (widths.length - 1);
+  let others = widths.length;
   for (const width of [...widths].sort((a, b) => a - b)) {
     if (width * others > left) return Math.max(shortenedMin, Math.floor(left / others));
     left -= width;

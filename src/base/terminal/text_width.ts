@@ -20,7 +20,8 @@ export function textWidth(text: string): number {
 /** The beginning of a text that fits into `columns`. */
 export function cutText(text: string, columns: number): string {
   if (text.length <= columns && isAscii.test(text)) return text;
-  let [kept, left] = ["", columns];
+  let kept = "";
+  let left = columns;
   for (const char of text) {
     left -= charWidth(char);
     if (left < 0) return kept;

@@ -38,11 +38,14 @@ export function otlpRequest(
 
 function spanJson({ name, context, parentId, startMs, endMs, attributes, error }: Span): object {
   return {
-    ...{ traceId: context.traceId, spanId: context.spanId },
+    traceId: context.traceId,
+    spanId: context.spanId,
     ...(context.state === "" ? {} : { traceState: context.state }),
     ...(parentId === null ? {} : { parentSpanId: parentId }),
-    ...{ name, kind: spanKindInternal },
-    ...{ startTimeUnixNano: nanoseconds(startMs), endTimeUnixNano: nanoseconds(Math.max(startMs, endMs)) },
+    name,
+    kind: spanKindInternal,
+    startTimeUnixNano: nanoseconds(startMs),
+    endTimeUnixNano: nanoseconds(Math.max(startMs, endMs)),
     attributes: attributesOf(attributes),
     status: error === null ? {} : { code: statusError, message: error },
   };

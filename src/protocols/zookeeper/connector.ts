@@ -83,7 +83,9 @@ export class Connector {
         this.#attempt(endpoint, wanted, {
           attemptMs,
           connectedMs: candidates.length === 1 ? soleAttemptMs : attemptMs,
-          ...{ signal: raceSignal, report, faults },
+          signal: raceSignal,
+          report,
+          faults,
         }),
       discard(late) {
         if (late.kind === "accepted") late.established.stream.destroy();

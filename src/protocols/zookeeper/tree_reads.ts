@@ -34,7 +34,8 @@ export class TreeReads {
     // ClickHouse Keeper closes the connection at an operation that it does not know.
     if (!isResumable(session)) throw localError(label, "UNIMPLEMENTED");
     await session.request({
-      ...{ label, code },
+      label,
+      code,
       body: encode(label, (writer) => request.write(writer, { path: serverPath, mode: recursiveMode })),
       decode(err) {
         if (err !== 0) throw responseError(label, err);
@@ -52,7 +53,8 @@ export class TreeReads {
     const label = labelOf(paths[0] ?? "/");
     const reads = paths.map((path) => ({ type: "getData" as const, path: chroot.toServer(path), watch: false }));
     const results = await session.request({
-      ...{ label, code: multiReadCode },
+      label,
+      code: multiReadCode,
       body: encode(label, (writer) => multiRequest.write(writer, reads)),
       decode(err, reader) {
         if (err !== 0) throw responseError(label, err);

@@ -97,7 +97,13 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   const toClientPath = (path: string) => chroot.toClient(path);
   const { gatherEventsMs, onSlow } = options;
   const session = new ZooKeeperClientSession(established, {
-    ...{ clock, connector, timeoutMs, watches, toClientPath, gatherEventsMs, onSlow },
+    clock,
+    connector,
+    timeoutMs,
+    watches,
+    toClientPath,
+    gatherEventsMs,
+    onSlow,
   });
   const client = new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
   // ClickHouse Keeper: it closes the connection at an operation that it does not know, and the session is lost.

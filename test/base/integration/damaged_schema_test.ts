@@ -43,7 +43,8 @@ test.each(Object.entries(stores))(
     const name = readdirSync(folder).find((file) => readFileSync(join(folder, file)).includes("CREATE TABLE")) ?? "";
     using copies = new DamagedCopies(name, []);
     const bytes = readFileSync(join(folder, name));
-    const [start, end] = [bytes.indexOf("CREATE "), bytes.lastIndexOf("CREATE ") + 40];
+    const start = bytes.indexOf("CREATE ");
+    const end = bytes.lastIndexOf("CREATE ") + 40;
     const random = seededRandom(seed);
     await open(copies.copy(folder, "same"));
     let refused = 0;

@@ -53,7 +53,9 @@ describeWithPeer("pgbouncer", "connections through a pooler", () => {
     ["that takes another connection each time", passesOptions, "server_round_robin = 1", "min_pool_size = 5"],
     [
       "that resets sessions after each transaction",
-      ...[passesOptions, "server_reset_query = DISCARD ALL", "server_reset_query_always = 1"],
+      passesOptions,
+      "server_reset_query = DISCARD ALL",
+      "server_reset_query_always = 1",
     ],
     ["that resets nothing", passesOptions, "server_reset_query ="],
   ];

@@ -65,7 +65,8 @@ const daemon = (time: number) => `(env -i setsid sleep ${time} &)`;
 for (const { name, command } of runtimes) {
   describe(name, () => {
     test("the end of one job takes what it left behind, and nothing of the other", async () => {
-      const [one, other] = [ownSeconds(), ownSeconds()];
+      const one = ownSeconds();
+      const other = ownSeconds();
       const leave = (time: number) =>
         `sleep ${time} & setsid sleep ${time} & (setsid sleep ${time} &) ; touch {}/left-$JOB`;
       await using run = new JobsRun(command, {
@@ -116,7 +117,8 @@ for (const { name, command } of runtimes) {
 
     for (const [file, kind] of [["lose-a", "lost"], ["revoke-a", "revoked"]] as const) {
       test(`a job that is ${kind} is dead with all that may be its own, and the other runs on`, async () => {
-        const [time, others] = [ownSeconds(), ownSeconds()];
+        const time = ownSeconds();
+        const others = ownSeconds();
         await using run = new JobsRun(command, {
           a: `touch {}/a; ${until("go")}; ${daemon(time)}; touch {}/left; sleep ${time}`,
           b: `touch {}/b; setsid sleep ${others} & ${until("end-b")}`,
@@ -135,7 +137,8 @@ for (const { name, command } of runtimes) {
     }
 
     test("when baton is killed the guard ends all its jobs", async () => {
-      const [one, other] = [ownSeconds(), ownSeconds()];
+      const one = ownSeconds();
+      const other = ownSeconds();
       await using run = new JobsRun(command, {
         a: `setsid sleep ${one} & sleep ${one}`,
         b: `setsid sleep ${other} & trap '' TERM; sleep ${other}`,
@@ -146,7 +149,8 @@ for (const { name, command } of runtimes) {
     });
 
     test("while baton is stopped the guard strikes each job at its lease end", async () => {
-      const [one, other] = [ownSeconds(), ownSeconds()];
+      const one = ownSeconds();
+      const other = ownSeconds();
       await using run = new JobsRun(command, { a: `sleep ${one}`, b: `sleep ${other}` }, [one, other], {
         leaseMs: 3_000,
       });

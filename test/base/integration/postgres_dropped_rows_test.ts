@@ -38,7 +38,12 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     const address = databaseAddress(server.url, schema);
     const rules = { ...rigRules, forwards: true };
     const store = await PostgresRetryStore.open({
-      ...{ address, name: "q", rules, mustExist: false, migrates: true, leaseMs: 60_000 },
+      address,
+      name: "q",
+      rules,
+      mustExist: false,
+      migrates: true,
+      leaseMs: 60_000,
     });
     return { store, schema };
   }

@@ -30,7 +30,9 @@ for (const [peer, release] of [["postgres13", "13.23.0"], ["postgres18", "18.6.0
         process.execPath,
         ["test", "--timeout=60000", "--test-name-pattern", `^(?!.*(${leftOut}))`, ...files],
         {
-          ...{ cwd: join(import.meta.dir, "../../.."), timeout: 110_000, killSignal: "SIGKILL" },
+          cwd: join(import.meta.dir, "../../.."),
+          timeout: 110_000,
+          killSignal: "SIGKILL",
           env: { ...env, BATON_POSTGRES_BIN: unpacked.programs },
         },
       );

@@ -81,7 +81,8 @@ export interface GuardWatchOptions {
 const replacementsMax = 5;
 
 /** The pause before a guard is started again, in milliseconds. It doubles up to the second number. */
-const [pauseMsMin, pauseMsMax] = [1000, 60_000];
+const pauseMsMin = 1000;
+const pauseMsMax = 60_000;
 
 /** The deaths of guards before one that has lived this long, in milliseconds, do not count. */
 const steadyMs = 60_000;
@@ -97,7 +98,8 @@ const forgetMsMax = 100;
 
 type StartGuardProcess = (onLine: (line: string) => void) => HelperProcess | Promise<HelperProcess>;
 
-const [guardName, guardWord] = ["lock-guard", "__guard"];
+const guardName = "lock-guard";
+const guardWord = "__guard";
 
 /** Starts in /, so that it keeps no directory busy. */
 const startGuardProcess: StartGuardProcess = (onLine) =>
@@ -347,7 +349,10 @@ class GuardHandle implements Guard {
     for (const job of jobs) if (job.isKilled || this.#done) job.cleared.resolve(null);
     this.#isRetired = jobs.length > 0 && jobs.every((job) => job.isKilled);
     if (this.#done || this.#isRetired) return;
-    if (this.#clock.now() - this.#startedAtMs >= steadyMs) [this.#deaths, this.#pauseMs] = [0, pauseMsMin];
+    if (this.#clock.now() - this.#startedAtMs >= steadyMs) {
+      this.#deaths = 0;
+      this.#pauseMs = pauseMsMin;
+    }
     this.#deaths++;
     if (this.#fault === "" && this.#deaths <= replacementsMax) return this.#launch();
     const what = this.#fault === "" ? `it has ended ${this.#deaths} times` : this.#fault;

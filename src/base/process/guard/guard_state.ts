@@ -68,7 +68,10 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
   switch (verb) {
     case "watch":
       return withJob(state, cookie, {
-        ...{ child: null, deadlineMs: parseDeadline(second), known: [], isLeft: false },
+        child: null,
+        deadlineMs: parseDeadline(second),
+        known: [],
+        isLeft: false,
         nodes: line.split(" ").slice(3).map(decodeURIComponent),
       });
     case "child":
@@ -76,7 +79,9 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
       return withJob(state, cookie, {
         ...job,
         child: {
-          ...{ pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
+          pid: Number(second),
+          ownGroup: third === "own",
+          startTicks: Number(fourth),
           ...copiesOf(copies),
         },
       });

@@ -85,7 +85,8 @@ export abstract class CommandProcesses {
   /** The processes that are alive, without zombies. */
   alive(): readonly number[] {
     const { alive, isCertain } = this.find();
-    [this.#lastAlive, this.#isCertain] = [alive, isCertain];
+    this.#lastAlive = alive;
+    this.#isCertain = isCertain;
     if (alive.length === 0 && isCertain) this.#rounds.close();
     return alive;
   }

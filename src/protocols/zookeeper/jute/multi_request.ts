@@ -14,7 +14,14 @@ const { create, delete: remove, getData, setData, getChildren, create2, createCo
 
 /** The operations that a multi or multiRead may contain. */
 export const multiOperations = {
-  ...{ create, delete: remove, getData, setData, getChildren, create2, createContainer, createTtl },
+  create,
+  delete: remove,
+  getData,
+  setData,
+  getChildren,
+  create2,
+  createContainer,
+  createTtl,
   check: { code: checkCode, request: records.CheckVersionRequest, response: empty },
 } as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
 

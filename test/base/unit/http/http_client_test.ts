@@ -110,7 +110,8 @@ describe("a body that cannot be read comes after its status and headers", () => 
 
   test("a body that ends with its connection is cut off when that is reset", async () => {
     expect(await answered("HTTP/1.1 200 OK\r\n\r\nhello", { then: "reset" })).toMatchObject({
-      ...{ status: 200, cut: "connection reset" },
+      status: 200,
+      cut: "connection reset",
     });
   });
 });
@@ -204,10 +205,14 @@ describe("statuses", () => {
       .up();
     const request = { origin: backend.url, method: "POST", headers: [], body: bytes("x") };
     expect(await client.send({ ...request, path: "/2x0" }, { timeoutMs: 20_000 })).toEqual({
-      ...{ kind: "failed", why: 'got the status "2x0", which is no number of three digits', isMalformed: true },
+      kind: "failed",
+      why: 'got the status "2x0", which is no number of three digits',
+      isMalformed: true,
     });
     expect(await client.send({ ...request, path: "/ssh" }, { timeoutMs: 20_000 })).toEqual({
-      ...{ kind: "failed", why: "could not be sent: the response is not HTTP", isMalformed: false },
+      kind: "failed",
+      why: "could not be sent: the response is not HTTP",
+      isMalformed: false,
     });
   });
 });
@@ -237,7 +242,7 @@ describe("no response", () => {
     const tunnelled = send("https://backend.example", { by: proxied, timeoutMs: 3000 });
     clock.advance(3000);
     expect(await tunnelled).toEqual({
-      ...{ kind: "timed_out" },
+      kind: "timed_out",
       why: `got no response: through the proxy ${backend.url} (https_proxy): it did not end within 3 s`,
     });
     const stop = AbortSignal.abort(new Error("stopped"));
@@ -287,7 +292,8 @@ describe("redirections", () => {
     backend.received.length = 0;
     const endless = await answered(rawResponse(308, "", ["Location: /x"]), { mayFollow });
     expect(endless).toMatchObject({
-      ...{ status: 308, how: "got status 308 with Location: /x, which is not followed: it is redirection number 6" },
+      status: 308,
+      how: "got status 308 with Location: /x, which is not followed: it is redirection number 6",
     });
   });
 
@@ -321,7 +327,8 @@ describe("a proxy", () => {
     });
     await proxy[Symbol.asyncDispose]();
     expect(await send("http://backend.example", { by })).toEqual({
-      ...{ kind: "failed", why: `could not be sent: through the proxy ${proxy.url} (http_proxy): connection refused` },
+      kind: "failed",
+      why: `could not be sent: through the proxy ${proxy.url} (http_proxy): connection refused`,
     });
   });
 
@@ -331,11 +338,9 @@ describe("a proxy", () => {
     })).up();
     using by = through({ HTTPS_PROXY: proxy.url });
     expect(await send("https://backend.example", { by })).toEqual({
-      ...{
-        kind: "failed",
-        why:
-          `could not be sent: through the proxy ${proxy.url} (HTTPS_PROXY): the tunnel to backend.example:443 was refused: status 407`,
-      },
+      kind: "failed",
+      why: `could not be sent: through the proxy ${proxy.url} (HTTPS_PROXY): ` +
+        "the tunnel to backend.example:443 was refused: status 407",
     });
     expect(proxy.received[0]).toStartWith("CONNECT backend.example:443 HTTP/1.1\r\nHost: backend.example:443\r\n");
     await using silent = await new RawBackend(() => ({ parts: [], then: "reset" })).up();
@@ -391,7 +396,8 @@ const noBody: AsyncIterable<Uint8Array> = {
 test("another host to which a redirection leads gets no client certificate, and neither does one after it", async () => {
   const seen: string[] = [];
   using by = new HttpClient({
-    ...{ clock: systemClock(), env: {} },
+    clock: systemClock(),
+    env: {},
     exchange: ({ origin }, { isSameHost }) => {
       seen.push(`${origin} ${isSameHost}`);
       const location = [["Location", ["http://a:1/x", "https://b/", "https://a:1/"][seen.length - 1] ?? ""]] as const;

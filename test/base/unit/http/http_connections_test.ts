@@ -38,7 +38,8 @@ test("one connection too many takes the place of the one without a request for l
 test("where all have a request, one that no longer arrives gives way", () => {
   let asked = 0;
   const connections = new HttpConnections({ ...limits, connectionsMax: 1 }, new FakeClock(), () => ++asked > 0);
-  const [first, second] = [socket(), socket()];
+  const first = socket();
+  const second = socket();
   connections.add(first);
   connections.countRequestStart(first);
   connections.add(second);

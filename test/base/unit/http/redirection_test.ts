@@ -3,7 +3,10 @@ import { decideRedirection, describeStatus } from "../../../../src/base/http/red
 
 const body = new Uint8Array([1]);
 const request = {
-  ...{ origin: "https://backend", path: "/orders?x=1", method: "PUT", body },
+  origin: "https://backend",
+  path: "/orders?x=1",
+  method: "PUT",
+  body,
   headers: [["Authorization", "s"], ["X-Api-Key", "k"], ["cookie", "c"], ["Private-Token", "t"], [
     "Content-Type",
     "text/xml",
@@ -54,7 +57,8 @@ test("another host, or another port, gets no credentials; a change to https of t
 test("303 is read by GET, without the body and what describes it", () => {
   const { request: next } = followed(303, "/result");
   expect([next.method, next.body.byteLength, next.headers.map(([name]) => name)]).toEqual([
-    ...["GET", 0],
+    "GET",
+    0,
     ["Authorization", "X-Api-Key", "cookie", "Private-Token", "X-A"],
   ]);
   expect(followed(303, "/result", { from: { ...request, method: "HEAD" } }).request.method).toBe("HEAD");
@@ -76,7 +80,8 @@ test("not followed: from https to http, more than five times, without a Location
 test("the reason has the Location, without control characters, and the option that would follow it", () => {
   const headers = [["Location", "https://new/\u001b[2J"]] as const;
   expect(decideRedirection({ status: 301, headers }, request, { count: 0, mayFollow: null })).toEqual({
-    ...{ kind: "stays", why: "--retry-on or --no-retry-on names it" },
+    kind: "stays",
+    why: "--retry-on or --no-retry-on names it",
   });
   const { kind, ...rest } = decideRedirection({ status: 301, headers }, request, { count: 0, mayFollow: false });
   expect(kind).toBe("stays");

@@ -7,7 +7,8 @@ import { selfConnectionError } from "../../../../src/base/sockets/self_connectio
 const port = 40_000;
 
 test("both ends of a connection to itself are the same, and of no other", () => {
-  const [address, own] = [{ kind: "tcp", host: "localhost", port } as const, "127.0.0.1"];
+  const address = { kind: "tcp", host: "localhost", port } as const;
+  const own = "127.0.0.1";
   const ends = { localAddress: own, localPort: port, remoteAddress: own, remotePort: port };
   expect(selfConnectionError(ends, address)).toMatchObject({ code: "ECONNREFUSED" });
   expect(selfConnectionError({ ...ends, localPort: port + 1 }, address)).toBeNull();

@@ -92,7 +92,8 @@ describe("a forwarder", () => {
   });
 
   test("closes what is open when the leader changes, and new connections reach the new one", async () => {
-    const [first, second] = [await serve("first"), await serve("second")];
+    const first = await serve("first");
+    const second = await serve("second");
     const { forwarder, call } = await forward();
     forwarder.setLeader(first.address);
     const early = await call();

@@ -96,14 +96,16 @@ const headOf = (files: Files) => bytesOf(files, log).subarray(0, headerBytes);
  * What the index says, where it is of this log: a log that was begun again has another one only with its first frames.
  */
 function storedFrames(files: Files): number {
-  const [head, view] = [headOf(files), Buffer.from(bytesOf(files, index))];
+  const head = headOf(files);
+  const view = Buffer.from(bytesOf(files, index));
   if (head.byteLength < headerBytes || Buffer.compare(head.subarray(16, 24), view.subarray(32, 40)) !== 0) return 0;
   return view.readUInt32LE(16);
 }
 
 /** The log's header, its frames and then the index; where the log is cut off, the index first. */
 function stepsBetween(before: Files, after: Files, random: () => number): Step[] {
-  const [old, now] = [bytesOf(before, log), bytesOf(after, log)];
+  const old = bytesOf(before, log);
+  const now = bytesOf(after, log);
   const ranges: [from: number, to: number][] = [[0, headerBytes]];
   for (let at = headerBytes; at < now.byteLength; at += frameBytes) {
     ranges.push([at, at + 24], [at + 24, at + frameBytes]);

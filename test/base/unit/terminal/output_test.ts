@@ -10,7 +10,8 @@ const folder = mkdtempSync(join(tmpdir(), "baton-output-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 // Both ends of a pipe, with an open file each; the write end blocks, as that of a shell does.
-let [reader, writer] = [0, 0];
+let reader = 0;
+let writer = 0;
 beforeAll(() => {
   const path = join(folder, "pipe");
   execFileSync("mkfifo", [path]);

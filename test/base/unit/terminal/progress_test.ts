@@ -6,8 +6,15 @@ import { fakeIo } from "../../../support/fake_io.ts";
 
 describe("text", () => {
   const start: ProgressFacts = {
-    ...{ noun: "message", verb: "stored", count: 1, done: 100, before: 0, total: null },
-    ...{ countsTotal: false, elapsedMs: 500, note: "" },
+    noun: "message",
+    verb: "stored",
+    count: 1,
+    done: 100,
+    before: 0,
+    total: null,
+    countsTotal: false,
+    elapsedMs: 500,
+    note: "",
   };
 
   test("amount and rate; the percentage if the total is known; the remaining time when the rate is reliable", () => {
@@ -60,7 +67,8 @@ describe("line", () => {
   const terminal = () => fakeIo({ stderrIsTerminal: true, env: { TERM: "xterm" } });
 
   test("appears after a second, is updated while nothing is reported, and is erased", async () => {
-    const [io, clock] = [terminal(), new FakeClock()];
+    const io = terminal();
+    const clock = new FakeClock();
     {
       using progress = new ProgressLine({ io, values }, { ...options, clock });
       progress.add(5);
@@ -80,7 +88,8 @@ describe("line", () => {
   });
 
   test("work that is over soon shows no line", async () => {
-    const [io, clock] = [terminal(), new FakeClock()];
+    const io = terminal();
+    const clock = new FakeClock();
     {
       using progress = new ProgressLine({ io, values }, { ...options, clock, afterMs: 60_000 });
       await clock.advance(59_000);
@@ -90,7 +99,8 @@ describe("line", () => {
   });
 
   test("many reports write few updates", async () => {
-    const [io, clock] = [terminal(), new FakeClock()];
+    const io = terminal();
+    const clock = new FakeClock();
     using progress = new ProgressLine({ io, values }, { ...options, clock });
     await clock.advance(1000);
     const before = io.stderr();
@@ -120,7 +130,8 @@ describe("line", () => {
   });
 
   test("--progress writes lines where stderr is no terminal, and one at the end", async () => {
-    const [io, clock] = [fakeIo(), new FakeClock()];
+    const io = fakeIo();
+    const clock = new FakeClock();
     {
       using progress = new ProgressLine({ io, values: { ...values, progress: true } }, { ...options, clock });
       progress.add(20);

@@ -7,7 +7,8 @@ import { type Clock, systemClock } from "../../../../src/base/support/clock.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { TraceCollector } from "../../../support/trace_collector.ts";
 
-const [traceId, spanId] = ["4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"];
+const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
+const spanId = "00f067aa0ba902b7";
 
 test("traceparent: version 00 is exact, later versions may have more, and zeros, upper case and version ff are invalid", () => {
   const parsed = { traceId, spanId, isSampled: true, state: "" };
@@ -15,9 +16,17 @@ test("traceparent: version 00 is exact, later versions may have more, and zeros,
   expect(parseTraceparent(`00-${traceId}-${spanId}-02`)).toEqual({ ...parsed, isSampled: false });
   expect(parseTraceparent(`cc-${traceId}-${spanId}-01-what`)).toEqual(parsed);
   const invalid = [
-    ...[undefined, "", "00", `00-${traceId}-${spanId}`, `00-${traceId}-${spanId}-01-x`, `ff-${traceId}-${spanId}-01`],
-    ...[`00-${"0".repeat(32)}-${spanId}-01`, `00-${traceId}-${"0".repeat(16)}-01`, `00-${traceId}-${spanId}-01x`],
-    ...[`00-${traceId.toUpperCase()}-${spanId}-01`, `0-${traceId}-${spanId}-01`],
+    undefined,
+    "",
+    "00",
+    `00-${traceId}-${spanId}`,
+    `00-${traceId}-${spanId}-01-x`,
+    `ff-${traceId}-${spanId}-01`,
+    `00-${"0".repeat(32)}-${spanId}-01`,
+    `00-${traceId}-${"0".repeat(16)}-01`,
+    `00-${traceId}-${spanId}-01x`,
+    `00-${traceId.toUpperCase()}-${spanId}-01`,
+    `0-${traceId}-${spanId}-01`,
   ];
   for (const text of invalid) expect(parseTraceparent(text)).toBeNull();
 });

@@ -26,7 +26,9 @@ describe("watches", () => {
 
   test("a recursive watch stays, and gets every event at or below its path, up to the next connection", () => {
     const watches = new SessionWatches();
-    const [all, part, once] = [() => {}, () => {}, () => {}];
+    const all = () => {};
+    const part = () => {};
+    const once = () => {};
     watches.addRecursive("/", all);
     watches.addRecursive("/a/b", part);
     watches.add("data", "/a/b", once);

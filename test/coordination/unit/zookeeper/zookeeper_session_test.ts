@@ -51,7 +51,8 @@ describe("a server that stops answering", () => {
     const slow = ensemble.current;
     const [behind] = ensemble.others;
     for (const server of ensemble.servers) server.mode = "silent";
-    const [answered, late] = [outcome(aNode(zk)), outcome(aNode(zk))];
+    const answered = outcome(aNode(zk));
+    const late = outcome(aNode(zk));
     await clock.advance(T / 6);
     const reply = new ByteWriter();
     for (const value of [16, 1]) reply.i32(value);

@@ -13,7 +13,9 @@ import {
 } from "../../../../../src/base/process/guard/guard_state.ts";
 import { OwnProcess, useSystem } from "../../../../../src/base/support/own_process.ts";
 
-const [guard, script, owner] = [10, 20, 7];
+const guard = 10;
+const script = 20;
+const owner = 7;
 const cookie = "c".repeat(32);
 
 let pipe = "";
@@ -60,7 +62,12 @@ function guardOfScript(): GuardLoop {
     },
     own: new OwnProcess(),
   });
-  [nowMs, killed, parent, isScriptAlive, isGroupHidden, ownerState] = [1000, [], owner, true, false, "S"];
+  nowMs = 1000;
+  killed = [];
+  parent = owner;
+  isScriptAlive = true;
+  isGroupHidden = false;
+  ownerState = "S";
   const libc = {
     bootTimeMs: () => nowMs,
     write: () => {},
@@ -160,7 +167,8 @@ test.if(process.platform === "linux")(
   "another user's process that /proc hides keeps the session while it is in the command's group",
   () => {
     const loop = orphanedGuard();
-    [isScriptAlive, isGroupHidden] = [false, true];
+    isScriptAlive = false;
+    isGroupHidden = true;
     loop.step();
     nowMs += 60_000;
     const what = `cannot be stopped: a process of group ${script} that /proc does not show`;

@@ -50,7 +50,8 @@ test("a deadline that cannot be read is over: striking too early is safe, never 
 });
 
 test("there is one session at a time, the last one that was told of, or none", () => {
-  const [old, newer] = [{ owner: 12, handle: "b2xk" }, { owner: 12, handle: "bmV3+/=" }];
+  const old = { owner: 12, handle: "b2xk" };
+  const newer = { owner: 12, handle: "bmV3+/=" };
   expect(read([sessionLine(old)]).session).toEqual(old);
   expect(read([sessionLine(old), watchLine("a", 500), sessionLine(newer)]).session).toEqual(newer);
   expect(read([sessionLine(old), sessionLine(null)]).session).toBeNull();

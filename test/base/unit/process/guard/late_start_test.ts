@@ -8,7 +8,9 @@ import type { Libc } from "../../../../../src/base/process/libc.ts";
 import { JobKill } from "../../../../../src/base/process/guard/kill_job.ts";
 import { OwnProcess, useSystem } from "../../../../../src/base/support/own_process.ts";
 
-const [guard, copy, forkedWithoutExec] = [10, 20, 0x40];
+const guard = 10;
+const copy = 20;
+const forkedWithoutExec = 0x40;
 
 /** A machine with a guard and a copy of baton, which becomes the command at `becomesAtMs`, or never. */
 function machine(becomesAtMs: number) {

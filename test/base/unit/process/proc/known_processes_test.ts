@@ -9,7 +9,14 @@ import { JobProcesses } from "../../../../../src/base/process/proc/job_processes
 import { KnownProcesses } from "../../../../../src/base/process/proc/known_processes.ts";
 import { OwnProcess, useSystem } from "../../../../../src/base/support/own_process.ts";
 
-const [init, self, older, script, shell, subshell, next, release] = [1, 10, 15, 20, 30, 31, 32, 50];
+const init = 1;
+const self = 10;
+const older = 15;
+const script = 20;
+const shell = 30;
+const subshell = 31;
+const next = 32;
+const release = 50;
 const copy = 0x40;
 const mark = "HOME=/\0BATON_LOCK_COOKIE=mine\0";
 const sinceTicks = 8;

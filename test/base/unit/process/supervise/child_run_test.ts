@@ -295,7 +295,8 @@ test("the guard is told of orphans when the command has ended, before they are s
   const job = new FakeJob();
   const known: (readonly number[])[] = [];
   job.run({ guard: { clearedAfterMs: () => Promise.resolve(null), reportKnown: (pids) => known.push(pids) } });
-  [job.living, job.orphans] = [[5], [5]];
+  job.living = [5];
+  job.orphans = [5];
   await job.end({ kind: "exited", code: 0 });
   expect(known).toEqual([[5]]);
 });
