@@ -6,23 +6,27 @@ export const exitCodeTable = {
   SUCCESS: [0, "success"],
   FALSE: [
     1,
-    "the result of a check is no, or the named object does not exist: the lock is free, there is no message, this is not the leader",
+    "the result of a check is no, or the named object does not exist: " +
+    "the lock is free, there is no message, this is not the leader",
   ],
   USAGE: [64, "the command line is invalid"],
   BAD_DATA: [65, "invalid input data: a message is too large, a counter was used again"],
   UNREACHABLE: [
     69,
-    "no server responded, and nothing was done; for retry-processor run --once, --until-empty: a dead letter was not delivered",
+    "no server responded, and nothing was done; " +
+    "for retry-processor run --once, --until-empty: a dead letter was not delivered",
   ],
   INTERNAL: [70, "internal error: a bug in baton, or a server violates the protocol"],
   CANNOT_CREATE: [73, "a file or socket could not be created"],
   IO: [
     74,
-    "local input or output failed, also results or a status report that could not be written; for retry-processor call --url: the request was accepted, and its response is incomplete",
+    "local input or output failed, also results or a status report that could not be written; " +
+    "for retry-processor call --url: the request was accepted, and its response is incomplete",
   ],
   BUSY: [
     75,
-    "busy (-n), or the wait timed out (-w); -E sets another code; for retry-processor call: failed, and stored for a retry",
+    "busy (-n), or the wait timed out (-w); -E sets another code; " +
+    "for retry-processor call: failed, and stored for a retry",
   ],
   OUTCOME_UNKNOWN: [
     76,
@@ -50,7 +54,8 @@ export const exitCodeTable = {
 
 /** The meaning of 128 + n. */
 export const signalMeaning =
-  "signal n ended the command; after HUP, INT, QUIT, PIPE and TERM baton itself ends by the signal, which shells show as this number";
+  "signal n ended the command; after HUP, INT, QUIT, PIPE and TERM baton itself ends by the signal, " +
+  "which shells show as this number";
 
 export type ExitCodeName = keyof typeof exitCodeTable;
 

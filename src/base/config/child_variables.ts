@@ -6,10 +6,10 @@ export const childVariables = {
   BATON_LOCK_NAME: "name of the lock; with several locks, one per line, sorted",
   BATON_LOCK_PATH: "ZooKeeper node of the lock; with several locks, one per line",
   BATON_LOCK_MODE: "mode of the lock: exclusive, shared or permit",
-  BATON_LOCK_SLOT:
-    "only for a permit (-N): its number, the lowest free one from 0 to N-1, which no other holder has at the same time; with several locks, one per line",
-  BATON_LOCK_LIMIT:
-    "maximum number of holders: 1 for exclusive, the limit for a permit, empty for shared; with several locks, one per line",
+  BATON_LOCK_SLOT: "only for a permit (-N): its number, the lowest free one from 0 to N-1, " +
+    "which no other holder has at the same time; with several locks, one per line",
+  BATON_LOCK_LIMIT: "maximum number of holders: 1 for exclusive, the limit for a permit, empty for shared; " +
+    "with several locks, one per line",
   BATON_LOCK_SCOPE: "scope of the lock: cluster, machine or user",
   BATON_LOCK_COOKIE: "ID of the holder; a nested call appends its own ID after a colon",
   BATON_LOCK_ACQUIRED_AT:
@@ -22,15 +22,16 @@ export const childVariables = {
   BATON_TICK_ATTEMPT: "only under baton lock --tick: number of this try of the tick, from 1",
   BATON_LEASE: "file with the end of the lease, for baton check; empty if there is none",
   BATON_BARRIER_NAME: "only under baton barrier: name of the barrier",
-  BATON_BARRIER_GENERATION:
-    "only under baton barrier: number of this start; it increases by 1, and restarts at 1 after the barrier was unused for a long time",
+  BATON_BARRIER_GENERATION: "only under baton barrier: number of this start; " +
+    "it increases by 1, and restarts at 1 after the barrier was unused for a long time",
   BATON_RANK: "only under baton barrier: number of this member, from 0 to BATON_SIZE - 1",
   BATON_SIZE: "only under baton barrier: number of members that started together",
   BATON_POOL_NAME: "only under baton pool: name of the component",
   BATON_ITEM: "only under baton pool: the item to process",
   BATON_HOLD: "only under baton hold: what this script holds, for baton release",
   BATON_FENCING_TOKEN:
-    "fencing token; it increases with each grant, so storage that remembers the highest token can refuse a stale holder; with several locks, one per line",
+    "fencing token; it increases with each grant, so storage that remembers the highest token can refuse " +
+    "a stale holder; with several locks, one per line",
   BATON_SESSION_ID: "ID of the ZooKeeper session, decimal",
   BATON_SESSION_TIMEOUT_MS: "session timeout that the server granted, in milliseconds",
   BATON_SERVERS: "servers of the lock; nested calls use the same servers",

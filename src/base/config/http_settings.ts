@@ -4,13 +4,13 @@
  */
 
 export const proxyVariables = {
-  HTTP_PROXY:
-    "URL of the HTTP proxy for requests to http:// addresses, such as http://USER:PASSWORD@proxy:3128; also http_proxy, " +
-    "which comes first. HTTP_PROXY has no effect where REQUEST_METHOD is set, because a client of a CGI program can set it",
+  HTTP_PROXY: "URL of the HTTP proxy for requests to http:// addresses, such as http://USER:PASSWORD@proxy:3128; " +
+    "also http_proxy, which comes first. " +
+    "HTTP_PROXY has no effect where REQUEST_METHOD is set, because a client of a CGI program can set it",
   HTTPS_PROXY: "the same for https:// addresses, through a tunnel (CONNECT); also https_proxy, which comes first",
   NO_PROXY:
-    "hosts that are reached without a proxy, with commas between them: names with their subdomains, addresses, networks such as " +
-    "10.0.0.0/8 and fd00::/8, each also with :PORT, or * for all; also no_proxy, which comes first",
+    "hosts that are reached without a proxy, with commas between them: names with their subdomains, addresses, " +
+    "networks such as 10.0.0.0/8 and fd00::/8, each also with :PORT, or * for all; also no_proxy, which comes first",
 } as const;
 
 /**

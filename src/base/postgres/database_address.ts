@@ -209,8 +209,8 @@ export function withoutPassword(url: string): string {
 
 /**
  * Finds the password in the password file, which has the format of libpq's .pgpass: host:port:database:user:password in
- * each line. Returns undefined if the file does not exist or has no line for the database. Throws CONFIG for a file that other
- * users can read.
+ * each line. Returns undefined if the file does not exist or has no line for the database. Throws CONFIG for a file
+ * that other users can read.
  */
 export function passwordFromFile(
   { database, user, passwordFile }: Pick<DatabaseAddress, "database" | "user" | "passwordFile">,

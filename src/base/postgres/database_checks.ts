@@ -121,7 +121,8 @@ export function judgeDatabase(
   }
   if (commit === "remote_write") {
     warn(
-      "synchronous_commit is remote_write: a fail-over after a crash of the standby's machine may lose acknowledged messages",
+      "synchronous_commit is remote_write: " +
+        "a fail-over after a crash of the standby's machine may lose acknowledged messages",
     );
   }
   if (!isSynchronous(facts)) {

@@ -7,8 +7,8 @@
  *
  *   const address = parseDatabaseUrl("postgres://pg1,pg2/baton", { mayHavePassword: false });
  *   await using lane = new DatabaseLane({ address, clock, name: "s1", onConnect: requireStoreFormat… });
- *   const rows = await lane.run({ name: "topic_put", text: "UPDATE …" }, [1, [2, 3], Buffer.from("…")], { deadlineMs:
- *   10_000 });
+ *   const statement = { name: "topic_put", text: "UPDATE …" };
+ *   const rows = await lane.run(statement, [1, [2, 3], Buffer.from("…")], { deadlineMs: 10_000 });
  *
  * - `run` resolves only when the statement is committed, and durable on the synchronous standby if there is one.
  * - It rejects with a StatementError. `outcome` is "not_sent" (nothing happened), "rolled_back" (nothing happened,

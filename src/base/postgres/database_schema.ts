@@ -151,11 +151,9 @@ function isNoTables(error: unknown): boolean {
 
 function otherCluster(address: DatabaseAddress, madeIn: string, systemId: string): StatementError {
   return configError(
-    `The database ${
-      describeDatabase(address)
-    } is in another cluster (system identifier ${systemId}) than the one in which its tables ` +
-      `were made (${madeIn}): the address is wrong, or this is a copy. If it was moved here, and the original is never used again: ` +
-      "start once with --moved",
+    `The database ${describeDatabase(address)} is in another cluster (system identifier ${systemId}) ` +
+      `than the one in which its tables were made (${madeIn}): the address is wrong, or this is a copy. ` +
+      "If it was moved here, and the original is never used again: start once with --moved",
   );
 }
 

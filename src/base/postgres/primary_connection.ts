@@ -384,8 +384,8 @@ const sharesSessions = (has: string) =>
  */
 const primaryCheck: SqlStatement = {
   name: "", // a pooler may have others' prepared statements
-  text:
-    "SELECT pg_backend_pid() = $1::bigint AS direct, pg_is_in_recovery() AS recovering, current_setting('transaction_read_only') AS read_only, " +
+  text: "SELECT pg_backend_pid() = $1::bigint AS direct, pg_is_in_recovery() AS recovering, " +
+    "current_setting('transaction_read_only') AS read_only, " +
     "(SELECT set_config(name, '0', false) FROM pg_settings " +
     "WHERE name = 'transaction_timeout' AND pg_backend_pid() = $1::bigint) AS transaction_timeout",
 };
@@ -479,7 +479,8 @@ function connectError(error: unknown, address: DatabaseAddress, host: DatabaseHo
   }
   if (chooseVerification(address, host) !== null && isTlsRefusal(error)) {
     const why = /does not support SSL/i.test(message)
-      ? "TLS: the server has it switched off (ssl = off); switch it on there, or use ?sslmode=disable on a network that you trust"
+      ? "TLS: the server has it switched off (ssl = off); " +
+        "switch it on there, or use ?sslmode=disable on a network that you trust"
       : `TLS: ${message}; the certificate authority is set with ?sslrootcert=FILE`;
     return new StatementError(why, { outcome: "not_sent", sqlState: null, code: "CONFIG", cause: error });
   }

@@ -1,6 +1,6 @@
 /**
- * The outcome of a statement that has no result: whether the database may have changed, and the error for the user: what
- * the database says, and what its operator can do. Pure.
+ * The outcome of a statement that has no result: whether the database may have changed, and the error for the user,
+ * with what the database says and what its operator can do. Pure.
  */
 import { BatonError, type ErrorCode, errorMessage } from "../errors.ts";
 import type pg from "pg";
@@ -86,9 +86,11 @@ function hintOf(sqlState: string, error: unknown, { user, schema, database }: Da
     case "42501":
       // The text of the error is in the language of the database.
       if ((error as pg.DatabaseError).routine === "check_enable_rls") {
-        return `a policy hides rows of the table; disable it (ALTER TABLE … DISABLE ROW LEVEL SECURITY), or give the role "${user}" BYPASSRLS`;
+        return "a policy hides rows of the table; " +
+          `disable it (ALTER TABLE … DISABLE ROW LEVEL SECURITY), or give the role "${user}" BYPASSRLS`;
       }
-      return `the role "${user}" needs USAGE on the schema "${schema}", and SELECT, INSERT, UPDATE and DELETE on its tables; ` +
+      return `the role "${user}" needs USAGE on the schema "${schema}", ` +
+        "and SELECT, INSERT, UPDATE and DELETE on its tables; " +
         "for --migrate it has to own them, or be allowed to create the schema";
     case "42P01":
     case "42703":
@@ -97,7 +99,8 @@ function hintOf(sqlState: string, error: unknown, { user, schema, database }: Da
       return `the schema "${schema}" lacks it: start once with --migrate, as a role that may create it`;
     case "26000":
     case "42P05":
-      return "prepared statements are those of others, as behind a pooler in transaction mode; connect to PostgreSQL itself";
+      return "prepared statements are those of others, as behind a pooler in transaction mode; " +
+        "connect to PostgreSQL itself";
     case "22021":
     case "22P05":
       return `the encoding of the database "${database}" lacks characters: create it with ENCODING 'UTF8'`;
@@ -108,7 +111,8 @@ function hintOf(sqlState: string, error: unknown, { user, schema, database }: Da
     case "53200":
       return "the database is out of memory";
     case "53300":
-      return `the database has no free connection: see max_connections, and CONNECTION LIMIT of "${user}" and of "${database}"`;
+      return "the database has no free connection: " +
+        `see max_connections, and CONNECTION LIMIT of "${user}" and of "${database}"`;
     default:
       return null;
   }

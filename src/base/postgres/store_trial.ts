@@ -69,10 +69,11 @@ export class StoreTrial {
   #statement(size: keyof typeof trialBytes): SqlStatement {
     const row = this.#row.replace("BYTES", `decode(repeat('00', ${trialBytes[size]}), 'hex')`);
     const has = (right: string) => `has_table_privilege('SCHEMA.' || name, '${right}')`;
+    const refusal = "RAISE insufficient_privilege USING MESSAGE = 'permission denied for table ' || lacking";
     const text = `DO $$ DECLARE changed bigint; lacking text; BEGIN
   SELECT name INTO lacking FROM unnest(ARRAY[${this.#tables}]) name
     WHERE NOT (${["SELECT", "INSERT", "UPDATE", "DELETE"].map(has).join(" AND ")}) LIMIT 1;
-  IF lacking IS NOT NULL THEN RAISE insufficient_privilege USING MESSAGE = 'permission denied for table ' || lacking; END IF;
+  IF lacking IS NOT NULL THEN ${refusal}; END IF;
   INSERT INTO SCHEMA.${this.#table} ${row};
   ${mustHaveChanged(this.#table, "1")}
   RAISE SQLSTATE 'BT000'; EXCEPTION WHEN SQLSTATE 'BT000' THEN NULL; END $$`;

@@ -31,7 +31,8 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
   const age = format > wanted.format ? "a newer version" : "a version before the first release";
   throw new BatonError(
     "CONFIG",
-    `The ${what} in ${folder} was written by ${age} (format ${format}); this version of baton reads format ${wanted.format}`,
+    `The ${what} in ${folder} was written by ${age} (format ${format}); ` +
+      `this version of baton reads format ${wanted.format}`,
   );
 }
 

@@ -147,7 +147,8 @@ export function systemIo(): ProcessIo {
       try {
         stderr.write(form === "display" ? text : printableLines(text), messagesMax);
       } catch {
-        stderr.failure = null; // there is no other place for the message, and a full disk may have room for the next one
+        // There is no other place for the message, and a full disk may have room for the next one.
+        stderr.failure = null;
       }
     },
     frame: (stream, text) => {

@@ -1,13 +1,15 @@
 /** The width of texts on a terminal, in columns. Pure. */
 
 /** East Asian wide and fullwidth characters, and emoji. */
-const wide =
-  /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1b000}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
+const wideLetters = /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3]/u;
+const wideForms = /[\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6]/u;
+const wideSigns = /[\u{1b000}-\u{1b2fb}\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u;
 /** Marks that are drawn over the character before them. */
 const combining = /[\p{Mn}\p{Me}]/u;
 const isAscii = /^[ -~]*$/;
 
-const charWidth = (char: string) => combining.test(char) ? 0 : wide.test(char) ? 2 : 1;
+const isWide = (char: string) => wideLetters.test(char) || wideForms.test(char) || wideSigns.test(char);
+const charWidth = (char: string) => combining.test(char) ? 0 : isWide(char) ? 2 : 1;
 
 /** Control characters count as one column: texts from outside must pass `printable` first. */
 export function textWidth(text: string): number {

@@ -1,8 +1,8 @@
 /**
  * Writes records to one Kafka topic, which it creates if configured; one record at a time, each acknowledged by all
- * in-sync replicas (acks=all). The producer is idempotent: a record that is sent again because its response was lost has
- * the same sequence number, and the broker stores it once. That holds for this producer's life; another process that
- * sends the same key again writes a second record.
+ * in-sync replicas (acks=all). The producer is idempotent: a record that is sent again because its response was lost
+ * has the same sequence number, and the broker stores it once. That holds for this producer's life; another process
+ * that sends the same key again writes a second record.
  */
 import { BatonError, errorMessage } from "../../base/errors.ts";
 import { type Address, formatAddress } from "../../base/sockets/connection.ts";

@@ -31,7 +31,8 @@ export function readPublicKey(file: string): Uint8Array {
   secretKey.fill(0);
   const other = file.endsWith("_secret") ? file.slice(0, -7) : `${file}.pub`;
   throw configError(
-    `${file} has a secret key, which is for its owner alone; the public one is wanted here, which is likely in ${other}`,
+    `${file} has a secret key, which is for its owner alone; ` +
+      `the public one is wanted here, which is likely in ${other}`,
   );
 }
 

@@ -166,8 +166,8 @@ export abstract class ZeroMqSocket implements PeersHost, AsyncDisposable {
     const { messageBytesMax, framesMax } = this.options.limits;
     if (count > 0 && count <= framesMax && bytes <= messageBytesMax) return;
     if (count === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
-    const message =
-      `Cannot send a message of ${count} frames and ${bytes} bytes: 1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
+    const message = `Cannot send a message of ${count} frames and ${bytes} bytes: ` +
+      `1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
     throw new BatonError("BAD_DATA", message);
   }
 

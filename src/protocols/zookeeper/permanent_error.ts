@@ -65,8 +65,17 @@ export interface CertificateFault {
 }
 
 /** A server's alerts about the client's certificate (RFC 8446, section 6.2): the last words of the error code. */
-const alerts =
-  /^ERR_SSL_\w+_ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(?:REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
+const alertNames = [
+  "BAD_CERTIFICATE",
+  "UNSUPPORTED_CERTIFICATE",
+  "CERTIFICATE_REVOKED",
+  "CERTIFICATE_EXPIRED",
+  "CERTIFICATE_UNKNOWN",
+  "CERTIFICATE_REQUIRED",
+  "UNKNOWN_CA",
+  "ACCESS_DENIED",
+];
+const alerts = new RegExp(`^ERR_SSL_\\w+_ALERT_(${alertNames.join("|")})$`);
 
 const untrustedCodes: readonly unknown[] = [
   "SELF_SIGNED_CERT_IN_CHAIN",

@@ -389,7 +389,8 @@ class ZooKeeperClient implements ZooKeeper {
     if (frameBytes > this.#frameBytesMax) {
       throw new ZooKeeperError(
         "BADARGUMENTS",
-        `Cannot ${label.action} "${label.path}": the request has ${frameBytes} bytes; the limit is ${this.#frameBytesMax} (connect.max_request_size, jute.maxbuffer of the servers)`,
+        `Cannot ${label.action} "${label.path}": the request has ${frameBytes} bytes; ` +
+          `the limit is ${this.#frameBytesMax} (connect.max_request_size, jute.maxbuffer of the servers)`,
         { path: label.path },
       );
     }

@@ -266,7 +266,8 @@ export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOw
     const server = formatAddress(this.#established.endpoint.address);
     this.#options.onSlow?.(
       `${server} accepts connections, but has not answered a request within ${formatDuration(silentMs)}, ` +
-        `${this.#patience.rounds} times in a row: its disk may be slow; still trying, and a longer session timeout gives it more time`,
+        `${this.#patience.rounds} times in a row: its disk may be slow; ` +
+        "still trying, and a longer session timeout gives it more time",
     );
   }
 

@@ -25,7 +25,7 @@ function start(script: string) {
   return { child, job };
 }
 
-test("group and cookie find the background processes, those in sessions of their own included, and end them", async () => {
+test("group and cookie find the background processes, also those in sessions of their own, and end them", async () => {
   const { child, job } = start("sleep 1000 & setsid sleep 1000 & setsid sh -c 'sleep 1000 & wait' & wait");
   await eventually(() => job.alive().length === 5);
   job.signalAll("SIGKILL");
@@ -37,7 +37,7 @@ test("group and cookie find the background processes, those in sessions of their
   });
 });
 
-test("the group is still signalled after its leader has ended, and a process that has left nothing behind is not", async () => {
+test("the group is still signaled after its leader has ended, and a process that left nothing is not", async () => {
   const { child, job } = start("env -i sleep 1000 & exit 0");
   await child.exited;
   job.commandEnded();

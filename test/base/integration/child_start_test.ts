@@ -88,7 +88,7 @@ test("in the foreground, too, everything the command started dies with baton", a
   await eventually(() => run.processes().length === 0, { withinMs: 1000 });
 });
 
-test("in the foreground a command that ignores the stop signal is dead at the lease end, with all it started", async () => {
+test("in the foreground a command that ignores the stop signal is dead at the lease end, with children", async () => {
   const program = "trap '' TERM; sleep 1000 & setsid sleep 1000 & while :; do sleep 1000; done";
   await using run = new SuperviseRun(bun, program, { foreground: true, sessionTimeoutMs: 2000, leaseMs: 800 });
   const { outcome, tookMs } = await run.report();

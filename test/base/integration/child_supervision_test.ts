@@ -50,14 +50,14 @@ for (const runtime of runtimes) {
       expect(low).toEqual([0, 1, 2, 7, 9]);
     });
 
-    test("a reader of the output sees its end when the command has ended, though the guard had been started", async () => {
+    test("a reader of the output sees its end when the command has ended, though there is a guard", async () => {
       await using run = new SuperviseRun(runtime, "echo out; echo three >&3", {
         wrap: '{ "$@" 3>&1 | cat; echo after; }',
       });
       expect(await run.output()).toBe("out\nthree\nafter\n");
     });
 
-    test("what the command leaves behind is dead at the end, also in sessions of its own and with a cleared environment", async () => {
+    test("what the command leaves is dead at the end, also in own sessions and with no environment", async () => {
       const time = ownSeconds();
       const script = `sleep ${time} & setsid sleep ${time} & (env -i setsid sleep ${time} &) ; ` +
         `(trap '' TERM INT; sleep ${time}) & touch {}/ready; exit 3`;
@@ -81,7 +81,7 @@ for (const runtime of runtimes) {
       });
     });
 
-    test("baton stopped past the lease end: the guard kills in time, and baton then knows that it was in time", async () => {
+    test("baton stopped past the lease end: the guard kills in time, and baton then knows that it did", async () => {
       const time = ownSeconds();
       const script = `trap '' TERM; setsid sleep ${time} & touch {}/ready; while :; do sleep ${time}; done`;
       await using run = new SuperviseRun(runtime, script, { sessionTimeoutMs: 2000, leaseMs: 1500, renewEveryMs: 300 });
@@ -124,7 +124,7 @@ test("a command that acts on the stop signal is gone before the lease end", asyn
   expect(tookMs).toBeLessThan(1200);
 });
 
-test("a revoked lock: stop signal at once, SIGKILL after kill-after, and the lease is still held for the release", async () => {
+test("a revoked lock: an immediate stop signal, SIGKILL after kill-after, and the lease is still held", async () => {
   await using run = new SuperviseRun(bun, "trap 'echo asked' TERM; touch {}/ready; while :; do sleep 0.05; done", {
     from: "{}/ready",
     revokeAfterMs: 50,
@@ -157,7 +157,7 @@ test("the time limit: another stop signal if asked for, then SIGKILL", async () 
   expect(tookMs).toBeGreaterThan(990);
 });
 
-test("the least time: a command that ended at once keeps its lock until then, but not against a stop signal", async () => {
+test("the least time: a command that ended early keeps its lock until then, except for a stop signal", async () => {
   await using run = new SuperviseRun(bun, "exit 4", { minHoldMs: 300 });
   const { outcome, tookMs } = await run.report();
   expect(outcome).toMatchObject({ kind: "exited", code: 4 });

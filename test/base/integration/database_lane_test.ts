@@ -51,8 +51,8 @@ describeWithPeer("postgres", "statements for a real PostgreSQL", () => {
   test("values arrive as they are: all bytes, large integers, texts, nulls, lists", async () => {
     await using lane = laneTo(server.url);
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, at) => at));
-    const text =
-      "SELECT $1::bytea AS bytes, $2::bigint AS big, $3::int AS small, $4::text AS text, $5::bool AS yes, $6::text AS nothing," +
+    const text = "SELECT $1::bytea AS bytes, $2::bigint AS big, $3::int AS small, " +
+      "$4::text AS text, $5::bool AS yes, $6::text AS nothing," +
       " (SELECT sum(n) FROM unnest($7::bigint[]) n)::bigint AS sum, octet_length($1::bytea) AS length";
     const [row] = await lane.run({ name: "values", text }, [bytes, 2n ** 60n, 128, "ä'\\", true, null, [1, 2, 3]]);
     expect(row).toEqual({
@@ -92,7 +92,8 @@ describeWithPeer("postgres", "statements for a real PostgreSQL", () => {
     const cancelled = lane.run({ name: "slow", text: "SELECT pg_sleep(20)" });
     await eventually(() =>
       server.sql(
-        `SELECT pg_cancel_backend(${before}) WHERE EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = ${before} AND state = 'active')`,
+        `SELECT pg_cancel_backend(${before}) ` +
+          `WHERE EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = ${before} AND state = 'active')`,
       )
     );
     const slow = await failureOf(cancelled);
@@ -105,7 +106,7 @@ describeWithPeer("postgres", "statements for a real PostgreSQL", () => {
     expect(await pid()).toBe(before as number);
   });
 
-  test("a statement whose server process was ended has an unknown outcome, and the next one has a new connection", async () => {
+  test("a statement whose server process was ended has an unknown outcome; the next one connects again", async () => {
     await using lane = laneTo(server.url);
     const [row] = await lane.run({ name: "pid", text: "SELECT pg_backend_pid() AS pid" });
     const running = lane.run({ name: "slow", text: "SELECT pg_sleep(20)" });

@@ -66,7 +66,8 @@ describeWithPeer("postgres", "the schema of a shared store", () => {
     const worker = addressOf("third", "worker");
     await expect(required(worker)).rejects.toMatchObject({ code: "REFUSED", sqlState: "42501" });
     await server.sql(
-      "GRANT USAGE ON SCHEMA third TO worker; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA third TO worker",
+      "GRANT USAGE ON SCHEMA third TO worker; " +
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA third TO worker",
     );
     expect((await required(worker)).storeId).toBe(storeId);
     await expect(migrateDatabase(addressOf("fourth", "worker"), { ...options, tables })).rejects.toMatchObject({

@@ -167,7 +167,8 @@ describeWithPeer("postgres", "a database that leaves out changes", () => {
     await s1[Symbol.asyncDispose]();
     const grant = (of: string) =>
       server.sql(
-        `GRANT USAGE ON SCHEMA ${of} TO plain; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${of} TO plain;` +
+        `GRANT USAGE ON SCHEMA ${of} TO plain; ` +
+          `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${of} TO plain;` +
           `CREATE POLICY mine ON ${of}.${of === schema ? "topic_message" : "retry"} USING (false) WITH CHECK (true)`,
       );
     await grant(schema);

@@ -16,8 +16,8 @@ const execute = promisify(execFile);
 const files = ["base/integration/database_lane", "base/integration/database_schema"]
   .concat(["pubsub/integration/postgres_topic_rows", "retry/integration/retry_store_cases"])
   .map((name) => `./test/${name}_test.ts`);
-const leftOut =
-  "standby|fail-over|whose commits are gone|is cut|deadlock|not respond|killed|in a folder|its deadline|unreachable|says nothing";
+const leftOut = "standby|fail-over|whose commits are gone|is cut|deadlock|not respond|killed|" +
+  "in a folder|its deadline|unreachable|says nothing";
 
 for (const [peer, release] of [["postgres13", "13.23.0"], ["postgres18", "18.6.0"]] as const) {
   describeWithPeer(peer, `PostgreSQL ${release.replace(/\.0$/, "")}`, () => {

@@ -36,7 +36,7 @@ describe.each([...runtimes])("$name", ({ name, command: [executable = "", ...fir
     return { code, stdout };
   }
 
-  test("a body that breaks, one that is not what its header says, a redirection, and a status that is none", async () => {
+  test("a body that breaks, one that is not what its header says, a redirection, and an invalid status", async () => {
     requireBinary();
     await using backend = await new RawBackend((request) => {
       return { parts: [answers[request.split(" ")[1] ?? ""] ?? rawResponse(200, "there")] };
@@ -52,8 +52,8 @@ describe.each([...runtimes])("$name", ({ name, command: [executable = "", ...fir
     const requests = backend.received.map((one) =>
       one.replace(/[0-9a-f]{32}/, "KEY").replaceAll(backend.url.slice(7), "HOST")
     );
-    const rest =
-      "HTTP/1.1\r\nHost: HOST\r\nIdempotency-Key: KEY\r\nUser-Agent: baton\r\nContent-Length: 5\r\nConnection: close\r\n\r\norder";
+    const rest = "HTTP/1.1\r\nHost: HOST\r\nIdempotency-Key: KEY\r\n" +
+      "User-Agent: baton\r\nContent-Length: 5\r\nConnection: close\r\n\r\norder";
     expect(requests).toEqual(
       ["/cut", "/gzip", "/moved", "/a\\b?%FC", "/999"].map((path) => `POST ${path} ${rest}`),
     );

@@ -3,15 +3,17 @@
  * are separated by spaces. Deadlines are milliseconds on the machine's boot clock, which both processes read, so that a
  * line that is read late does not move a deadline. Each job has a cookie.
  *
- *   watch COOKIE DEADLINE [NODE…] watch this job from now on; NODE: a path of its lock on the server, encoded as in a
- *   URL child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS] the command runs, in a process group of its own or in
- *   another program's; TICKS: its start time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
+ *   watch COOKIE DEADLINE [NODE…]
+ *                             watch this job from now on; NODE: a path of its lock on the server, encoded as in a URL
+ *   child COOKIE PID own|shared TICKS [SINCE IMAGE ADOPTERS]
+ *                             the command runs, in a process group of its own or in another program's; TICKS: its start
+ *                             time as in /proc/PID/stat, 0 if unknown; the others: GuardedChild.copies
  *   renew COOKIE DEADLINE     the end of the lease has moved
  *   known COOKIE PID:TICKS…   processes of the job that a guard may not find: orphans, and those that baton cannot stop
  *   left COOKIE               baton gives up to stop the job, and ends: the session must not be ended
  *   forget COOKIE             all processes of this job are dead
- *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time; without words:
- *                             there is none, or it is left to expire
+ *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time;
+ *                             without words: there is none, or it is left to expire
  *   ask                       the guard writes "runs"
  *   done                      nothing is left to watch; the guard ends
  *

@@ -167,7 +167,8 @@ export function listChildren(pid: number): number[] {
     try {
       children.push(...pidsIn(system.readText(`/proc/${pid}/task/${thread}/children`)));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ESRCH") continue; // the thread has ended; its children belong to another thread
+      // The thread has ended; its children belong to another thread.
+      if ((error as NodeJS.ErrnoException).code === "ESRCH") continue;
       if (readProcess(pid) === null) return [];
       if (threadExists(pid, thread)) return listProcesses().filter((one) => readProcess(one)?.parent === pid);
     }
@@ -255,7 +256,8 @@ export function hasProcessTable(): boolean {
 export function otherNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
   const there = readOwnPid() ?? "missing";
-  return `/proc shows another PID namespace, where process ${system.pid} is ${there}: mount /proc again in this namespace (unshare --mount-proc)`;
+  return `/proc shows another PID namespace, where process ${system.pid} is ${there}: ` +
+    "mount /proc again in this namespace (unshare --mount-proc)";
 }
 
 /** The number that /proc has for this process; null for none. */

@@ -4,13 +4,16 @@
  * oom_score_adj.
  *
  *   arguments, variables  the runtime passes on UTF-8 only; the shell writes the bytes
- *   open files, soft      the binary leaves the limit alone (scripts/runtime_patch.ts); where baton has raised it, the shell lowers
- *                         it again. From source, and on macOS, the runtime has raised it, and the old one is lost
- *   ignored signals       the runtime sets them to the default in the command; the shell ignores them again. Not SIGPIPE and SIGXFSZ,
- *                         which the runtime ignores, so that baton cannot know: they have their default in the command
+ *   open files, soft      the binary leaves the limit alone (scripts/runtime_patch.ts); where baton has raised it, the
+ *                         shell lowers it again. From source, and on macOS, the runtime has raised it, and the old one
+ *                         is lost
+ *   ignored signals       the runtime sets them to the default in the command; the shell ignores them again. Not
+ *                         SIGPIPE and SIGXFSZ, which the runtime ignores, so that baton cannot know: they have their
+ *                         default in the command
  *   variables             the shell removes those that only it has set
  *   standard streams      the runtime opens /dev/null for a closed one; the shell closes it again
- *   descriptors           the runtime marks them close-on-exec; the start passes them on by number (inherited_descriptors.ts)
+ *   descriptors           the runtime marks them close-on-exec; the start passes them on by number
+ *                         (inherited_descriptors.ts)
  *   process group         a session of its own, unless the command is in the foreground
  */
 import { readFileSync } from "node:fs";

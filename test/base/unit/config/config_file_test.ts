@@ -26,7 +26,8 @@ describe("what is wrong is named with file, line, key, value and what was wanted
     [
       "a bad value",
       'servers = "a:1"\n# why\n[lock]\nkill_after = "10 s"\n',
-      'line 4: lock.kill_after: "10 s" is not a duration: write seconds, or a number with a unit, such as 250ms, 5m or 2h',
+      'line 4: lock.kill_after: "10 s" is not a duration: ' +
+      "write seconds, or a number with a unit, such as 250ms, 5m or 2h",
     ],
     [
       "a wrong type",
@@ -91,7 +92,8 @@ describe("what is wrong is named with file, line, key, value and what was wanted
 
   test("a section's name and a key's in one pair of quotation marks", () => {
     expect(complaintOf("c.toml", "root = '/a'\n\"session.timeout\" = '5s'")).toBe(
-      'c.toml, line 2: "session.timeout" in quotation marks is a single name: write session.timeout = … without the quotation marks',
+      'c.toml, line 2: "session.timeout" in quotation marks is a single name: ' +
+        "write session.timeout = … without the quotation marks",
     );
   });
 

@@ -150,7 +150,7 @@ describe("bodies and headers are what was sent", () => {
     });
   });
 
-  test("a response that ends with its connection is complete; 204 and 304 have no body; the length of HEAD is kept", async () => {
+  test("what ends with its connection is a complete response; 204 and 304 have no body; HEAD keeps its length", async () => {
     expect(await answered("HTTP/1.1 200 OK\r\n\r\nhello")).toMatchObject({ text: "hello", cut: null });
     expect(await answered("HTTP/1.0 200 OK\r\n\r\nhello")).toMatchObject({ text: "hello", cut: null });
     for (const status of [204, 304]) {
@@ -184,7 +184,8 @@ describe("bodies and headers are what was sent", () => {
     await send(backend.url, { method: "POST", body: "" });
     const host = backend.url.slice("http://".length);
     expect(backend.received).toEqual([
-      `PUT /a\\b?"'|\xfc HTTP/1.1\r\nHost: ${host}\r\nx-A: \xfc\r\nX-a: 2\r\nUser-Agent: baton\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello`,
+      `PUT /a\\b?"'|\xfc HTTP/1.1\r\nHost: ${host}\r\nx-A: \xfc\r\nX-a: 2\r\n` +
+      "User-Agent: baton\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello",
       `DELETE / HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: mine\r\nConnection: close\r\n\r\n`,
       `POST / HTTP/1.1\r\nHost: ${host}\r\nUser-Agent: baton\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
     ]);
@@ -198,7 +199,7 @@ describe("statuses", () => {
     }
   });
 
-  test("that are no numbers of three digits make the response malformed, and other protocols are no response", async () => {
+  test("that are no numbers of three digits are malformed, and other protocols are no response", async () => {
     await using backend = await new RawBackend((request) => ({
       parts: [/ \/(.*) HTTP/.exec(request)?.[1] === "ssh" ? "SSH-2.0\r\n" : "HTTP/1.1 2x0 OK\r\n\r\n"],
     }))
@@ -251,7 +252,7 @@ describe("no response", () => {
 });
 
 describe("a connection that is used again", () => {
-  test("serves further requests, but not one after it broke: that is one failed request, and the next one connects again", async () => {
+  test("serves further requests until it breaks: that is one failed request, and the next connects again", async () => {
     await using backend = await new RawBackend((_, count) => {
       return count === 3 ? { parts: [], then: "reset" } : { parts: [rawResponse(200, "ok")], then: "open" };
     }).up();
@@ -350,7 +351,7 @@ describe("a proxy", () => {
     });
   });
 
-  test("is a tunnel for https: the request goes to the server that the certificate names, and the proxy sees none of it", async () => {
+  test("is a tunnel for https: the request goes to the server of the certificate, hidden from the proxy", async () => {
     const [key, cert, ca] = ["server_key", "server", "ca"].map((name) => fixture(name));
     const server = createTlsServer({ key, cert }, (socket) => {
       socket.on("error", () => {});
@@ -393,7 +394,7 @@ const noBody: AsyncIterable<Uint8Array> = {
   [Symbol.asyncIterator]: () => ({ next: () => Promise.resolve({ done: true, value: undefined }) }),
 };
 
-test("another host to which a redirection leads gets no client certificate, and neither does one after it", async () => {
+test("another host to which a redirection leads gets no client certificate, nor does one after it", async () => {
   const seen: string[] = [];
   using by = new HttpClient({
     clock: systemClock(),

@@ -19,7 +19,7 @@ function socket(): FakeSocket & Socket {
   return new FakeSocket() as FakeSocket & Socket;
 }
 
-test("one connection too many takes the place of the one without a request for longest, never of one with a request", () => {
+test("one connection too many takes the place of the one that is idle for longest, never of one with a request", () => {
   const connections = new HttpConnections({ ...limits, connectionsMax: 3 }, new FakeClock());
   const [busy, idle, silent, late, refused] = Array.from({ length: 5 }, socket);
   if (!busy || !idle || !silent || !late || !refused) throw new Error("five were made");

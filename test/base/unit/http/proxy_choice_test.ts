@@ -6,7 +6,7 @@ const through = (url: string, env: ProxyEnvironment) => {
   return proxy === null ? null : `${proxy.host}:${proxy.port}`;
 };
 
-test("HTTP_PROXY is for http, HTTPS_PROXY for https; the one in small letters comes first; an empty one counts as not set", () => {
+test("HTTP_PROXY is for http, HTTPS_PROXY for https; small letters come first; an empty one counts as not set", () => {
   const env = { HTTP_PROXY: "http://p1:3128", HTTPS_PROXY: "p2:8080/" };
   expect(through("http://backend/", env)).toBe("p1:3128");
   expect(through("https://backend/", env)).toBe("p2:8080");

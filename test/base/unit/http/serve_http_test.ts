@@ -178,7 +178,7 @@ test("a failure of the handler is a response, and so is a handler that takes too
   hangs.socket.destroy();
 });
 
-test("a connection above the limit replaces the one without a request for longest, never one with a request", async () => {
+test("a connection above the limit replaces the one that is idle for longest, never one with a request", async () => {
   const release = Promise.withResolvers<void>();
   await using service = await serve(async ({ path }) => {
     if (path === "/busy") await release.promise;

@@ -117,7 +117,7 @@ test("a listener takes a renewed certificate into use, and connections that are 
   }
 });
 
-test("a file that cannot be looked at is an error of its setting at the start, and later leaves the files from before in use", () => {
+test("a file that cannot be read is an error of its setting at the start; later the old files stay in use", () => {
   install(".");
   const warnings: string[] = [];
   const tls = new TlsFiles(names(), { warn: (text) => warnings.push(text) });

@@ -239,7 +239,7 @@ test(`nor is one whose writer was stopped or killed, at any step [BATON_SEED=${s
   }
 });
 
-test(`damage is found while the log is written: by its index, and without one by what was stored after it [BATON_SEED=${seed}]`, () => {
+test(`damage is found while the log is written: by its index, or by what was stored later [BATON_SEED=${seed}]`, () => {
   const random = seededRandom(seed);
   const recording = recorded(random);
   let found = 0;

@@ -36,7 +36,7 @@ test("half of a wait with half jitter is certain", () => {
 describe("retry", () => {
   const backoff = { firstMs: 100, maxMs: 1000, jitter: 0 };
 
-  test("repeats after growing pauses until the work succeeds; what is done in part makes the next pause short", async () => {
+  test("repeats after growing pauses until the work succeeds; work done in part shortens the next pause", async () => {
     const clock = new FakeClock();
     const startedMs: number[] = [];
     const work = async (succeeded: () => void) => {

@@ -70,7 +70,8 @@ describe.each(["replace", "append", "extend", "update"] as const)("to %s", (acce
 
   test.skipIf(!isRoot)("a link of another user in a folder for all is refused, and its target stays", () => {
     expect(() => write(linkOfStranger(target), access)).toThrow(
-      `"${shared}/out" is a link of user ${stranger} in a folder where other users may write; name a file in another folder`,
+      `"${shared}/out" is a link of user ${stranger} in a folder where other users may write; ` +
+        "name a file in another folder",
     );
     expect(() => write(linkOfStranger(join(folder, "none"), join(shared, "out2")), access)).toThrow(
       "is a link of user",

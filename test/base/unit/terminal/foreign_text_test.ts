@@ -10,7 +10,7 @@ import { processLog } from "../../../../src/base/terminal/process_log.ts";
 const foreign = "bad\x1b]0;title\x07\r\u009b31m\u202e\u2028end";
 const harmless = "bad\ufffd]0;title\ufffd\ufffd\ufffd31m\ufffd\ufffdend";
 
-test("messages on stderr have no control characters, and keep their lines and tabs; a display is written as it is", () => {
+test("messages on stderr have no control characters, but lines and tabs; a display is written as it is", () => {
   expect(printableLines(`a\tb\n${foreign}\n`)).toBe(`a\tb\n${harmless}\n`);
   const script = `import { systemIo } from ${
     JSON.stringify(join(import.meta.dir, "../../../../src/base/terminal/io.ts"))

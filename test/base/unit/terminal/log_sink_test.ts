@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { LineSink } from "../../../../src/base/terminal/log_sink.ts";
 import { pieceBytesMax } from "../../../../src/base/terminal/output_writer.ts";
 
-test("a long line stays whole: other lines and messages wait for its end, also when its writer gives up before", async () => {
+test("a long line stays whole: other lines and messages wait for its end, also if its writer gives up", async () => {
   const written: string[] = [];
   let full: PromiseWithResolvers<void> | null = null;
   const sink = new LineSink({
@@ -28,7 +28,7 @@ test("a long line stays whole: other lines and messages wait for its end, also w
   expect(text.endsWith("message 999\nbaton: 1 message was lost here: stderr was full\nother\n")).toBe(true);
 });
 
-test("a line is written as it was given, and divided between characters; a message has no control characters", async () => {
+test("a line is written as it is, and divided between characters; a message has no control characters", async () => {
   const written: [text: string, form: string | undefined][] = [];
   const sink = new LineSink({
     err: (text, form) => void written.push([text, form]),

@@ -9,7 +9,8 @@ test("numbers stand as Prometheus reads them, labels of any text included", () =
     counter("b_total", "by name", { name: { 'x"\\\n': 2, y: Infinity } }),
   ]);
   expect(text).toBe(
-    "# HELP m_a with a \\\\ and\\na line\n# TYPE m_a gauge\nm_a 1.5\n# HELP m_b_total by name\n# TYPE m_b_total counter\n" +
+    "# HELP m_a with a \\\\ and\\na line\n# TYPE m_a gauge\nm_a 1.5\n" +
+      "# HELP m_b_total by name\n# TYPE m_b_total counter\n" +
       'm_b_total{name="x\\"\\\\\\n"} 2\nm_b_total{name="y"} +Inf\n',
   );
 });

@@ -10,7 +10,7 @@ import { TraceCollector } from "../../../support/trace_collector.ts";
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736";
 const spanId = "00f067aa0ba902b7";
 
-test("traceparent: version 00 is exact, later versions may have more, and zeros, upper case and version ff are invalid", () => {
+test("traceparent: version 00 is exact, later ones may have more; zeros, upper case and version ff are invalid", () => {
   const parsed = { traceId, spanId, isSampled: true, state: "" };
   expect(parseTraceparent(`00-${traceId}-${spanId}-01`)).toEqual(parsed);
   expect(parseTraceparent(`00-${traceId}-${spanId}-02`)).toEqual({ ...parsed, isSampled: false });
@@ -49,7 +49,7 @@ test("OTEL_TRACES_EXPORTER decides over trace.otlp, and OTEL_SDK_DISABLED over b
     .toEqual([true, false, false]);
 });
 
-test("the endpoint for traces is used as it is, the one for all gets v1/traces; headers and attributes are unescaped", () => {
+test("the endpoint for traces is used as it is, the one for all gets v1/traces; headers are unescaped", () => {
   const own = new Map([["service.name", "baton"]]);
   const of = (env: Record<string, string>) => readOtlpSettings(env, own);
   expect(of({})).toMatchObject({ url: "http://localhost:4318/v1/traces", headers: [], timeoutMs: 2000, resource: own });
@@ -107,7 +107,7 @@ test("spans beyond the limit of the queue are dropped and counted, and a request
   expect(problems).toEqual(["104 spans were not sent: the collector is too slow"]);
 });
 
-test("a refusal is reported once while it lasts, the batch is not sent again, and redirections are not followed", async () => {
+test("a refusal is reported once while it lasts; no batch is sent again, and no redirection is followed", async () => {
   await using collector = await new TraceCollector().up();
   const { exporter, problems } = exporterTo(collector);
   collector.answer = (_, response) => response.writeHead(307, { location: `${collector.url}/elsewhere` }).end();
@@ -125,7 +125,7 @@ test("a refusal is reported once while it lasts, the batch is not sent again, an
   expect(second.problems).toEqual(["traces were not sent: the collector refused 1 span: too old"]);
 });
 
-test("a collector that does not respond is reported once, with its address and without credentials, when the wait for it ends", async () => {
+test("a collector that does not respond is reported once after the wait, without credentials", async () => {
   await using collector = await new TraceCollector().up();
   collector.answer = () => {}; // never
   const clock = new FakeClock();

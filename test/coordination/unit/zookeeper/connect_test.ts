@@ -136,7 +136,7 @@ describe("connect", () => {
     });
   });
 
-  test("gives up at once when every server speaks something else or keeps this user out, and not when one may yet answer", async () => {
+  test("gives up when each server is something else or keeps this user out, not if one may yet answer", async () => {
     const web = new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n");
     const alone = new ScriptedEnsemble(2);
     alone.server(1).mode = alone.server(2).mode = "silent";
@@ -292,7 +292,8 @@ describe("a certificate", () => {
     for (
       const why of [
         "10.0.0.1:2181: its certificate has expired",
-        "10.0.0.2:2181: its certificate is signed by an unknown authority; trusted are the authorities in tls.ca (self signed)",
+        "10.0.0.2:2181: its certificate is signed by an unknown authority; " +
+        "trusted are the authorities in tls.ca (self signed)",
         "10.0.0.3:2181: its certificate is for another name (Host: zk9. is not in the cert's altnames: DNS:zk1)",
         "10.0.0.4:2181: its certificate is not valid yet",
       ]
@@ -427,7 +428,7 @@ test("a session that took longer to open than it lasts is told: it may have expi
   }
 });
 
-test("a server that accepts connections and opens no session gets twice the time with each attempt; one that is away does not", async () => {
+test("a server that accepts connections without a session gets twice the time in each attempt", async () => {
   // A server that is the only one gets more time from the start.
   for (const [mode, servers, attempts] of [["silent", 1, 2], ["silent", 2, 8], ["deaf", 1, 15]] as const) {
     const ensemble = new ScriptedEnsemble(servers);

@@ -46,7 +46,7 @@ const container = (path: string): MultiRequest => ({
   flags: createFlag.container,
 });
 
-test("a transaction with containers is sent with plain nodes, and its result has the stats of a server with containers", async () => {
+test("a transaction with containers is sent with plain nodes; its result is as if there were containers", async () => {
   const { zk, containers, sent } = start();
   const results = await containers.multi([container("/lock"), container("/lock/queue"), member("/lock/queue/a")], {});
   expect(sent).toEqual(["create /lock, create /lock/queue, create /lock/queue/a"]);
@@ -73,7 +73,7 @@ test("the containers above a deleted node are deleted as far as they are empty, 
   expect(sent).toEqual(["delete /lock/queue", "delete /lock", "delete /lock/queue", "delete /lock"]);
 });
 
-test("at the end of a session its own nodes go first, then what is empty; nodes that are no containers stay", async () => {
+test("at the end of a session its own nodes go first, then what is empty; other nodes stay", async () => {
   const { zk, containers } = start();
   await containers.create("/app", nothing, {});
   const made = await containers.create("/app/lock", nothing, { mode: "container" });

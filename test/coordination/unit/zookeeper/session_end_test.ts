@@ -79,7 +79,7 @@ describe("the end of a session", () => {
     expect(zk.session.ended.reason).toHaveProperty("reason", "SESSIONEXPIRED");
   });
 
-  test("is not taken from servers that lag: one that knows the session is waited for until it knows as much", async () => {
+  test("is not taken from servers that lag: one that knows the session gets time until it knows as much", async () => {
     const { clock, ensemble, zk } = await start(1);
     const server = ensemble.server(1);
     server.zxid = 500n;

@@ -47,7 +47,7 @@ describe("a healthy session", () => {
     expect(ensemble.server(1).codes.at(-1)).toBe(ping);
   });
 
-  test("asks the servers once for their shortest timeout, while guarded, and loses less of its lease to a short tick", async () => {
+  test("asks once for the shortest timeout of the servers, while guarded; a short tick costs less lease", async () => {
     const { clock, ensemble, zk } = await start(1);
     const startMs = clock.now();
     await clock.advance(T / 2);

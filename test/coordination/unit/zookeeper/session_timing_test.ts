@@ -70,7 +70,7 @@ describe("the heartbeat of a connection", () => {
     expect(heartbeatAction(nowMs, facts, T)).toEqual({ action: action as "trust", nextCheckMs });
   });
 
-  test("leaves time to fail over: the connection is dropped by T/2 after the last answer, before any lease ends", () => {
+  test("leaves time to fail over: the connection is dropped T/2 after the last answer, before any lease ends", () => {
     for (const timeoutMs of [2000, 4000, 10_000, 60_000]) {
       const { pingMs, doubtMs, dropMs, marginMs, staggerMs } = deriveSessionTiming(timeoutMs);
       expect(pingMs + dropMs).toBeLessThanOrEqual(timeoutMs / 2);

@@ -14,7 +14,8 @@ test("a refusal by an ACL names the permission, and whose ACL it is", () => {
       "permission c (create); set auth.file to credentials that have it",
   );
   expect(said("delete", "/a", 1)).toContain(
-    '(operation 2 of the transaction): the server returned NOAUTH: the ACL of "/" does not give this session permission d (delete)',
+    "(operation 2 of the transaction): the server returned NOAUTH: " +
+      'the ACL of "/" does not give this session permission d (delete)',
   );
   expect(said("read", "/a/b")).toContain('the ACL of "/a/b" does not give this session permission r (read)');
   expect(said("setData", "/a/b")).toContain('the ACL of "/a/b" does not give this session permission w (write)');

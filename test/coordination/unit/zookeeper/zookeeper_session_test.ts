@@ -46,7 +46,7 @@ describe("a server that stops answering", () => {
     expect(slow.connections[0]?.open).toBe(true);
   });
 
-  test("that answers while it is doubted shows more than the next server may know: that one is asked again", async () => {
+  test("that answers while it is doubted shows more than the next server may know, which is asked again", async () => {
     const { clock, ensemble, zk } = await start(2);
     const slow = ensemble.current;
     const [behind] = ensemble.others;
@@ -232,7 +232,7 @@ describe("a lost connection", () => {
     expect(events).toEqual(["created /a"]);
   });
 
-  test("that breaks again while watches are being armed loses none: an answer to some says nothing of the others", async () => {
+  test("that breaks again while watches are armed loses none: an answer to some is none for the others", async () => {
     const { ensemble, zk } = await start(1);
     const server = ensemble.server(1);
     const names = Array.from({ length: 400 }, (_, index) => `/${"x".repeat(200)}${index}`);

@@ -28,7 +28,7 @@ test("a group that was empty once is not the command's again, whoever has its nu
   expect(group.isOurs()).toBe(false);
 });
 
-test("a group all of whose processes were killed is not the command's again, also while a zombie keeps its number", () => {
+test("a group whose processes were all killed is not the command's again, also while a zombie has its number", () => {
   const { system, group } = watch();
   group.lose();
   expect(group.isOurs()).toBe(false);

@@ -101,7 +101,7 @@ test("another guard hears what the subshells of a script look like, which may ha
   guard.end();
 });
 
-test("a guard that cannot be started at all is told immediately, with why, and tried again only when a job needs it", async () => {
+test("a guard that cannot be started is reported immediately, and tried again only when a job needs it", async () => {
   let starts = 0;
   const guard = startGuard(() => {}, () => {
     starts++;
@@ -185,7 +185,7 @@ test("another guard is told of the processes that were reported last, and of a j
   guard.end();
 });
 
-test("a guard that does not hear of a job any more, because it was killed, does not hear of the session either", async () => {
+test("a guard that no longer hears of a job, because it was killed, does not hear of the session either", async () => {
   const { guard, all, watch, told } = guards();
   guard.setSession("one");
   await watch("a");
@@ -209,7 +209,7 @@ test("a guard that is killed once a day is replaced for weeks", async () => {
   guard.end();
 });
 
-test("a command without a guard is said once, and another guard is started after pauses, which end when it is there", async () => {
+test("a command without a guard is reported once, and another guard is started after pauses", async () => {
   const { guard, all, watch, clock, said, replaced, lose, told } = guards();
   await watch("a");
   for (let kills = 1; kills <= 6; kills++) await lose();

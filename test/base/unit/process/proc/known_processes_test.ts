@@ -245,7 +245,7 @@ describe("the processes of a script that holds a lock", () => {
     expect(running()).toEqual([next]);
   });
 
-  test("what a process under the lock starts after the request is found; the other end of the requester's pipe is not", () => {
+  test("what a process under the lock starts after the request is found; the requester's pipe is not", () => {
     const { rows, running } = holding();
     rows.set(shell, program(script));
     rows.set(60, { ...program(shell), ticks: 12 });
@@ -254,7 +254,7 @@ describe("the processes of a script that holds a lock", () => {
     expect(running()?.toSorted()).toEqual([shell, 60, 62]);
   });
 
-  test("the ancestors of a requester that ends meanwhile are left out to the end, and those of one that has ended are not known", () => {
+  test("the ancestors of a requester that ends meanwhile are left out; those of one that has ended are unknown", () => {
     const { rows, processes } = holding();
     rows.set(shell, { parent: script, flags: copy });
     rows.set(release, { ...program(shell), ticks: 11 });
@@ -297,7 +297,7 @@ describe("the processes of a script that holds a lock", () => {
     expect(processes.alive()).toEqual([older]);
   });
 
-  test("what has lost its parents is an orphan; what the script or another known process still has is none, nor what is older", () => {
+  test("what has lost its parents is an orphan; a child of a known process is none, nor what is older", () => {
     const { rows, processes } = holding();
     rows.set(shell, program(script));
     rows.set(next, program(shell));

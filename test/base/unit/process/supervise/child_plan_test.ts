@@ -66,7 +66,7 @@ test("the lease end overtakes a slower stop", () => {
   expect(planChild(stopped)).toEqual({ action: "kill", reason: "lost" });
 });
 
-test("a job frozen in doubt gets no stop signal it could act on only after waking, but SIGKILL at the lease end", () => {
+test("a job frozen in doubt gets no stop signal, which it would only act on after waking, but SIGKILL in time", () => {
   const frozen: Situation = { ...calm, nowMs: 8_000, freezeOnDoubt: true, inDoubt: true };
   expect(planChild(frozen)).toEqual({ action: "freeze", nextMs: 9_500 });
   expect(planChild({ ...frozen, inDoubt: false, leaseEndMs: 17_000 })).toEqual({ action: "run", nextMs: 14_500 });
@@ -86,7 +86,7 @@ test("a killing that began long after the lease end, after a pause, is still giv
   expect(planChild({ ...late, nowMs: 31_000 })).toEqual({ action: "give_up", reason: "lost" });
 });
 
-test("while the lease is held, killing goes on for as long as it takes; under a local lease for one session timeout", () => {
+test("while the lease is held, killing goes on as long as it takes; under a local lease for a session timeout", () => {
   const held: Situation = { ...calm, nowMs: 8_000, killedAtMs: 0, stop: { reason: "revoked", atMs: 0 } };
   expect(planChild({ ...held, leaseEndMs: 50_000 })).toEqual({ action: "kill", reason: "revoked" });
   const later = { ...held, nowMs: 3_600_000, leaseEndMs: 3_609_000 };
@@ -96,7 +96,7 @@ test("while the lease is held, killing goes on for as long as it takes; under a 
   expect(planChild({ ...local, nowMs: 10_000 })).toEqual({ action: "give_up", reason: "revoked" });
 });
 
-test("what is alive a second after SIGKILL cannot be stopped, and is looked at less often with time while the lease is held", () => {
+test("what is alive a second after SIGKILL cannot be stopped, and is looked at less and less often", () => {
   const killed: Situation = { ...calm, nowMs: 1_000, killedAtMs: 1_000 };
   expect(isUnstoppable({ ...killed, nowMs: 1_999 })).toBe(false);
   expect(isUnstoppable({ ...killed, nowMs: 2_000 })).toBe(true);
@@ -109,7 +109,7 @@ test("what is alive a second after SIGKILL cannot be stopped, and is looked at l
   expect(killAgainMs({ ...killed, nowMs: 60_000 }, pauses)).toBe(5);
 });
 
-test("whatever the situation, the plan never lets the lease end pass without a kill, nor asks to be woken in the past", () => {
+test("in no situation does the plan let the lease end pass without a kill, or ask to be woken in the past", () => {
   const sample = <T>(values: readonly T[], pick: number) => values[pick % values.length] as T;
   for (let n = 0; n < 20_000; n++) {
     const situation: Situation = {

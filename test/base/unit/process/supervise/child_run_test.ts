@@ -118,7 +118,7 @@ test("a pause past the deadline is a loss in time if the guard says so, and a br
   }
 });
 
-test("a command that ended by itself keeps its code while its leftovers are stopped, killed and waited for", async () => {
+test("a command that ended by itself keeps its code while its leftovers are stopped, killed and awaited", async () => {
   const job = new FakeJob();
   const events: ChildEvent[] = [];
   const { finished } = job.run({ onEvent: (event) => events.push(event) });
@@ -229,7 +229,7 @@ test("a look that found nothing, and ended after the deadline, proves nothing of
   expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [], isDead: true });
 });
 
-test("what SIGKILL does not end is shown and told to the guard while the lease is held, and the end is the command's own", async () => {
+test("what SIGKILL does not end is shown and told to the guard while the lease is held; the code stays", async () => {
   const job = new FakeJob();
   const [events, warned, known]: [ChildEvent[], string[], (readonly number[])[]] = [[], [], []];
   const own = process.pid;
@@ -257,7 +257,7 @@ test("what SIGKILL does not end is shown and told to the guard while the lease i
   expect(await finished).toEqual({ kind: "exited", code: 7 });
 });
 
-test("when the lock is gone while a process cannot be stopped, that is a breach, and the guard knows the process", async () => {
+test("a lock that is gone while a process cannot be stopped is a breach, and the guard knows the process", async () => {
   const job = new FakeJob();
   const known: (readonly number[])[] = [];
   const { finished } = job.run({

@@ -117,7 +117,7 @@ test("one that is dropped is forgotten by the guard", async () => {
   expect([bench.heard, bench.hasRun]).toEqual([["watch", "forget"], false]);
 });
 
-test("commands that are ready in the same turn start in turns of their own, between which the session goes on", async () => {
+test("commands that are ready in one turn start in turns of their own, between which the session goes on", async () => {
   using bench = new Bench();
   const table = new JobTable();
   const order: string[] = [];
