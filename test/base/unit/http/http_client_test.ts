@@ -150,7 +150,7 @@ describe("bodies and headers are what was sent", () => {
     });
   });
 
-  test("what ends with its connection is a complete response; 204 and 304 have no body; HEAD keeps its length", async () => {
+  test("what ends with its connection is a whole response; 204, 304 have no body; HEAD keeps its length", async () => {
     expect(await answered("HTTP/1.1 200 OK\r\n\r\nhello")).toMatchObject({ text: "hello", cut: null });
     expect(await answered("HTTP/1.0 200 OK\r\n\r\nhello")).toMatchObject({ text: "hello", cut: null });
     for (const status of [204, 304]) {
