@@ -180,16 +180,7 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
       onLaterSignal: () => processor.stop(),
     });
     try {
-      if (reportsRun) {
-        log("info", "running", `tries the messages of "${location.name}" in ${location.where}`, {
-          folder: location.where,
-          pid: process.pid,
-        });
-      }
-      if (await processor.store.call("isPaused")) {
-        log("warning", "paused", "the store is paused: no tries until baton retry-processor resume");
-      }
-      await processor.run();
+      await processor.run(() => reportStart(processor.store, { location, log: reportsRun ? log : null, warn: log }));
       if (until !== "stopped" && reportsRun) await reportWaiting(processor.store, log);
       return exitCodes.SUCCESS;
     } finally {
@@ -201,6 +192,19 @@ async function runProcessor(call: RunCall): Promise<ExitCode> {
   } finally {
     // A process that could not be killed is left to the guard, which acts when its pipe closes.
     if (!isBreached) guard.end();
+  }
+}
+
+async function reportStart(
+  store: StoreClient,
+  { location, log, warn }: { readonly location: StoreLocation; readonly log: Log | null; readonly warn: Log },
+): Promise<void> {
+  log?.("info", "running", `tries the messages of "${location.name}" in ${location.where}`, {
+    folder: location.where,
+    pid: process.pid,
+  });
+  if (await store.call("isPaused")) {
+    warn("warning", "paused", "the store is paused: no tries until baton retry-processor resume");
   }
 }
 

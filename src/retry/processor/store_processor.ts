@@ -225,10 +225,11 @@ export class StoreProcessor implements AsyncDisposable {
     this.#parts.processor.stop();
   }
 
-  async run(): Promise<void> {
+  /** `onReady` is called when the log has its reserved size: a full disk then stops no attempt. */
+  async run(onReady?: () => Promise<void>): Promise<void> {
     const { store, processor, ingest, drainsTopic, forwarder, election } = this.#parts;
-    // The reserve lets tries be recorded when the disk has become full.
     await store.call("reserveLog").catch(() => {});
+    await onReady?.();
     await this.#nameKeptLetters();
     const drainError = drainsTopic ? await this.#drain() : null;
     const ingesting = drainsTopic ? undefined : ingest?.run(this.#ending.signal).catch((error) => {
