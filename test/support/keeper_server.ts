@@ -31,7 +31,7 @@ export async function startKeeperProcess(
     const [port = 0] = await freePorts(1);
     const tcp: Address = { kind: "tcp", host: "127.0.0.1", port };
     const unix: Address = { kind: "unix", path: join(folder, "keeper.sock") };
-    const node = new KeeperNode(over === "tcp" ? tcp : unix, { folder, tcp, unix }, options);
+    const node = new KeeperNodeView(over === "tcp" ? tcp : unix, { folder, tcp, unix }, options);
     const close = async () => {
       await node.kill();
       rmSync(folder, { recursive: true, force: true });
@@ -58,7 +58,7 @@ interface Place {
   readonly unix: Address;
 }
 
-class KeeperNode extends ProcessNode {
+class KeeperNodeView extends ProcessNode {
   override readonly address: Address;
   readonly #place: Place;
   readonly #options: BackendOptions;

@@ -5,10 +5,10 @@
  */
 import { BatonError } from "../../src/base/errors.ts";
 import {
-  decodeStoredRows,
-  encodeStoredRows,
-  type StoredRow,
-} from "../../src/coordination/keeper/storage/stored_records.ts";
+  decodeKeeperRows,
+  encodeKeeperRows,
+  type KeeperRow,
+} from "../../src/coordination/keeper/storage/keeper_rows.ts";
 import type { Chance } from "./chance.ts";
 import { describe, type SimProcess } from "./sim_process.ts";
 import type { SimWorld } from "./sim_world.ts";
@@ -47,7 +47,7 @@ export class SimDisk implements Disposable {
   /** What the last process has read differs from what was written. */
   #hasReadFlipped = false;
   /** Called with the rows of each commit that is on the disk for good. */
-  onFlushed: (nodes: readonly StoredRow[], sessions: readonly StoredRow[]) => void = () => {};
+  onFlushed: (nodes: readonly KeeperRow[], sessions: readonly KeeperRow[]) => void = () => {};
 
   constructor(world: SimWorld, name: string, { isSqlite = false }: { readonly isSqlite?: boolean } = {}) {
     this.world = world;
@@ -130,14 +130,14 @@ export class SimDisk implements Disposable {
       if (this.#flippedBits === 0) this.world.fail("store not opened", describe(error));
       throw error;
     }
-    const pieces = [...sqlite.database.load()].map(decodeStoredRows);
+    const pieces = [...sqlite.database.load()].map(decodeKeeperRows);
     const zxid = pieces[0]?.zxid ?? 0n;
     const nodes = pieces.flatMap((piece) => piece.nodes);
     const sessions = pieces.flatMap((piece) => piece.sessions);
     const undecided = this.#undecided;
     this.#undecided = null;
     if (undecided !== null) {
-      const commit = decodeStoredRows(undecided.bytes);
+      const commit = decodeKeeperRows(undecided.bytes);
       // Sessions that were opened are a commit without a transaction.
       const stored = new Map(sessions.map(({ id, body }) => [id, body?.toString()]));
       const isThere = commit.zxid === this.zxid
@@ -146,7 +146,7 @@ export class SimDisk implements Disposable {
       this.world.count(`effect commit ${isThere ? "kept" : "torn"} by a power cut`);
       if (isThere) this.#apply(undecided);
     }
-    const found = (rows: readonly StoredRow[]) =>
+    const found = (rows: readonly KeeperRow[]) =>
       rows.map(({ id, body }) => `${id} ${body?.toString()}`).sort().join("\n");
     if (
       zxid === this.zxid && found(nodes) === found(rowsOf(this.nodes)) &&
@@ -194,7 +194,7 @@ export class SimDisk implements Disposable {
   }
 
   #apply(pending: PendingCommit): void {
-    const { zxid, nodes, sessions } = decodeStoredRows(pending.bytes);
+    const { zxid, nodes, sessions } = decodeKeeperRows(pending.bytes);
     this.zxid = zxid;
     for (const [rows, changed] of [[this.nodes, nodes], [this.sessions, sessions]] as const) {
       for (const { id, body } of changed) body === null ? rows.delete(id) : rows.set(id, body);
@@ -248,8 +248,8 @@ export class SimKeeperRows {
     const { zxid, nodes, sessions, sqlite } = this.#disk;
     if (sqlite !== null) return yield* sqlite.database.load();
     this.#disk.loaded();
-    yield encodeStoredRows(zxid, [], rowsOf(sessions));
-    yield encodeStoredRows(0n, rowsOf(nodes), []);
+    yield encodeKeeperRows(zxid, [], rowsOf(sessions));
+    yield encodeKeeperRows(0n, rowsOf(nodes), []);
   }
 
   confirmOwner(): void {
@@ -280,6 +280,6 @@ export class SimKeeperRows {
   }
 }
 
-function rowsOf(rows: ReadonlyMap<bigint, Uint8Array>): StoredRow[] {
+function rowsOf(rows: ReadonlyMap<bigint, Uint8Array>): KeeperRow[] {
   return [...rows].sort(([left], [right]) => (left < right ? -1 : 1)).map(([id, body]) => ({ id, body }));
 }

@@ -16,12 +16,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KeeperDatabase } from "../../src/coordination/keeper/storage/keeper_database.ts";
-import { keeperDatabaseName, zxidMarkName } from "../../src/coordination/keeper/storage/stored_records.ts";
+import { keeperDatabaseFileName, zxidMarkFileName } from "../../src/coordination/keeper/storage/keeper_rows.ts";
 import type { Chance } from "./chance.ts";
 import type { SimWorld } from "./sim_world.ts";
 import { emptyLog, findLogEnd, sectorBytes, startOfCommit, tornFile } from "./sqlite_log.ts";
 
-const logName = `${keeperDatabaseName}-wal`;
+const logName = `${keeperDatabaseFileName}-wal`;
 const memory = "/dev/shm";
 
 /** Frames of a commit that are not flushed: from this byte of the log on. */
@@ -77,7 +77,7 @@ export class SqliteFolder implements Disposable {
 
   /** Commits; the log is flushed after this time. */
   commit(changes: Uint8Array, durationMs: number): void {
-    this.#mark = this.#read(zxidMarkName);
+    this.#mark = this.#read(zxidMarkFileName);
     const before = this.#logEnd;
     this.database.commit(changes);
     this.#logEnd = findLogEnd(this.#databasePath);
@@ -102,7 +102,7 @@ export class SqliteFolder implements Disposable {
    * database open.
    */
   flipBit(chance: Chance): () => void {
-    const names = [keeperDatabaseName, logName, zxidMarkName].filter((name) => this.#read(name).byteLength > 0);
+    const names = [keeperDatabaseFileName, logName, zxidMarkFileName].filter((name) => this.#read(name).byteLength > 0);
     if (names.length === 0) return () => {};
     const name = chance.oneOf(names);
     const written = this.#read(name);
@@ -136,17 +136,17 @@ export class SqliteFolder implements Disposable {
     const rows = this.#rows !== null && this.#rows.untilMs > nowMs ? this.#rows : null;
     this.#lives++;
     mkdirSync(this.#folder);
-    for (const name of [keeperDatabaseName, logName, zxidMarkName]) {
+    for (const name of [keeperDatabaseFileName, logName, zxidMarkFileName]) {
       if (existsSync(join(from, name))) copyFileSync(join(from, name), join(this.#folder, name));
     }
     if (log !== null && !(how === "killed" && isWritten)) {
       this.#write(logName, how === "lost" ? this.#tornLog(log.start) : this.#cutLog(log.start));
       // The mark is raised after the log was flushed.
-      if (this.#mark.byteLength > 0) this.#write(zxidMarkName, this.#mark);
-      else rmSync(join(this.#folder, zxidMarkName), { force: true });
+      if (this.#mark.byteLength > 0) this.#write(zxidMarkFileName, this.#mark);
+      else rmSync(join(this.#folder, zxidMarkFileName), { force: true });
     }
     if (rows !== null && how === "lost") {
-      this.#write(keeperDatabaseName, tornFile(rows.before, this.#read(keeperDatabaseName), this.#chance));
+      this.#write(keeperDatabaseFileName, tornFile(rows.before, this.#read(keeperDatabaseFileName), this.#chance));
       this.#world.count("effect checkpoint torn by a power cut");
     }
     this.close();
@@ -163,7 +163,7 @@ export class SqliteFolder implements Disposable {
   }
 
   get #databasePath(): string {
-    return join(this.#folder, keeperDatabaseName);
+    return join(this.#folder, keeperDatabaseFileName);
   }
 
   /** Any of the sectors of the frames are there. The file may have lost its new length. */
@@ -195,10 +195,10 @@ export class SqliteFolder implements Disposable {
   }
 
   #changed(): bigint {
-    return statSync(join(this.#folder, keeperDatabaseName), { bigint: true }).mtimeNs;
+    return statSync(join(this.#folder, keeperDatabaseFileName), { bigint: true }).mtimeNs;
   }
 
   #readImage() {
-    return { bytes: this.#read(keeperDatabaseName), changed: this.#changed() };
+    return { bytes: this.#read(keeperDatabaseFileName), changed: this.#changed() };
   }
 }

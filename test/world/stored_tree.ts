@@ -1,5 +1,5 @@
 /** The nodes and sessions on the disk of a simulated keeper: the truth with which every process must agree. */
-import { decodeStoredNode, type StoredRow } from "../../src/coordination/keeper/storage/stored_records.ts";
+import { decodeKeeperNode, type KeeperRow } from "../../src/coordination/keeper/storage/keeper_rows.ts";
 import type { ZNode } from "../../src/coordination/keeper/state/tree.ts";
 import type { SimDisk } from "./sim_disk.ts";
 import type { SimWorld } from "./sim_world.ts";
@@ -50,12 +50,12 @@ export class StoredTree {
     if (this.#sessions.size > 0) this.#world.fail("left sessions", [...this.#sessions].join(", "));
   }
 
-  #flushed(nodes: readonly StoredRow[], sessions: readonly StoredRow[]): void {
+  #flushed(nodes: readonly KeeperRow[], sessions: readonly KeeperRow[]): void {
     for (const { id, body } of sessions) body === null ? this.#sessions.delete(id) : this.#sessions.add(id);
     const changed: (ZNode | undefined)[] = [];
     for (const row of nodes) {
       const before = this.#nodes.get(row.id);
-      const after = row.body === null ? undefined : decodeStoredNode(row);
+      const after = row.body === null ? undefined : decodeKeeperNode(row);
       for (const observer of this.observers) observer.nodeChanges(before, after);
       if (after !== undefined) this.#store(row.id, after);
       else if (before !== undefined) this.#remove(row.id, before);

@@ -15,9 +15,9 @@ import type { KeeperLimits } from "../../../src/coordination/keeper/state/keeper
 import {
   createKeeperFolders,
   type KeeperLocation,
-  machineSocketPath,
+  machineKeeperSocketPath,
 } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
-import { checkSafeFolder, foldersAbove } from "../../../src/coordination/keeper/lifecycle/safe_folder.ts";
+import { checkSafeFolder, safeFoldersAbove } from "../../../src/coordination/keeper/lifecycle/safe_folder.ts";
 import { type Address, formatAddress } from "../../../src/base/sockets/connection.ts";
 import { TlsFiles } from "../../../src/base/sockets/tls_files.ts";
 import { didYouMean } from "../../../src/base/support/did_you_mean.ts";
@@ -164,7 +164,7 @@ async function serve(
     sessionTimeoutMaxMs: options.sessionTimeoutMax,
     containerCheckMs: options.containerCheck,
     limits: options.limits,
-    openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
+    openSocketPaths: process.geteuid?.() === 0 ? [machineKeeperSocketPath] : [],
     log: (sentence) => log("warning", "problem", sentence),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
@@ -225,7 +225,9 @@ async function runDataCommand(
   const flag = findGivenFlag(flagsOfServing, given);
   if (flag !== null) throw new BatonError("USAGE", `${flag} does not apply to baton keeper ${action}`);
   const dataDir = dataDirOf(location);
-  const { backUpKeeperData, verifyKeeperData } = await import("../../../src/coordination/keeper/storage/data_check.ts");
+  const { backUpKeeperData, verifyKeeperData } = await import(
+    "../../../src/coordination/keeper/storage/data_check_and_backup.ts"
+  );
   const { ThreadProgress } = await import("../../../src/base/terminal/progress_thread.ts");
   const withProgress = <T>(work: (progress: WorkProgress) => T): T => {
     using progress = new ThreadProgress({ io, values });
@@ -254,7 +256,7 @@ function dataDirOf({ dir, socketPath }: KeeperLocation): string {
 
 /** A volume of a container often belongs to all its users: only the folder itself is refused. */
 function warnOfFoldersAbove(dataDir: string, log: Log): void {
-  for (const folder of foldersAbove(dataDir)) {
+  for (const folder of safeFoldersAbove(dataDir)) {
     try {
       checkSafeFolder(folder);
     } catch (error) {

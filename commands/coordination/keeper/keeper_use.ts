@@ -4,7 +4,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import type { Keeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
-import { OperationError } from "../../../src/coordination/keeper/state/operation_error.ts";
+import { KeeperOperationError } from "../../../src/coordination/keeper/state/operation_error.ts";
 import { type Clock, systemClock } from "../../../src/base/support/clock.ts";
 import type { Metric } from "../../../src/base/terminal/metrics_text.ts";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
@@ -42,7 +42,7 @@ function readerOf(keeper: NodeReader): ZooKeeper {
     try {
       return keeper.readNode(path);
     } catch (thrown) {
-      if (!(thrown instanceof OperationError)) throw thrown;
+      if (!(thrown instanceof KeeperOperationError)) throw thrown;
       throw new ZooKeeperError(thrown.reason, `${path}: ${thrown.reason}`, { path });
     }
   };

@@ -8,7 +8,7 @@ import { addOriginToErrors as atOriginOf } from "../../base/config/resolve_setti
 import { type SettingValues, toVariableName } from "../../base/config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../settings/coordination_settings.ts";
 import { BatonError, errorReason } from "../../base/errors.ts";
-import { type KeeperLocation, keeperLocation, keeperLogName } from "../keeper/lifecycle/keeper_location.ts";
+import { findKeeperLocation, type KeeperLocation, keeperLogFileName } from "../keeper/lifecycle/keeper_location.ts";
 import type { TlsSource } from "../../base/sockets/connection.ts";
 import { TlsFiles } from "../../base/sockets/tls_files.ts";
 import { checkPrivateFile } from "../../base/support/private_file.ts";
@@ -89,7 +89,7 @@ export function readCoordinationServers(
 
 /** Names the place to look at when the keeper does not respond. No command starts a keeper of the machine. */
 export function keeperHint({ dir }: Pick<KeeperLocation, "dir">): string {
-  if (dir !== null) return `see ${dir}/${keeperLogName}`;
+  if (dir !== null) return `see ${dir}/${keeperLogFileName}`;
   return "root has set up a keeper for all users of this machine: see systemctl status baton-keeper";
 }
 
@@ -108,7 +108,7 @@ export function ownKeeperLocation(
   sources: ConfigSources,
 ): KeeperLocation {
   const env = keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: keeperDir };
-  return readAtOrigin("keeperDir", sources, () => keeperLocation(env));
+  return readAtOrigin("keeperDir", sources, () => findKeeperLocation(env));
 }
 
 /** Returns the variable or file that names the servers; undefined for a flag. */

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { childVariables } from "../../../src/base/config/child_variables.ts";
-import { keeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import { findKeeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { keeper } from "../../support/backends.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { BatonSession, killKeeper } from "../../support/baton_session.ts";
@@ -291,7 +291,7 @@ test("a binary that an update replaces while it starts goes on with itself", asy
 });
 
 test("an empty environment, as cron's, and a login shell exclude each other", async () => {
-  const place = keeperLocation({});
+  const place = findKeeperLocation({});
   const wasThere = place.dir === null || existsSync(place.dir);
   await using own = new BatonSession();
   const name = `cron-${own.folder.split("/").at(-1)}`;

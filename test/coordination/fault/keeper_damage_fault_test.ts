@@ -6,14 +6,14 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check_and_backup.ts";
 import { KeeperDatabase } from "../../../src/coordination/keeper/storage/keeper_database.ts";
 import { startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import {
-  decodeStoredNode,
-  decodeStoredRows,
-  decodeStoredSession,
-} from "../../../src/coordination/keeper/storage/stored_records.ts";
+  decodeKeeperNode,
+  decodeKeeperRows,
+  decodeKeeperSession,
+} from "../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { createFlag, permission } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { dose } from "../../support/dose.ts";
@@ -69,12 +69,12 @@ async function fill(): Promise<void> {
 function contentOf(dataDir: string): unknown {
   const database = new KeeperDatabase(dataDir);
   try {
-    const pieces = [...database.load()].map((bytes) => decodeStoredRows(bytes));
-    const nodes = pieces.flatMap((piece) => piece.nodes.map((row) => decodeStoredNode(row)));
+    const pieces = [...database.load()].map((bytes) => decodeKeeperRows(bytes));
+    const nodes = pieces.flatMap((piece) => piece.nodes.map((row) => decodeKeeperNode(row)));
     return {
       zxid: pieces[0]?.zxid,
       nodes,
-      sessions: pieces.flatMap((piece) => piece.sessions.map(decodeStoredSession)),
+      sessions: pieces.flatMap((piece) => piece.sessions.map(decodeKeeperSession)),
     };
   } finally {
     database.close();

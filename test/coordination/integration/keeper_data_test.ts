@@ -16,9 +16,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { backUpKeeperData, verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { backUpKeeperData, verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check_and_backup.ts";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
-import { zxidChecksum } from "../../../src/coordination/keeper/storage/stored_records.ts";
+import { zxidChecksum } from "../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { RawClient } from "../../support/raw_client.ts";

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ensureKeeper } from "../../../src/coordination/keeper/lifecycle/ensure_keeper.ts";
-import { keeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import { findKeeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { createFlag } from "../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -79,7 +79,7 @@ test.skipIf(!hasPrlimit)("a disk that takes nothing at all: the keeper does not 
 test("a keeper that could not even write down why it did not start is explained by its disk", async () => {
   const root = mkdtempSync(join(tmpdir(), "baton-disk-"));
   try {
-    const place = keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
+    const place = findKeeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
     await expect(ensureKeeper(place, { command: ["/bin/sh", "-c", "exit 74", "sh"] })).rejects.toThrow(
       `The keeper could not start (exit code 74): it wrote nothing to ${root}/k/keeper.log; is the disk full?`,
     );

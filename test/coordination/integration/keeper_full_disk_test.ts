@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Keeper, startKeeper } from "../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 import { zooKeeperErrorNumbers } from "../../../src/protocols/zookeeper/jute/zookeeper_error_codes.ts";
-import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check_and_backup.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { RawClient } from "../../support/raw_client.ts";
 import { canMountDisk, SmallDisk } from "../../support/small_disk.ts";

@@ -17,10 +17,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../../src/base/errors.ts";
-import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check_and_backup.ts";
 import { isKeeperProcess } from "../../support/keeper_process.ts";
 import { ensureKeeper } from "../../../src/coordination/keeper/lifecycle/ensure_keeper.ts";
-import { keeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
+import { findKeeperLocation } from "../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../../support/eventually.ts";
 import { batonCommand } from "../../support/keeper_server.ts";
@@ -34,7 +34,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const place = () => keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
+const place = () => findKeeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
 const ensure = (idleExit = "1m") => ensureKeeper(place(), { command: batonCommand(), idleExit });
 const address = () => ({ kind: "unix" as const, path: place().socketPath });
 
@@ -65,8 +65,8 @@ const source = (name: string) =>
   JSON.stringify(join(import.meta.dir, "../../../src/coordination/keeper/lifecycle", name));
 const ensureCode = () => `
   const { ensureKeeper } = await import(${source("ensure_keeper.ts")});
-  const { keeperLocation } = await import(${source("keeper_location.ts")});
-  await ensureKeeper(keeperLocation({ BATON_KEEPER_DIR: ${JSON.stringify(join(root, "k"))} }), {
+  const { findKeeperLocation } = await import(${source("keeper_location.ts")});
+  await ensureKeeper(findKeeperLocation({ BATON_KEEPER_DIR: ${JSON.stringify(join(root, "k"))} }), {
     command: ${JSON.stringify(batonCommand())},
   });
   process.exit(0);`;
@@ -98,8 +98,8 @@ test("it has nothing of the job that started it: session, group, folder, environ
 
 test("an empty environment, as cron gives, and a login shell's find the same place", async () => {
   const code = `
-    const { keeperLocation } = await import(${source("keeper_location.ts")});
-    console.log(JSON.stringify(keeperLocation(process.env)));`;
+    const { findKeeperLocation } = await import(${source("keeper_location.ts")});
+    console.log(JSON.stringify(findKeeperLocation(process.env)));`;
   const login = {
     HOME: root,
     XDG_STATE_HOME: root,

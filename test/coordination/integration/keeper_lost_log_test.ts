@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, trunca
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { backUpKeeperData, verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check.ts";
+import { backUpKeeperData, verifyKeeperData } from "../../../src/coordination/keeper/storage/data_check_and_backup.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";

@@ -14,7 +14,7 @@ import { backoffMs } from "../../../base/support/backoff.ts";
 import { formatDuration } from "../../../base/support/duration.ts";
 import { keeperVariable, registerChild } from "../../../base/support/own_process.ts";
 import { selfCommand } from "../../../base/support/self_exec.ts";
-import { createKeeperFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
+import { createKeeperFolders, type KeeperLocation, keeperLogFileName } from "./keeper_location.ts";
 
 export interface EnsureKeeperOptions {
   readonly signal?: AbortSignal;
@@ -83,7 +83,7 @@ function startDetached(
   location: { dir: string; socketPath: string },
   { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
 ): LeftForAnother {
-  const logPath = join(location.dir, keeperLogName);
+  const logPath = join(location.dir, keeperLogFileName);
   const log = openLog(logPath);
   try {
     const logStart = fstatSync(log).size;

@@ -10,7 +10,13 @@ import process from "node:process";
 import { BatonError, errorReason } from "../../../base/errors.ts";
 import { homeInDatabase } from "../../../base/support/home_folder.ts";
 import { socketPathBytesMax } from "../../../base/sockets/clear_socket_path.ts";
-import { checkSafeFolder, foldersAbove, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
+import {
+  checkSafeFolder,
+  effectiveUserId,
+  type SafeFolder,
+  safeFoldersAbove,
+  statKeeperFolder,
+} from "./safe_folder.ts";
 
 export interface KeeperLocation {
   /** The folder of the data; null for a keeper that another user runs. */
@@ -23,14 +29,14 @@ export interface KeeperLocation {
 }
 
 /** The log file of a keeper that was started on demand; in the location's folder. */
-export const keeperLogName = "keeper.log";
+export const keeperLogFileName = "keeper.log";
 
 /** The keeper that root set up for all users. */
-export const machineSocketPath = "/run/baton/keeper.sock";
+export const machineKeeperSocketPath = "/run/baton/keeper.sock";
 
 /** Replaced by tests. */
 export interface KeeperLocationOptions {
-  readonly machineSocketPath?: string;
+  readonly machineKeeperSocketPath?: string;
   readonly userDatabase?: string;
   readonly fallbackFolder?: string;
 }
@@ -40,25 +46,25 @@ export interface KeeperLocationOptions {
  * Throws CONFIG when the location is not safe: owned by another user, writable for others, a symbolic link. Below the
  * home folder and /var/tmp every folder is checked, and all above a folder that the user named.
  */
-export function keeperLocation(
+export function findKeeperLocation(
   env: Readonly<Record<string, string | undefined>>,
   options: KeeperLocationOptions = {},
 ): KeeperLocation {
   const named = env["BATON_KEEPER_DIR"];
   if (named !== undefined && named !== "") {
     if (!named.startsWith("/")) throw configError(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
-    return locationIn({ dir: resolve(named), above: foldersAbove(resolve(named)) });
+    return locationIn({ dir: resolve(named), above: safeFoldersAbove(resolve(named)) });
   }
-  const machine = options.machineSocketPath ?? machineSocketPath;
+  const machine = options.machineKeeperSocketPath ?? machineKeeperSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
   const name = join("keeper", machineId());
-  const home = homeInDatabase(userId(), options.userDatabase ?? "/etc/passwd");
+  const home = homeInDatabase(effectiveUserId(), options.userDatabase ?? "/etc/passwd");
   const atHome = home?.startsWith("/") ? folderBelow(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
   const elsewhere = folderBelow(dirname(fallback), join(basename(fallback), name), "own");
   // A location that exists is used again: a home folder that becomes writable, or read-only, must not move the locks.
   for (const location of [atHome, elsewhere]) {
-    if (location !== null && statFolder(location.dir) !== null) return locationIn(location);
+    if (location !== null && statKeeperFolder(location.dir) !== null) return locationIn(location);
   }
   return locationIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
 }
@@ -112,7 +118,7 @@ function folderBelow(first: string, way: string, rule: "home" | "own"): { dir: s
 }
 
 function shortFolder(): string {
-  return `/var/tmp/baton-${userId()}`;
+  return `/var/tmp/baton-${effectiveUserId()}`;
 }
 
 /**
@@ -120,9 +126,9 @@ function shortFolder(): string {
  * missing for a moment, and a client must not use another keeper meanwhile.
  */
 function machineKeeperExists(socketPath: string): boolean {
-  const folder = statFolder(dirname(socketPath));
+  const folder = statKeeperFolder(dirname(socketPath));
   if (folder === null) return false;
-  const socket = statFolder(socketPath);
+  const socket = statKeeperFolder(socketPath);
   const safe = folder.isDirectory() && folder.uid === 0 && (folder.mode & 0o022) === 0 &&
     (socket === null || socket.isSocket() && socket.uid === 0);
   if (!safe) {
@@ -138,7 +144,7 @@ function isUsableHome(home: string): boolean {
   try {
     const stat = statSync(home);
     accessSync(home, constants.W_OK | constants.X_OK);
-    return stat.isDirectory() && stat.uid === userId();
+    return stat.isDirectory() && stat.uid === effectiveUserId();
   } catch {
     return false;
   }

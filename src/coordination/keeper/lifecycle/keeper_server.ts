@@ -7,35 +7,35 @@ import { Histogram } from "../../../base/support/histogram.ts";
 import type { Address, Connection, Listen, TlsSource } from "../../../base/sockets/connection.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { listen } from "../../../base/sockets/listen.ts";
-import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
+import { KeeperClientConnection, type KeeperConnectionHost } from "../protocol/client_connection.ts";
 import { type KeeperDataFiles, systemKeeperDataFiles } from "../storage/data_files.ts";
-import { DataGuard } from "../storage/data_guard.ts";
+import { KeeperOwnershipMonitor } from "../storage/ownership_monitor.ts";
 import { fourLetterResponse, type KeeperReport } from "../protocol/four_letter_words.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
-import { Listeners } from "../protocol/listeners.ts";
-import { OpenConnections } from "../protocol/open_connections.ts";
+import { KeeperListeners } from "../protocol/listeners.ts";
+import { KeeperConnections } from "../protocol/open_connections.ts";
 import { checkAcl } from "../state/acl_check.ts";
-import { refuseOperation } from "../state/operation_error.ts";
-import { toClientStat } from "../state/tree.ts";
+import { refuseKeeperOperation } from "../state/operation_error.ts";
+import { toNodeStat } from "../state/tree.ts";
 import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
-import { ContainerReaper } from "../state/container_reaper.ts";
+import { ContainerNodeReaper } from "../state/container_reaper.ts";
 import {
   buildKeeperReport,
-  commitSecondsBounds,
+  keeperCommitSecondsBounds,
   type KeeperStatistics,
   summarizeKeeperReport,
 } from "../protocol/keeper_report.ts";
-import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
-import { CommitStalls } from "../state/commit_stalls.ts";
-import { SessionClock } from "../state/session_clock.ts";
+import { KeeperCommitQueue } from "../protocol/group_commit_queue.ts";
+import { KeeperCommitStalls } from "../state/commit_stalls.ts";
+import { KeeperSessionClock } from "../state/session_clock.ts";
 import { KeeperState } from "../state/keeper_state.ts";
 import { KeeperStore, startKeeperStoreThread } from "../storage/keeper_store.ts";
-import { encodeStoredChanges } from "../storage/stored_records.ts";
-import { FairScheduler } from "../protocol/fair_scheduler.ts";
+import { encodeKeeperChanges } from "../storage/keeper_rows.ts";
+import { ConnectionScheduler } from "../protocol/connection_scheduler.ts";
 
 /** The defaults, in milliseconds; also of the command line. */
-export const keeperTimes = {
+export const keeperTimingDefaults = {
   tickTimeMs: 500,
   sessionTimeoutMinMs: 1_000,
   sessionTimeoutMaxMs: 60_000,
@@ -56,7 +56,7 @@ export const keeperSystem: KeeperSystem = {
 };
 
 /** A node as a client reads it. */
-export interface KeeperNode {
+export interface KeeperNodeView {
   readonly data: Uint8Array | null;
   readonly stat: Stat;
   readonly children: readonly string[];
@@ -71,7 +71,10 @@ export interface KeeperOptions {
   readonly openSocketPaths?: readonly string[];
   /** TLS for the TCP addresses. */
   readonly tls?: TlsSource;
-  /** The granularity of session timeouts in milliseconds. This option and the next three default to `keeperTimes`. */
+  /**
+   * The granularity of session timeouts, in milliseconds. This option and the next three default to
+   * `keeperTimingDefaults`.
+   */
   readonly tickTimeMs?: number;
   /** Milliseconds. */
   readonly sessionTimeoutMinMs?: number;
@@ -107,10 +110,10 @@ const diskRetryMs = 1_000;
 /** Idle sessions that are ended together when there is no room for another one. */
 const sessionsReplacedMax = 100;
 
-export class KeeperServer implements ConnectionHost {
+export class KeeperServer implements KeeperConnectionHost {
   readonly limits: KeeperLimits;
   /** Uses processor time, which a test's clock does not replace. */
-  readonly scheduler = new FairScheduler({
+  readonly scheduler = new ConnectionScheduler({
     now: () => performance.now(),
     afterPoll: (callback) => setImmediate(callback),
   });
@@ -119,20 +122,20 @@ export class KeeperServer implements ConnectionHost {
   readonly ended = this.#ended.promise;
   readonly #options: KeeperServerOptions;
   readonly #store: KeeperStore;
-  readonly #sessionClock: SessionClock;
-  readonly #stalls: CommitStalls;
+  readonly #sessionClock: KeeperSessionClock;
+  readonly #stalls: KeeperCommitStalls;
   readonly #checkMs: number;
-  readonly #listeners: Listeners;
-  readonly #guard: DataGuard;
-  readonly connections: OpenConnections;
-  state: KeeperState<ClientConnection>;
-  commitQueue: GroupCommitQueue;
+  readonly #listeners: KeeperListeners;
+  readonly #ownership: KeeperOwnershipMonitor;
+  readonly connections: KeeperConnections;
+  state: KeeperState<KeeperClientConnection>;
+  commitQueue: KeeperCommitQueue;
   durableZxid = 0n;
   writable = true;
   /** True while the state is read again after a failed commit: no connection is accepted. */
   #reloading = false;
   #idleSinceMs: number;
-  readonly #commits = { commitSeconds: new Histogram(commitSecondsBounds), commitsFailed: 0 };
+  readonly #commits = { commitSeconds: new Histogram(keeperCommitSecondsBounds), commitsFailed: 0 };
   #cancelTick = () => {};
   #cancelRetry = () => {};
   #stopHousekeeping = () => {};
@@ -143,17 +146,17 @@ export class KeeperServer implements ConnectionHost {
     this.#options = options;
     this.limits = options.limits;
     const { clock, limits } = options;
-    this.connections = new OpenConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
+    this.connections = new KeeperConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
     this.superDigest = options.superDigest;
     this.#checkMs = Math.max(10, options.tickTimeMs / checksPerTick);
-    this.#sessionClock = new SessionClock(options.clock, this.#checkMs);
+    this.#sessionClock = new KeeperSessionClock(options.clock, this.#checkMs);
     // A session may be asked about that has had its timeout, and the time of a stall.
-    this.#stalls = new CommitStalls({
+    this.#stalls = new KeeperCommitStalls({
       durationMsMin: options.tickTimeMs,
       keptMs: 2 * options.sessionTimeoutMaxMs,
     });
     this.#idleSinceMs = options.clock.now();
-    this.#listeners = new Listeners({
+    this.#listeners = new KeeperListeners({
       listen: options.system.listen,
       dataDir: options.dataDir,
       openSocketPaths: options.openSocketPaths,
@@ -161,7 +164,7 @@ export class KeeperServer implements ConnectionHost {
       accept: (address) => (connection) => this.#accept(connection, address),
       log: options.log,
     });
-    this.#guard = new DataGuard({
+    this.#ownership = new KeeperOwnershipMonitor({
       clock: options.clock,
       dataDir: options.dataDir,
       files: options.system.files,
@@ -198,7 +201,7 @@ export class KeeperServer implements ConnectionHost {
   }
 
   get ownsData(): boolean {
-    return this.#guard.ownsData();
+    return this.#ownership.ownsData();
   }
 
   get addresses(): Address[] {
@@ -226,13 +229,13 @@ export class KeeperServer implements ConnectionHost {
     return Math.min(Math.max(timeoutMs, this.#options.sessionTimeoutMinMs), this.#options.sessionTimeoutMaxMs);
   }
 
-  closed(connection: ClientConnection): void {
+  closed(connection: KeeperClientConnection): void {
     this.connections.closed(connection);
     this.state.watches.removeAll(connection);
     this.#idleSinceMs = this.#options.clock.now();
   }
 
-  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
+  setHeldBytes(connection: KeeperClientConnection, inputBytes: number, outputBytes: number): void {
     for (const gone of this.connections.setHeldBytes(connection, inputBytes, outputBytes)) {
       this.#options.log(
         `A connection from ${gone.peer} was closed: all connections together hold too much memory ` +
@@ -262,10 +265,10 @@ export class KeeperServer implements ConnectionHost {
     return { ...this.#commits, ...summarizeKeeperReport(this.#report()), heldBytes, unsentBytes };
   }
 
-  readNode(path: string): KeeperNode {
-    const node = this.state.tree.get(path) ?? refuseOperation("NONODE");
+  readNode(path: string): KeeperNodeView {
+    const node = this.state.tree.get(path) ?? refuseKeeperOperation("NONODE");
     checkAcl(node.acl, permission.read, []);
-    return { data: node.data, stat: toClientStat(node), children: [...node.children ?? []] };
+    return { data: node.data, stat: toNodeStat(node), children: [...node.children ?? []] };
   }
 
   #report(): KeeperReport {
@@ -279,29 +282,29 @@ export class KeeperServer implements ConnectionHost {
     });
   }
 
-  #accept(connection: Connection, address: Address): ClientConnection {
+  #accept(connection: Connection, address: Address): KeeperClientConnection {
     const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
-    const client = new ClientConnection(connection, this, ip);
+    const client = new KeeperClientConnection(connection, this, ip);
     this.connections.accepted(client, address.kind === "tcp" ? ip : null);
     if (this.#closing !== null || this.#reloading) client.destroy();
     return client;
   }
 
   /** Closes a connection. Its requests were executed or never will be; its pending responses are lost. */
-  #drop(connection: ClientConnection): void {
+  #drop(connection: KeeperClientConnection): void {
     this.state.watches.removeAll(connection);
     connection.destroy();
   }
 
-  #newState(): KeeperState<ClientConnection> {
+  #newState(): KeeperState<KeeperClientConnection> {
     const { tickTimeMs, limits, wallClock, sequenceStart } = this.#options;
-    const notify = (connection: ClientConnection, type: number, path: string) => connection.notify(type, path);
-    const identitiesOf = (connection: ClientConnection) => connection.identities;
+    const notify = (connection: KeeperClientConnection, type: number, path: string) => connection.notify(type, path);
+    const identitiesOf = (connection: KeeperClientConnection) => connection.identities;
     return new KeeperState({ tickTimeMs, limits, wallClock, sequenceStart, notify, identitiesOf });
   }
 
-  #newCommitQueue(): GroupCommitQueue {
-    return new GroupCommitQueue({
+  #newCommitQueue(): KeeperCommitQueue {
+    return new KeeperCommitQueue({
       hasChanges: () => this.state.hasChanges,
       hasUrgentChanges: () => this.state.hasUrgentChanges,
       commit: () => this.#commit(),
@@ -317,7 +320,7 @@ export class KeeperServer implements ConnectionHost {
     this.state.initialize();
     const changes = this.state.takeChanges();
     // Nothing else is stored: a full disk must not prevent a start.
-    if (isNew) await this.#store.commit(encodeStoredChanges(changes));
+    if (isNew) await this.#store.commit(encodeKeeperChanges(changes));
     this.state.tree.limitStoredBytes(this.state.tree.storedBytes, await this.#store.room());
     this.durableZxid = this.state.zxid;
   }
@@ -328,7 +331,7 @@ export class KeeperServer implements ConnectionHost {
     const { storedBytes } = tree;
     const startMs = this.#options.clock.now();
     this.#stalls.begin(this.now());
-    const room = await this.#store.commit(encodeStoredChanges(changes)).finally(() => this.#stalls.end(this.now()));
+    const room = await this.#store.commit(encodeKeeperChanges(changes)).finally(() => this.#stalls.end(this.now()));
     tree.limitStoredBytes(storedBytes, room);
     this.#commits.commitSeconds.observe((this.#options.clock.now() - startMs) / 1000);
     this.durableZxid = changes.zxid;
@@ -368,7 +371,7 @@ export class KeeperServer implements ConnectionHost {
 
   #retryLater(): void {
     this.#cancelRetry = this.#options.clock.startTimer(diskRetryMs, () => {
-      this.#store.commit(encodeStoredChanges(this.state.takeChanges())).then(() => {
+      this.#store.commit(encodeKeeperChanges(this.state.takeChanges())).then(() => {
         this.writable = true;
         this.#options.log("The keeper can store data again");
       }, (error) => {
@@ -414,17 +417,17 @@ export class KeeperServer implements ConnectionHost {
 
   #startHousekeeping(): void {
     const { clock, wallClock, containerCheckMs } = this.#options;
-    const reaping = new ContainerReaper({
+    const reaping = new ContainerNodeReaper({
       clock,
       wallClock,
       checkMs: containerCheckMs,
       state: () => this.writable ? this.state : null,
       flushReplies: () => this.commitQueue.flush(),
     });
-    this.#guard.watch();
+    this.#ownership.watch();
     this.#stopHousekeeping = () => {
       reaping.stop();
-      this.#guard.stop();
+      this.#ownership.stop();
     };
   }
 

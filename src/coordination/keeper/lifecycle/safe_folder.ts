@@ -25,7 +25,7 @@ export interface SafeFolder {
 }
 
 /** All folders above a folder that the user named, also above each link on the way and its target, from the top. */
-export function foldersAbove(path: string): SafeFolder[] {
+export function safeFoldersAbove(path: string): SafeFolder[] {
   const found = new Set<string>();
   const add = (folder: string) => {
     if (found.has(folder)) return;
@@ -49,7 +49,7 @@ function targetOf(path: string): string | null {
 
 /** Throws CONFIG when an existing folder breaks its rule. A missing folder passes: its creator checks again. */
 export function checkSafeFolder({ path, rule }: SafeFolder): void {
-  const found = statFolder(path);
+  const found = statKeeperFolder(path);
   const stat = found?.isSymbolicLink() && rule !== "own" ? statSync(path, { throwIfNoEntry: false }) : found;
   if (found === null || stat === undefined || stat === null) return;
   const wrong = wrongKind(stat) ?? (rule === "system" ? null : wrongOwner([found, stat], rule)) ??
@@ -61,7 +61,7 @@ export function checkSafeFolder({ path, rule }: SafeFolder): void {
  * The folder's status, of a link the link's; null when this user cannot see it. Throws CONFIG when the status cannot be
  * read.
  */
-export function statFolder(path: string): Stats | null {
+export function statKeeperFolder(path: string): Stats | null {
   try {
     return lstatSync(path);
   } catch (error) {
@@ -72,7 +72,7 @@ export function statFolder(path: string): Stats | null {
 }
 
 /** Throws CONFIG on systems without user IDs. */
-export function userId(): number {
+export function effectiveUserId(): number {
   const uid = process.geteuid?.();
   if (uid !== undefined) return uid;
   throw new BatonError("CONFIG", "This system has no user IDs, so the keeper cannot recognize its user");
@@ -84,8 +84,8 @@ function wrongKind(stat: Stats): string | null {
 }
 
 function wrongOwner(stats: readonly Stats[], rule: "own" | "home" | "above"): string | null {
-  const otherOwner = stats.find(({ uid }) => uid !== userId() && !(rule !== "own" && uid === 0));
-  return otherOwner === undefined ? null : `it belongs to user ${otherOwner.uid}, not to ${userId()}`;
+  const otherOwner = stats.find(({ uid }) => uid !== effectiveUserId() && !(rule !== "own" && uid === 0));
+  return otherOwner === undefined ? null : `it belongs to user ${otherOwner.uid}, not to ${effectiveUserId()}`;
 }
 
 function wrongMode({ mode, gid }: Stats, rule: SafeFolder["rule"]): string | null {

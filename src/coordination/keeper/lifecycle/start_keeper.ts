@@ -6,11 +6,17 @@ import { BatonError, errorMessage } from "../../../base/errors.ts";
 import type { Address } from "../../../base/sockets/connection.ts";
 import { systemClock } from "../../../base/support/clock.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
-import { type KeeperNode, type KeeperOptions, KeeperServer, keeperSystem, keeperTimes } from "./keeper_server.ts";
+import {
+  type KeeperNodeView,
+  type KeeperOptions,
+  KeeperServer,
+  keeperSystem,
+  keeperTimingDefaults,
+} from "./keeper_server.ts";
 import type { KeeperStatistics } from "../protocol/keeper_report.ts";
 import { readFileSync } from "node:fs";
 
-export type { KeeperNode };
+export type { KeeperNodeView };
 
 export interface Keeper extends AsyncDisposable {
   /** The addresses it listens on, with the ports that the system chose. */
@@ -18,8 +24,8 @@ export interface Keeper extends AsyncDisposable {
   readonly limits: KeeperLimits;
   /** Current values and totals since the start. */
   statistics(): KeeperStatistics;
-  /** Reads a node as a client without credentials does, without a session. Throws OperationError: NONODE, NOAUTH. */
-  readNode(path: string): KeeperNode;
+  /** Reads a node as a client without credentials would. Throws KeeperOperationError with NONODE or NOAUTH. */
+  readNode(path: string): KeeperNodeView;
   /** Resolves when the keeper has ended, by `close` or because it was idle. Rejects IO when its data cannot be read. */
   readonly ended: Promise<void>;
   /** Ends the keeper; sessions and data stay for the next keeper. */
@@ -38,7 +44,10 @@ function isTimeout(milliseconds: number): boolean {
  * timeouts, with IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
-  const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = { ...keeperTimes, ...options };
+  const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = {
+    ...keeperTimingDefaults,
+    ...options,
+  };
   const isRange = isTimeout(sessionTimeoutMinMs) && isTimeout(sessionTimeoutMaxMs) &&
     sessionTimeoutMinMs <= sessionTimeoutMaxMs;
   if (!(tickTimeMs > 0 && isRange)) {
@@ -50,7 +59,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     );
   }
   const wanted = { ...keeperLimitsDefault, ...options.limits };
-  const limits = { ...wanted, connectionsMax: Math.min(wanted.connectionsMax, connectionsMaxOfSystem()) };
+  const limits = { ...wanted, connectionsMax: Math.min(wanted.connectionsMax, readProcessConnectionsMax()) };
   const server = await KeeperServer.open({
     dataDir: options.dataDir,
     tickTimeMs,
@@ -83,7 +92,7 @@ const otherDescriptors = 100;
  * The number of connections for which this process has descriptors: connections beyond the system's limit are not
  * accepted, without any notice. Infinity where the system does not tell its limit (all systems but Linux).
  */
-export function connectionsMaxOfSystem(limits: string = ownLimits()): number {
+export function readProcessConnectionsMax(limits: string = ownLimits()): number {
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
   return soft === undefined ? Infinity : Math.max(1, Number(soft) - otherDescriptors);
 }

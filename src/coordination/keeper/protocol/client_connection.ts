@@ -13,21 +13,21 @@ import {
   connectResponse,
 } from "../../../protocols/zookeeper/jute/session_frames.ts";
 import type { Connection, ConnectionHandlers } from "../../../base/sockets/connection.ts";
-import { type ClientIdentity, digestId } from "../state/acl_check.ts";
+import { type ClientIdentity, digestCredentials } from "../state/acl_check.ts";
 import { isFourLetterWord } from "./four_letter_words.ts";
-import { ReadBuffer } from "./read_buffer.ts";
+import { KeeperReadBuffer } from "./read_buffer.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
-import type { GroupCommitQueue, PendingReply, ReplyRecipient } from "./group_commit_queue.ts";
+import type { KeeperCommitQueue, KeeperReplyRecipient, PendingKeeperReply } from "./group_commit_queue.ts";
 import { type KeeperSession, sessionPasswordBytes } from "../state/session_table.ts";
-import type { KeeperState, OperationRequester } from "../state/keeper_state.ts";
-import type { FairScheduler, ScheduledWorker } from "./fair_scheduler.ts";
+import type { KeeperRequester, KeeperState } from "../state/keeper_state.ts";
+import type { ConnectionScheduler, ScheduledConnection } from "./connection_scheduler.ts";
 
 /** The parts of the keeper that a connection uses. */
-export interface ConnectionHost {
-  readonly state: KeeperState<ClientConnection>;
-  readonly commitQueue: GroupCommitQueue;
+export interface KeeperConnectionHost {
+  readonly state: KeeperState<KeeperClientConnection>;
+  readonly commitQueue: KeeperCommitQueue;
   readonly limits: KeeperLimits;
-  readonly scheduler: FairScheduler;
+  readonly scheduler: ConnectionScheduler;
   /** The zxid of the last transaction that is on the disk. */
   readonly durableZxid: bigint;
   /** False while the disk cannot store anything. */
@@ -45,16 +45,16 @@ export interface ConnectionHost {
      * False when the connection's address has too many connections with a session. A connection that resumes a session
      * of its own address has room.
      */
-    hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
+    hasRoom(connection: KeeperClientConnection, sessionId: bigint): boolean;
     /** Records that the session belongs to this connection, and closes the connection that had it before. */
-    sessionAttached(connection: ClientConnection, session: KeeperSession): void;
+    sessionAttached(connection: KeeperClientConnection, session: KeeperSession): void;
     /** Closes a connection after its last response, if the client does not close it. */
-    closeSoon(connection: ClientConnection): void;
+    closeSoon(connection: KeeperClientConnection): void;
   };
   /** Called once, when the connection has ended. */
-  closed(connection: ClientConnection): void;
+  closed(connection: KeeperClientConnection): void;
   /** Reports the memory of a connection: incomplete and waiting requests, and responses that were not read. */
-  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
+  setHeldBytes(connection: KeeperClientConnection, inputBytes: number, outputBytes: number): void;
   /** Whether one more session may be opened. Ends idle sessions if there is no room. */
   makeRoomForSession(): boolean;
   reportBug(error: unknown): void;
@@ -65,14 +65,14 @@ const noBytesHeld = { input: 0, output: 0 };
 /** A connection that holds less memory than this is not counted in the memory budget. */
 const reportedBytesMin = 4 << 10;
 
-export class ClientConnection implements ConnectionHandlers, ReplyRecipient, ScheduledWorker {
+export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRecipient, ScheduledConnection {
   readonly #connection: Connection;
-  readonly #host: ConnectionHost;
-  readonly #readBuffer: ReadBuffer;
+  readonly #host: KeeperConnectionHost;
+  readonly #readBuffer: KeeperReadBuffer;
   readonly identities: ClientIdentity[];
   /** The first bytes, until they are known to be a four-letter word or a frame; then null. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
-  #requester: OperationRequester<ClientConnection> | null = null;
+  #requester: KeeperRequester<KeeperClientConnection> | null = null;
   #ended = false;
   #paused = false;
   /** Requests whose replies wait for the disk. */
@@ -87,10 +87,10 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
   /** The zxid of the last reply. The reply to a ping must not have a lower one. */
   #lastZxid = 0n;
 
-  constructor(connection: Connection, host: ConnectionHost, ip: string) {
+  constructor(connection: Connection, host: KeeperConnectionHost, ip: string) {
     this.#connection = connection;
     this.#host = host;
-    this.#readBuffer = new ReadBuffer(host.limits.frameBytesMax);
+    this.#readBuffer = new KeeperReadBuffer(host.limits.frameBytesMax);
     this.identities = [{ scheme: "ip", id: ip }];
   }
 
@@ -143,7 +143,7 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
     this.#applyBackpressure();
   }
 
-  deliver({ writer, replies, requestBytes, last }: PendingReply): void {
+  deliver({ writer, replies, requestBytes, last }: PendingKeeperReply): void {
     this.outstandingCount -= replies;
     this.#outstandingBytes -= requestBytes;
     this.#pendingBytes -= writer.length;
@@ -198,7 +198,7 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
     else this.#handleRequest(reader, this.#requester);
   }
 
-  #handleRequest(reader: ByteReader, requester: OperationRequester<ClientConnection>): void {
+  #handleRequest(reader: ByteReader, requester: KeeperRequester<KeeperClientConnection>): void {
     const { state, commitQueue } = this.#host;
     const xid = reader.i32();
     const code = reader.i32();
@@ -227,7 +227,7 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
   }
 
   #reply(
-    pending: PendingReply,
+    pending: PendingKeeperReply,
     header: { xid: number; zxid: bigint; err: number },
     result: { write: ((writer: ByteWriter) => void) | null; last: boolean } = { write: null, last: false },
   ): void {
@@ -253,7 +253,7 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
       const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
       return this.#reply(pending, header, { write: null, last: true });
     }
-    const id = digestId(new TextDecoder().decode(auth ?? new Uint8Array(0)));
+    const id = digestCredentials(new TextDecoder().decode(auth ?? new Uint8Array(0)));
     if (id === this.#host.superDigest) this.identities.push({ scheme: "super", id: "" });
     if (!this.identities.some((own) => own.scheme === "digest" && own.id === id)) {
       this.identities.push({ scheme: "digest", id });
@@ -272,7 +272,7 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
     const timeoutMs = this.#host.negotiateTimeoutMs(request.timeOut);
     const nowMs = this.#host.now();
     let session: KeeperSession | undefined;
-    let pending: PendingReply | undefined;
+    let pending: PendingKeeperReply | undefined;
     if (request.sessionId === 0n) {
       if (!writable || !this.#host.makeRoomForSession()) return this.destroy();
       session = state.openSession(timeoutMs, nowMs);
@@ -293,7 +293,7 @@ export class ClientConnection implements ConnectionHandlers, ReplyRecipient, Sch
     this.#sendConnectResponse(request, session, pending ?? commitQueue.enqueue(this));
   }
 
-  #sendConnectResponse(request: ConnectRequest, session: KeeperSession | null, pending: PendingReply): void {
+  #sendConnectResponse(request: ConnectRequest, session: KeeperSession | null, pending: PendingKeeperReply): void {
     this.#writeFrame(pending.writer, () =>
       connectResponse.write(pending.writer, {
         protocolVersion: 0,

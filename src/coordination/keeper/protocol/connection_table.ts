@@ -19,7 +19,7 @@ interface ConnectionRecord<Connection> {
   hasSession: boolean;
 }
 
-export class ConnectionTable<Connection> {
+export class KeeperConnectionTable<Connection> {
   readonly #limits: ConnectionTableLimits;
   /** All connections, including those that are being closed. */
   readonly #records = new Map<Connection, ConnectionRecord<Connection>>();

@@ -4,12 +4,12 @@
  */
 import { ByteWriter } from "../../../base/wire/bytes.ts";
 
-export interface ReplyRecipient {
+export interface KeeperReplyRecipient {
   /** Sends everything that was queued for it, in order. */
-  deliver(reply: PendingReply): void;
+  deliver(reply: PendingKeeperReply): void;
 }
 
-export interface PendingReply {
+export interface PendingKeeperReply {
   readonly writer: ByteWriter;
   /** The number of replies in `writer`. */
   replies: number;
@@ -19,9 +19,9 @@ export interface PendingReply {
   last: boolean;
 }
 
-type ReplyBatch = Map<ReplyRecipient, PendingReply>;
+type ReplyBatch = Map<KeeperReplyRecipient, PendingKeeperReply>;
 
-export interface GroupCommitQueueOptions {
+export interface KeeperCommitQueueOptions {
   /** Whether there are changes that no commit contains yet. */
   readonly hasChanges: () => boolean;
   /** Whether there are changes that must be on the disk before any client may see them. */
@@ -32,8 +32,8 @@ export interface GroupCommitQueueOptions {
   readonly failed: (error: unknown) => void;
 }
 
-export class GroupCommitQueue {
-  readonly #options: GroupCommitQueueOptions;
+export class KeeperCommitQueue {
+  readonly #options: KeeperCommitQueueOptions;
   /** Replies that depend on nothing unstored; sent by the next flush. */
   #ready: ReplyBatch = new Map();
   /** Replies that wait for the running commit; null when none is running. */
@@ -42,7 +42,7 @@ export class GroupCommitQueue {
   #open: ReplyBatch = new Map();
   #stopped = false;
 
-  constructor(options: GroupCommitQueueOptions) {
+  constructor(options: KeeperCommitQueueOptions) {
     this.#options = options;
   }
 
@@ -51,13 +51,13 @@ export class GroupCommitQueue {
   }
 
   /** The entry for a reply that depends on the current state. */
-  enqueue(recipient: ReplyRecipient): PendingReply {
+  enqueue(recipient: KeeperReplyRecipient): PendingKeeperReply {
     if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
   /** The entry for a reply that does not depend on the state. It waits for earlier replies to the same connection. */
-  enqueueUnconditional(recipient: ReplyRecipient): PendingReply {
+  enqueueUnconditional(recipient: KeeperReplyRecipient): PendingKeeperReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);
   }
@@ -96,7 +96,7 @@ export class GroupCommitQueue {
   }
 }
 
-function pendingReplyIn(batch: ReplyBatch, recipient: ReplyRecipient): PendingReply {
+function pendingReplyIn(batch: ReplyBatch, recipient: KeeperReplyRecipient): PendingKeeperReply {
   let entry = batch.get(recipient);
   if (entry === undefined) {
     batch.set(recipient, entry = { writer: new ByteWriter(), replies: 0, requestBytes: 0, last: false });
@@ -115,7 +115,7 @@ function deliver(batch: ReplyBatch): void {
   for (const [recipient, entry] of entries) recipient.deliver(entry);
 }
 
-function deliveryOrder({ replies, last }: PendingReply): number {
+function deliveryOrder({ replies, last }: PendingKeeperReply): number {
   if (last) return 2;
   return replies > 0 ? 0 : 1;
 }

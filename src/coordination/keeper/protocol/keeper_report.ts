@@ -4,15 +4,15 @@
  */
 import { type Address, formatAddress } from "../../../base/sockets/connection.ts";
 import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { isPermitted } from "../state/acl_check.ts";
-import type { ClientConnection } from "./client_connection.ts";
+import { isPermittedByAcl } from "../state/acl_check.ts";
+import type { KeeperClientConnection } from "./client_connection.ts";
 import type { KeeperState } from "../state/keeper_state.ts";
 import type { ZNode } from "../state/tree.ts";
 import type { Histogram } from "../../../base/support/histogram.ts";
 import type { KeeperReport } from "./four_letter_words.ts";
 
 export interface KeeperReportSources extends Pick<KeeperReport, "options" | "zxid" | "writable"> {
-  readonly connections: readonly ClientConnection[];
+  readonly connections: readonly KeeperClientConnection[];
   /** Requests of connections that have ended. */
   readonly receivedBefore: number;
   readonly addresses: readonly Address[];
@@ -20,11 +20,14 @@ export interface KeeperReportSources extends Pick<KeeperReport, "options" | "zxi
 
 /** Four-letter words come without identities: only nodes that all clients may read are listed. */
 function listableEphemerals(nodes: readonly ZNode[]) {
-  const shown = nodes.filter(({ acl }) => isPermitted(acl, permission.read, []));
+  const shown = nodes.filter(({ acl }) => isPermittedByAcl(acl, permission.read, []));
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
 }
 
-export function buildKeeperReport(state: KeeperState<ClientConnection>, sources: KeeperReportSources): KeeperReport {
+export function buildKeeperReport(
+  state: KeeperState<KeeperClientConnection>,
+  sources: KeeperReportSources,
+): KeeperReport {
   const { tree, sessions, watches } = state;
   const { options, connections, zxid, writable } = sources;
   const received = connections.reduce((sum, connection) => sum + connection.receivedCount, sources.receivedBefore);
@@ -64,7 +67,7 @@ export function buildKeeperReport(state: KeeperState<ClientConnection>, sources:
 }
 
 /** Histogram bounds in seconds: from a fast flush to a failing disk. */
-export const commitSecondsBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
+export const keeperCommitSecondsBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 
 type KeeperCounts =
   & Pick<KeeperReport, "nodes" | "dataBytes" | "ephemerals" | "watches" | "received" | "writable" | "zxid">

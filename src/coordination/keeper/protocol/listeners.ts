@@ -14,7 +14,7 @@ import {
 } from "../../../base/sockets/connection.ts";
 import { takeAddress } from "../../../base/sockets/take_address.ts";
 
-export interface ListenersOptions {
+export interface KeeperListenersOptions {
   readonly listen: Listen;
   readonly accept: (address: Address) => Accept;
   /** The keeper owns this folder: a process that listens at a socket in it is a keeper that has lost the data. */
@@ -36,15 +36,15 @@ interface ListenerRecord {
   inode: number | null;
 }
 
-export class Listeners {
-  readonly #options: ListenersOptions;
+export class KeeperListeners {
+  readonly #options: KeeperListenersOptions;
   readonly #records: ListenerRecord[] = [];
   #closed = false;
   #restoring: Promise<void> | null = null;
   /** The failure that was logged last: binding is tried every second, and logged once. */
   #loggedFailure: string | null = null;
 
-  constructor(options: ListenersOptions) {
+  constructor(options: KeeperListenersOptions) {
     this.#options = options;
   }
 

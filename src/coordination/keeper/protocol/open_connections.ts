@@ -1,7 +1,7 @@
 /** The open connections and their sessions. Closes those that must go; connection_table.ts decides which. */
 import type { Clock } from "../../../base/support/clock.ts";
-import type { ClientConnection } from "./client_connection.ts";
-import { ConnectionTable } from "./connection_table.ts";
+import type { KeeperClientConnection } from "./client_connection.ts";
+import { KeeperConnectionTable } from "./connection_table.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { KeeperSession } from "../state/session_table.ts";
 
@@ -9,49 +9,49 @@ import type { KeeperSession } from "../state/session_table.ts";
 const handshakeMsMax = 10_000;
 const closeGraceMs = 2_000;
 
-export interface OpenConnectionsOptions {
+export interface KeeperConnectionsOptions {
   readonly clock: Clock;
   readonly limits: KeeperLimits;
   /** Closes a connection whose session has moved to another one, or that holds too much memory. */
-  readonly drop: (connection: ClientConnection) => void;
+  readonly drop: (connection: KeeperClientConnection) => void;
 }
 
-export class OpenConnections {
-  readonly #options: OpenConnectionsOptions;
-  readonly table: ConnectionTable<ClientConnection>;
-  readonly #connectionsBySession = new Map<bigint, ClientConnection>();
+export class KeeperConnections {
+  readonly #options: KeeperConnectionsOptions;
+  readonly table: KeeperConnectionTable<KeeperClientConnection>;
+  readonly #connectionsBySession = new Map<bigint, KeeperClientConnection>();
   readonly #closingTimers = new Set<() => void>();
   #isClosingExcess = false;
   /** Requests of connections that have ended. */
   received = 0;
 
-  constructor(options: OpenConnectionsOptions) {
+  constructor(options: KeeperConnectionsOptions) {
     this.#options = options;
-    this.table = new ConnectionTable(options.limits);
+    this.table = new KeeperConnectionTable(options.limits);
   }
 
-  connectionOf(sessionId: bigint): ClientConnection | undefined {
+  connectionOf(sessionId: bigint): KeeperClientConnection | undefined {
     return this.#connectionsBySession.get(sessionId);
   }
 
   /** `address` is null for a unix socket. */
-  accepted(connection: ClientConnection, address: string | null): void {
+  accepted(connection: KeeperClientConnection, address: string | null): void {
     this.table.add(connection, { address, nowMs: this.#options.clock.now() })?.destroy();
     if (this.table.hasExcess) this.#closeExcessLater();
   }
 
-  hasRoom(connection: ClientConnection, sessionId: bigint): boolean {
+  hasRoom(connection: KeeperClientConnection, sessionId: bigint): boolean {
     return this.table.hasRoom(connection, this.#connectionsBySession.get(sessionId));
   }
 
-  sessionAttached(connection: ClientConnection, session: KeeperSession): void {
+  sessionAttached(connection: KeeperClientConnection, session: KeeperSession): void {
     this.table.sessionOpened(connection);
     const before = this.#connectionsBySession.get(session.id);
     this.#connectionsBySession.set(session.id, connection);
     if (before !== undefined) this.#options.drop(before);
   }
 
-  closed(connection: ClientConnection): void {
+  closed(connection: KeeperClientConnection): void {
     this.received += connection.receivedCount;
     this.table.remove(connection);
     const session = connection.session;
@@ -61,14 +61,14 @@ export class OpenConnections {
   }
 
   /** Sets the memory that a connection holds. Returns the connections that were closed for it. */
-  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): ClientConnection[] {
+  setHeldBytes(connection: KeeperClientConnection, inputBytes: number, outputBytes: number): KeeperClientConnection[] {
     const gone = this.table.setHeldBytes(connection, inputBytes, outputBytes);
     for (const one of gone) this.#options.drop(one);
     return gone;
   }
 
   /** Closes a connection after its last response, if the client does not. */
-  closeSoon(connection: ClientConnection): void {
+  closeSoon(connection: KeeperClientConnection): void {
     const cancel = this.#options.clock.startTimer(closeGraceMs, () => {
       this.#closingTimers.delete(cancel);
       connection.destroy();

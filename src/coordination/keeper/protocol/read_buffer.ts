@@ -7,7 +7,7 @@ import { JuteFrameDecoder } from "../../../base/wire/length_frame.ts";
 /** Bytes decoded at a time. Frames that are left over from them are copied one by one. */
 const pieceBytes = 4096;
 
-export class ReadBuffer {
+export class KeeperReadBuffer {
   readonly #decoder: JuteFrameDecoder;
   /** Chunks that are not decoded, in order; the first one from `#offset` on. */
   #chunks: Uint8Array[] = [];

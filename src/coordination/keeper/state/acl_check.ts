@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { openAcl, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
-import { refuseOperation } from "./operation_error.ts";
+import { refuseKeeperOperation } from "./operation_error.ts";
 
 export interface ClientIdentity {
   readonly scheme: string;
@@ -16,19 +16,19 @@ export interface ClientIdentity {
  * The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a
  * user name.
  */
-export function digestId(credentials: string): string {
+export function digestCredentials(credentials: string): string {
   const [user = ""] = credentials.split(":", 1);
   return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;
 }
 
 /** Throws NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */
 export function checkAcl(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): void {
-  if (acl === openAcl || isPermitted(acl, wanted, identities)) return;
-  refuseOperation("NOAUTH");
+  if (acl === openAcl || isPermittedByAcl(acl, wanted, identities)) return;
+  refuseKeeperOperation("NOAUTH");
 }
 
 /** Whether one of the identities has one of the wanted permissions. */
-export function isPermitted(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): boolean {
+export function isPermittedByAcl(acl: readonly Acl[], wanted: number, identities: readonly ClientIdentity[]): boolean {
   if (acl === openAcl || identities.some((identity) => identity.scheme === "super")) return true;
   return acl.some(({ perms, id }) => {
     if ((perms & wanted) === 0) return false;
@@ -38,7 +38,7 @@ export function isPermitted(acl: readonly Acl[], wanted: number, identities: rea
 }
 
 function matchesId(identity: ClientIdentity, wanted: string): boolean {
-  return identity.scheme === "ip" ? addressMatches(identity.id, wanted) : identity.id === wanted;
+  return identity.scheme === "ip" ? isAddressInRange(identity.id, wanted) : identity.id === wanted;
 }
 
 /**
@@ -46,7 +46,7 @@ function matchesId(identity: ClientIdentity, wanted: string): boolean {
  * match.
  */
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly ClientIdentity[]): readonly Acl[] {
-  if (acl === null || acl.length === 0) refuseOperation("INVALIDACL");
+  if (acl === null || acl.length === 0) refuseKeeperOperation("INVALIDACL");
   const first = acl[0];
   if (acl.length === 1 && first?.perms === permission.all && first.id.scheme === "world" && first.id.id === "anyone") {
     return openAcl;
@@ -67,24 +67,24 @@ function resolveEntry(entry: Acl, identities: readonly ClientIdentity[]): Acl[] 
   const { scheme, id } = entry.id;
   switch (scheme) {
     case "world":
-      return id === "anyone" ? [entry] : refuseOperation("INVALIDACL");
+      return id === "anyone" ? [entry] : refuseKeeperOperation("INVALIDACL");
     case "digest":
-      return id.split(":").length === 2 ? [entry] : refuseOperation("INVALIDACL");
+      return id.split(":").length === 2 ? [entry] : refuseKeeperOperation("INVALIDACL");
     case "ip":
-      return isAddressRange(id) ? [entry] : refuseOperation("INVALIDACL");
+      return isAddressRange(id) ? [entry] : refuseKeeperOperation("INVALIDACL");
     case "auth": {
       const own = identities.filter((identity) => identity.scheme === "digest");
       return own.length > 0
         ? own.map((identity) => ({ perms: entry.perms, id: identity }))
-        : refuseOperation("INVALIDACL");
+        : refuseKeeperOperation("INVALIDACL");
     }
     default:
-      return refuseOperation("INVALIDACL");
+      return refuseKeeperOperation("INVALIDACL");
   }
 }
 
 /** The list as a client without ADMIN sees it: the digests are hidden. */
-export function maskDigests(acl: readonly Acl[]): Acl[] {
+export function maskAclDigests(acl: readonly Acl[]): Acl[] {
   return acl.map((entry) =>
     entry.id.scheme === "digest"
       ? { perms: entry.perms, id: { scheme: "digest", id: `${entry.id.id.split(":")[0]}:x` } }
@@ -97,7 +97,7 @@ export function isAddressRange(range: string): boolean {
   return parseRange(range) !== null;
 }
 
-export function addressMatches(address: string, range: string): boolean {
+export function isAddressInRange(address: string, range: string): boolean {
   const bytes = parseAddress(address);
   const parsed = parseRange(range);
   if (bytes === null || parsed === null || bytes.length !== parsed.bytes.length) return false;

@@ -10,7 +10,7 @@ interface Stall {
   readonly durationMs: number;
 }
 
-export class CommitStalls {
+export class KeeperCommitStalls {
   readonly #durationMsMin: number;
   readonly #keptMs: number;
   /** The newest last. Each one is shorter than those before it: a longer one replaces them. */

@@ -9,7 +9,7 @@ import type { ZNode } from "./tree.ts";
 /** Nodes deleted in one batch. */
 const reapedMax = 500;
 
-export interface ContainerReaperOptions {
+export interface ContainerNodeReaperOptions {
   readonly clock: Clock;
   /** Wall-clock milliseconds, for TTL nodes. */
   readonly wallClock: () => number;
@@ -20,11 +20,11 @@ export interface ContainerReaperOptions {
   readonly flushReplies: () => void;
 }
 
-export class ContainerReaper {
-  readonly #options: ContainerReaperOptions;
+export class ContainerNodeReaper {
+  readonly #options: ContainerNodeReaperOptions;
   #cancel = () => {};
 
-  constructor(options: ContainerReaperOptions) {
+  constructor(options: ContainerNodeReaperOptions) {
     this.#options = options;
     this.#scheduleCheck();
   }
@@ -37,7 +37,7 @@ export class ContainerReaper {
     const { clock, checkMs, state, wallClock } = this.#options;
     this.#cancel = clock.startTimer(checkMs, () => {
       const tree = state()?.tree;
-      this.#reap(tree === undefined ? [] : nodesToReap(tree.expirableNodes, wallClock()));
+      this.#reap(tree === undefined ? [] : findExpiredNodes(tree.expirableNodes, wallClock()));
     });
   }
 
@@ -59,7 +59,7 @@ export class ContainerReaper {
  * container is deleted after its last child; one that never had a child stays. `wallMs` is for TTL nodes, whose age
  * counts from mtime.
  */
-export function nodesToReap(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
+export function findExpiredNodes(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];
   const deletedChildren = new Map<string, number>();
   // Deepest first: a container whose children are all deleted now is deleted with them.

@@ -7,24 +7,24 @@ import type { AnyCodec } from "../../../base/wire/record_codec.ts";
 import { zooKeeperErrorNumbers } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 import { openAcl, operations, permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
-import { type ClientIdentity, isPermitted } from "./acl_check.ts";
+import { type ClientIdentity, isPermittedByAcl } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
-import { type KeeperOperation, operationsByCode } from "./operation_table.ts";
-import { OperationError } from "./operation_error.ts";
-import { type KeeperSession, sessionPasswordBytes, SessionTable } from "./session_table.ts";
-import { Transaction } from "./transaction.ts";
+import { type KeeperOperation, keeperOperationsByCode } from "./operation_table.ts";
+import { KeeperOperationError } from "./operation_error.ts";
+import { type KeeperSession, KeeperSessionTable, sessionPasswordBytes } from "./session_table.ts";
+import { KeeperTransaction } from "./transaction.ts";
 import { NodeTree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
 
 /** A part of the stored data. The zxid is 0 in all parts but the first, and in the first part of a new directory. */
-export interface StoredPiece {
+export interface KeeperDataPiece {
   readonly zxid: bigint;
   readonly nodes: readonly ZNode[];
   readonly sessions: readonly Omit<KeeperSession, "deadlineMs">[];
 }
 
 /** The result of one request. `write` appends the body of the response, which only a successful request has. */
-export interface OperationResult {
+export interface KeeperOperationResult {
   readonly zxid: bigint;
   readonly error: number;
   readonly write: ((writer: ByteWriter) => void) | null;
@@ -33,7 +33,7 @@ export interface OperationResult {
 }
 
 /** The client that sends a request. `Watcher` stands for the connection that receives events. */
-export interface OperationRequester<Watcher> {
+export interface KeeperRequester<Watcher> {
   readonly session: KeeperSession;
   readonly identities: readonly ClientIdentity[];
   readonly watcher: Watcher;
@@ -55,7 +55,7 @@ const readOnlyAcl: readonly Acl[] = [{ perms: permission.read, id: { scheme: "wo
 
 export class KeeperState<Watcher> {
   readonly tree = new NodeTree();
-  readonly sessions: SessionTable;
+  readonly sessions: KeeperSessionTable;
   readonly watches = new WatchTable<Watcher>();
   readonly #options: KeeperStateOptions<Watcher>;
   #zxid = 0n;
@@ -65,7 +65,7 @@ export class KeeperState<Watcher> {
 
   constructor(options: KeeperStateOptions<Watcher>) {
     this.#options = options;
-    this.sessions = new SessionTable(options.tickTimeMs);
+    this.sessions = new KeeperSessionTable(options.tickTimeMs);
   }
 
   get zxid(): bigint {
@@ -113,7 +113,7 @@ export class KeeperState<Watcher> {
   }
 
   /** Adds a part of the stored data, which is not a change. Each session has its full timeout from now on. */
-  restore(piece: StoredPiece, nowMs: number): void {
+  restore(piece: KeeperDataPiece, nowMs: number): void {
     if (piece.zxid !== 0n) this.#zxid = piece.zxid;
     for (const node of piece.nodes) this.tree.insert(node);
     for (const session of piece.sessions) this.sessions.add(session, nowMs);
@@ -163,16 +163,16 @@ export class KeeperState<Watcher> {
 
   /** Whether requests with this code are logged, also when they fail. */
   isWrite(code: number): boolean {
-    return operationsByCode.get(code)?.kind === "write" || code === operations.closeSession.code;
+    return keeperOperationsByCode.get(code)?.kind === "write" || code === operations.closeSession.code;
   }
 
   /** Executes one request. `reader` is positioned after the request header. */
-  apply(code: number, reader: ByteReader, requester: OperationRequester<Watcher>): OperationResult {
+  apply(code: number, reader: ByteReader, requester: KeeperRequester<Watcher>): KeeperOperationResult {
     if (code === operations.closeSession.code) {
       this.closeSession(requester.session);
       return { zxid: this.#zxid, error: 0, write: null, last: true };
     }
-    const operation = operationsByCode.get(code);
+    const operation = keeperOperationsByCode.get(code);
     if (operation === undefined) return this.#refused(zooKeeperErrorNumbers.UNIMPLEMENTED, true);
     return operation.kind === "write"
       ? this.#applyWrite(operation, reader, requester)
@@ -182,10 +182,10 @@ export class KeeperState<Watcher> {
   #applyWrite(
     operation: KeeperOperation & { kind: "write" },
     reader: ByteReader,
-    requester: OperationRequester<Watcher>,
-  ): OperationResult {
+    requester: KeeperRequester<Watcher>,
+  ): KeeperOperationResult {
     const transaction = this.#begin(requester.session.id, requester.identities);
-    let result: OperationResult | null = null;
+    let result: KeeperOperationResult | null = null;
     try {
       result = this.#respond(operation, reader, (request) => operation.run(request as never, transaction));
     } finally {
@@ -199,7 +199,7 @@ export class KeeperState<Watcher> {
     operation: { readonly request: AnyCodec; readonly response: AnyCodec },
     reader: ByteReader,
     run: (request: unknown) => unknown,
-  ): OperationResult {
+  ): KeeperOperationResult {
     let request: unknown;
     try {
       request = operation.request.read(reader);
@@ -210,19 +210,19 @@ export class KeeperState<Watcher> {
       const response = run(request) as never;
       return { zxid: this.#zxid, error: 0, write: (writer) => operation.response.write(writer, response), last: false };
     } catch (thrown) {
-      if (!(thrown instanceof OperationError)) throw thrown;
+      if (!(thrown instanceof KeeperOperationError)) throw thrown;
       return this.#refused(thrown.errorNumber, false);
     }
   }
 
-  #refused(error: number, last: boolean): OperationResult {
+  #refused(error: number, last: boolean): KeeperOperationResult {
     return { zxid: this.#zxid, error, write: null, last };
   }
 
-  #begin(session: bigint, identities: readonly ClientIdentity[]): Transaction {
+  #begin(session: bigint, identities: readonly ClientIdentity[]): KeeperTransaction {
     const { wallClock, limits, sequenceStart = 0 } = this.#options;
     this.#zxid = (this.#zxidBefore > this.#zxid ? this.#zxidBefore : this.#zxid) + 1n;
-    return new Transaction(this.tree, {
+    return new KeeperTransaction(this.tree, {
       zxid: this.#zxid,
       wallMs: wallClock(),
       session,
@@ -232,9 +232,10 @@ export class KeeperState<Watcher> {
     });
   }
 
-  #fire(transaction: Transaction): void {
+  #fire(transaction: KeeperTransaction): void {
     for (const { type, path, acl } of transaction.triggers) {
-      const mayLearn = (watcher: Watcher) => isPermitted(acl, permission.read, this.#options.identitiesOf(watcher));
+      const mayLearn = (watcher: Watcher) =>
+        isPermittedByAcl(acl, permission.read, this.#options.identitiesOf(watcher));
       for (const watcher of this.watches.fire({ type, path, mayLearn })) this.#options.notify(watcher, type, path);
     }
   }

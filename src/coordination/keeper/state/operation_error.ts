@@ -8,7 +8,7 @@ import {
  * An operation that failed with a ZooKeeper error code. It is no Error: it is thrown so that a multi stops where it
  * must, and too frequent (every `exists` of a missing node) to pay for a stack.
  */
-export class OperationError {
+export class KeeperOperationError {
   readonly reason: ZooKeeperErrorName;
 
   constructor(reason: ZooKeeperErrorName) {
@@ -20,6 +20,6 @@ export class OperationError {
   }
 }
 
-export function refuseOperation(reason: ZooKeeperErrorName): never {
-  throw new OperationError(reason);
+export function refuseKeeperOperation(reason: ZooKeeperErrorName): never {
+  throw new KeeperOperationError(reason);
 }

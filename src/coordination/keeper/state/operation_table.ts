@@ -22,10 +22,10 @@ import {
   permission,
   reconfigCode,
 } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
-import { OperationError, refuseOperation } from "./operation_error.ts";
-import type { Transaction } from "./transaction.ts";
-import { type NodeTree, toClientStat, type ZNode } from "./tree.ts";
-import { checkAcl, type ClientIdentity, isPermitted, maskDigests } from "./acl_check.ts";
+import { KeeperOperationError, refuseKeeperOperation } from "./operation_error.ts";
+import type { KeeperTransaction } from "./transaction.ts";
+import { type NodeTree, toNodeStat, type ZNode } from "./tree.ts";
+import { checkAcl, type ClientIdentity, isPermittedByAcl, maskAclDigests } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
 import type { KeeperSession } from "./session_table.ts";
 import { watchMode, type WatchTable } from "./watch_table.ts";
@@ -50,17 +50,17 @@ type Read<Name extends OperationName> = (
 ) => OperationResponse<Name>;
 
 const exists: Read<"exists"> = ({ path, watch }, state, requester) => {
-  if (path.includes("\0")) refuseOperation("BADARGUMENTS");
+  if (path.includes("\0")) refuseKeeperOperation("BADARGUMENTS");
   const node = state.tree.get(path);
   if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
   if (watch) watchData(path, state, requester);
-  return { stat: toClientStat(node ?? refuseOperation("NONODE")) };
+  return { stat: toNodeStat(node ?? refuseKeeperOperation("NONODE")) };
 };
 
 const getData: Read<"getData"> = ({ path, watch }, state, requester) => {
   const node = requireReadable(path, state, requester);
   if (watch) watchData(path, state, requester);
-  return { data: node.data, stat: toClientStat(node) };
+  return { data: node.data, stat: toNodeStat(node) };
 };
 
 const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) => {
@@ -69,14 +69,14 @@ const getChildren: Read<"getChildren2"> = ({ path, watch }, state, requester) =>
     checkWatchLimits(path, 1, state, requester);
     state.watches.children.add(path || "/", requester.watcher, watchMode.once);
   }
-  return { children: node.children === null ? [] : [...node.children], stat: toClientStat(node) };
+  return { children: node.children === null ? [] : [...node.children], stat: toNodeStat(node) };
 };
 
 const getAcl: Read<"getAcl"> = ({ path }, state, requester) => {
-  const node = state.tree.get(path) ?? refuseOperation("NONODE");
+  const node = state.tree.get(path) ?? refuseKeeperOperation("NONODE");
   checkAcl(node.acl, permission.read | permission.admin, requester.identities);
-  const open = isPermitted(node.acl, permission.admin, requester.identities);
-  return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: toClientStat(node) };
+  const open = isPermittedByAcl(node.acl, permission.admin, requester.identities);
+  return { acl: open ? [...node.acl] : maskAclDigests(node.acl), stat: toNodeStat(node) };
 };
 
 const getAllChildrenNumber: Read<"getAllChildrenNumber"> = ({ path }, state, requester) => {
@@ -96,7 +96,7 @@ const whoAmI: Read<"whoAmI"> = (_, _state, requester) => {
 };
 
 const addWatch: Read<"addWatch"> = ({ path, mode }, state, requester) => {
-  if (mode !== 0 && mode !== 1) refuseOperation("MARSHALLINGERROR");
+  if (mode !== 0 && mode !== 1) refuseKeeperOperation("MARSHALLINGERROR");
   checkWatchLimits(path, 2, state, requester);
   state.watches.addPersistent(path || "/", requester.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
   return { err: 0 };
@@ -115,21 +115,21 @@ function modesOf(type: number): number | undefined {
 }
 
 const checkWatches: Read<"checkWatches"> = ({ path, type }, state, requester) => {
-  if (!watcherTypes.has(type)) refuseOperation("MARSHALLINGERROR");
+  if (!watcherTypes.has(type)) refuseKeeperOperation("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
   const found = type !== watcherType.children && data.has(path, requester.watcher, modes) ||
     type !== watcherType.data && children.has(path, requester.watcher, modes);
-  return found ? {} : refuseOperation("NOWATCHER");
+  return found ? {} : refuseKeeperOperation("NOWATCHER");
 };
 
 const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) => {
-  if (!watcherTypes.has(type)) refuseOperation("MARSHALLINGERROR");
+  if (!watcherTypes.has(type)) refuseKeeperOperation("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
   const ofData = type !== watcherType.children && data.remove(path, requester.watcher, modes);
   const ofChildren = type !== watcherType.data && children.remove(path, requester.watcher, modes);
-  return ofData || ofChildren ? {} : refuseOperation("NOWATCHER");
+  return ofData || ofChildren ? {} : refuseKeeperOperation("NOWATCHER");
 };
 
 /**
@@ -139,7 +139,7 @@ const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) 
 const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   const { tree, watches } = state;
   const { watcher } = requester;
-  const mayRead = (node: ZNode) => isPermitted(node.acl, permission.read, requester.identities);
+  const mayRead = (node: ZNode) => isPermittedByAcl(node.acl, permission.read, requester.identities);
   const lists = [request.dataWatches, request.existWatches, request.childWatches];
   const persistent = [request.persistentWatches, request.persistentRecursiveWatches];
   const count = [...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0);
@@ -147,7 +147,7 @@ const setWatches: Read<"setWatches2"> = (request, state, requester) => {
     (a, b) => a.length > b.length ? a : b,
     "",
   );
-  if (count > state.limits.watchesPerRequestMax) refuseOperation("BADARGUMENTS");
+  if (count > state.limits.watchesPerRequestMax) refuseKeeperOperation("BADARGUMENTS");
   checkWatchLimits(longest, count, state, requester);
   for (const path of request.dataWatches ?? []) {
     const node = tree.get(path);
@@ -174,7 +174,7 @@ const setWatches: Read<"setWatches2"> = (request, state, requester) => {
 };
 
 function requireReadable(path: string, state: ReadState, requester: ReadRequester): ZNode {
-  const node = state.tree.get(path) ?? refuseOperation("NONODE");
+  const node = state.tree.get(path) ?? refuseKeeperOperation("NONODE");
   checkAcl(node.acl, permission.read, requester.identities);
   return node;
 }
@@ -190,9 +190,9 @@ function checkWatchLimits(
   { watches, limits }: ReadState,
   { watcher }: ReadRequester,
 ): void {
-  if (path.length > limits.pathCharsMax) refuseOperation("BADARGUMENTS");
-  if (watches.count + more > limits.watchesMax) refuseOperation("QUOTAEXCEEDED");
-  if (watches.countOf(watcher) + more > limits.watchesPerConnectionMax) refuseOperation("QUOTAEXCEEDED");
+  if (path.length > limits.pathCharsMax) refuseKeeperOperation("BADARGUMENTS");
+  if (watches.count + more > limits.watchesMax) refuseKeeperOperation("QUOTAEXCEEDED");
+  if (watches.countOf(watcher) + more > limits.watchesPerConnectionMax) refuseKeeperOperation("QUOTAEXCEEDED");
 }
 
 interface OperationRecords {
@@ -201,7 +201,7 @@ interface OperationRecords {
 }
 interface WriteOperation extends OperationRecords {
   readonly kind: "write";
-  run(request: never, transaction: Transaction): unknown;
+  run(request: never, transaction: KeeperTransaction): unknown;
 }
 interface ReadOperation extends OperationRecords {
   readonly kind: "read";
@@ -211,7 +211,7 @@ export type KeeperOperation = WriteOperation | ReadOperation;
 
 type Write<Name extends OperationName> = (
   request: OperationRequest<Name>,
-  transaction: Transaction,
+  transaction: KeeperTransaction,
 ) => OperationResponse<Name>;
 
 const table = new Map<number, KeeperOperation>();
@@ -226,7 +226,7 @@ function defineRead<Name extends OperationName>(name: Name, run: Read<Name>): vo
   table.set(code, { kind: "read", request, response, run } as unknown as KeeperOperation);
 }
 
-const created = (node: ZNode) => ({ path: node.path, stat: toClientStat(node) });
+const created = (node: ZNode) => ({ path: node.path, stat: toNodeStat(node) });
 const create2: Write<"create2"> = (request, transaction) => created(transaction.create(request));
 
 defineWrite("create", (request, transaction) => ({ path: transaction.create(request).path }));
@@ -237,8 +237,8 @@ defineWrite("delete", (request, transaction) => {
   transaction.delete(request);
   return {};
 });
-defineWrite("setData", (request, transaction) => ({ stat: toClientStat(transaction.setData(request)) }));
-defineWrite("setAcl", (request, transaction) => ({ stat: toClientStat(transaction.setAcl(request)) }));
+defineWrite("setData", (request, transaction) => ({ stat: toNodeStat(transaction.setData(request)) }));
+defineWrite("setAcl", (request, transaction) => ({ stat: toNodeStat(transaction.setAcl(request)) }));
 
 defineRead("exists", exists);
 defineRead("getData", getData);
@@ -267,10 +267,10 @@ const multi = { request: multiRequest, response: multiResponse };
 table.set(multiCode, { kind: "write", ...multi, run: runMulti } as unknown as KeeperOperation);
 table.set(multiReadCode, { kind: "read", ...multi, run: runMultiRead } as unknown as KeeperOperation);
 for (const code of [checkCode, reconfigCode]) {
-  table.set(code, { kind: "read", request: empty, response: empty, run: () => refuseOperation("UNIMPLEMENTED") });
+  table.set(code, { kind: "read", request: empty, response: empty, run: () => refuseKeeperOperation("UNIMPLEMENTED") });
 }
 
-export const operationsByCode: ReadonlyMap<number, KeeperOperation> = table;
+export const keeperOperationsByCode: ReadonlyMap<number, KeeperOperation> = table;
 
 const ok = 0;
 const runtimeInconsistency = -2;
@@ -279,22 +279,24 @@ const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChi
 
 /** Accepts either reads or writes in one request, like ZooKeeper. Throws MARSHALLINGERROR for a mixture. */
 function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
-  if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuseOperation("MARSHALLINGERROR");
+  if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) {
+    refuseKeeperOperation("MARSHALLINGERROR");
+  }
 }
 
 /**
  * Executes all operations or none. In the response the failed operation has its error, those before it have 0, those
  * after it -2; the header has 0.
  */
-function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
+function runMulti(requests: MultiRequest[], transaction: KeeperTransaction): MultiResult[] {
   checkKind(requests, "writes");
-  if (requests.length > transaction.limits.operationsPerMultiMax) refuseOperation("BADARGUMENTS");
+  if (requests.length > transaction.limits.operationsPerMultiMax) refuseKeeperOperation("BADARGUMENTS");
   const results: MultiResult[] = [];
   for (const request of requests) {
     try {
       results.push(runInMulti(request, transaction));
     } catch (thrown) {
-      if (!(thrown instanceof OperationError)) throw thrown;
+      if (!(thrown instanceof KeeperOperationError)) throw thrown;
       transaction.rollback();
       const failed = results.length;
       return requests.map((_, index) => ({
@@ -306,7 +308,7 @@ function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResu
   return results;
 }
 
-function runInMulti(request: MultiRequest, transaction: Transaction): MultiResult {
+function runInMulti(request: MultiRequest, transaction: KeeperTransaction): MultiResult {
   switch (request.type) {
     // Results have a stat where ZooKeeper's have one: a create2 in a multi becomes a CreateTxn there.
     case "create":
@@ -320,12 +322,12 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
       transaction.delete(request);
       return { type: "delete" };
     case "setData":
-      return { type: "setData", stat: toClientStat(transaction.setData(request)) };
+      return { type: "setData", stat: toNodeStat(transaction.setData(request)) };
     case "check":
       transaction.check(request);
       return { type: "check" };
     default:
-      return refuseOperation("UNIMPLEMENTED");
+      return refuseKeeperOperation("UNIMPLEMENTED");
   }
 }
 
@@ -333,7 +335,7 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
 function runMultiRead(requests: MultiRequest[], state: ReadState, requester: ReadRequester): MultiResult[] {
   checkKind(requests, "reads");
   const { operationsPerMultiMax, multiReadBytesMax } = state.limits;
-  if (requests.length > operationsPerMultiMax) refuseOperation("BADARGUMENTS");
+  if (requests.length > operationsPerMultiMax) refuseKeeperOperation("BADARGUMENTS");
   let bytes = 0;
   return requests.map((request): MultiResult => {
     const result = runInMultiRead(request, state, requester);
@@ -347,10 +349,10 @@ function runMultiRead(requests: MultiRequest[], state: ReadState, requester: Rea
 function runInMultiRead(request: MultiRequest, state: ReadState, requester: ReadRequester): MultiResult {
   try {
     if (request.type === "getData") return { type: "getData", ...getData(request, state, requester) };
-    if (request.type !== "getChildren") return refuseOperation("UNIMPLEMENTED");
+    if (request.type !== "getChildren") return refuseKeeperOperation("UNIMPLEMENTED");
     return { type: "getChildren", children: getChildren(request, state, requester).children };
   } catch (thrown) {
-    if (!(thrown instanceof OperationError)) throw thrown;
+    if (!(thrown instanceof KeeperOperationError)) throw thrown;
     return { type: "error", err: thrown.errorNumber };
   }
 }

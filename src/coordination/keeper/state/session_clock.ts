@@ -8,7 +8,7 @@ import type { Clock } from "../../../base/support/clock.ts";
 /** A timer that fires more than this late was held up by a stall. */
 const lateMsMin = 50;
 
-export class SessionClock {
+export class KeeperSessionClock {
   readonly #clock: Clock;
   readonly #intervalMs: number;
   #stalledMs = 0;

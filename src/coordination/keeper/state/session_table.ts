@@ -14,7 +14,7 @@ export interface KeeperSession {
   deadlineMs: number;
 }
 
-export class SessionTable {
+export class KeeperSessionTable {
   readonly #tickTimeMs: number;
   readonly #sessions = new Map<bigint, KeeperSession>();
   readonly #byDeadline = new Map<number, Set<KeeperSession>>();

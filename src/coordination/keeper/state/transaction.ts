@@ -12,8 +12,8 @@ import {
 import type { Acl } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
 import { checkAcl, type ClientIdentity, resolveAcl } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
-import { countNodeBytes, createsMax, type NodeKind, type NodeTree, type ZNode } from "./tree.ts";
-import { refuseOperation } from "./operation_error.ts";
+import { childCreationsMax, countNodeBytes, type NodeKind, type NodeTree, type ZNode } from "./tree.ts";
+import { refuseKeeperOperation } from "./operation_error.ts";
 
 export interface WatchTrigger {
   readonly type: number;
@@ -22,7 +22,7 @@ export interface WatchTrigger {
   readonly acl: readonly Acl[];
 }
 
-export interface TransactionContext {
+export interface KeeperTransactionContext {
   readonly zxid: bigint;
   /** Wall-clock milliseconds, for ctime and mtime. */
   readonly wallMs: number;
@@ -51,13 +51,13 @@ const createModes = new Map<number, CreateModeTraits>([
 /** EphemeralType.TTL: 40 bits of milliseconds. */
 const ttlMsMax = 0xffffffffffn;
 
-export class Transaction {
+export class KeeperTransaction {
   readonly triggers: WatchTrigger[] = [];
   readonly #tree: NodeTree;
-  readonly #context: TransactionContext;
+  readonly #context: KeeperTransactionContext;
   readonly #undo: (() => void)[] = [];
 
-  constructor(tree: NodeTree, context: TransactionContext) {
+  constructor(tree: NodeTree, context: KeeperTransactionContext) {
     this.#tree = tree;
     this.#context = context;
   }
@@ -73,17 +73,17 @@ export class Transaction {
   }
 
   create(request: OperationRequest<"create">, ttl = -1n): ZNode {
-    const mode = createModes.get(request.flags) ?? refuseOperation("BADARGUMENTS");
-    if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuseOperation("BADARGUMENTS");
+    const mode = createModes.get(request.flags) ?? refuseKeeperOperation("BADARGUMENTS");
+    if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuseKeeperOperation("BADARGUMENTS");
     const parentPath = parentNodePath(request.path);
     const acl = this.#resolvedAcl(request.acl);
     const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.create, this.#context.identities);
     const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
     checkNodePath(path);
-    if (path.length > this.#context.limits.pathCharsMax) refuseOperation("BADARGUMENTS");
-    if (this.#tree.get(path) !== undefined) refuseOperation("NODEEXISTS");
-    if (parent.kind === "ephemeral") refuseOperation("NOCHILDRENFOREPHEMERALS");
+    if (path.length > this.#context.limits.pathCharsMax) refuseKeeperOperation("BADARGUMENTS");
+    if (this.#tree.get(path) !== undefined) refuseKeeperOperation("NODEEXISTS");
+    if (parent.kind === "ephemeral") refuseKeeperOperation("NOCHILDRENFOREPHEMERALS");
     const { zxid, wallMs } = this.#context;
     const node: ZNode = {
       id: this.#tree.newId(),
@@ -105,7 +105,7 @@ export class Transaction {
     };
     this.#checkQuota(countNodeBytes(node), node);
     this.#recordUndo(parent);
-    parent.creates = Math.min(parent.creates + 1, createsMax);
+    parent.creates = Math.min(parent.creates + 1, childCreationsMax);
     parent.pzxid = zxid;
     this.#tree.touch(parent);
     this.#tree.insert(node);
@@ -119,12 +119,12 @@ export class Transaction {
 
   delete(request: OperationRequest<"delete">): void {
     const parentPath = parentNodePath(request.path);
-    if (isSpecialPath(request.path)) refuseOperation("BADARGUMENTS");
+    if (isServerNodePath(request.path)) refuseKeeperOperation("BADARGUMENTS");
     const parent = this.#requireNode(parentPath);
     checkAcl(parent.acl, permission.delete, this.#context.identities);
     const node = this.#requireNode(request.path);
     checkVersion(node.version, request.version);
-    if (node.children !== null) refuseOperation("NOTEMPTY");
+    if (node.children !== null) refuseKeeperOperation("NOTEMPTY");
     this.remove(node);
   }
 
@@ -181,22 +181,24 @@ export class Transaction {
 
   #resolvedAcl(acl: OperationRequest<"create">["acl"]): readonly Acl[] {
     const resolved = resolveAcl(acl, this.#context.identities);
-    return resolved.length > this.#context.limits.aclEntriesMax ? refuseOperation("INVALIDACL") : resolved;
+    return resolved.length > this.#context.limits.aclEntriesMax ? refuseKeeperOperation("INVALIDACL") : resolved;
   }
 
   /** Throws QUOTAEXCEEDED when a limit would be exceeded. A change that frees memory always passes. */
   #checkQuota(bytes: number, made: ZNode | null = null): void {
     const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
-    if (made !== null && this.#tree.size >= nodesMax) refuseOperation("QUOTAEXCEEDED");
+    if (made !== null && this.#tree.size >= nodesMax) refuseKeeperOperation("QUOTAEXCEEDED");
     const owner = made?.ephemeralOwner ?? 0n;
-    if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) refuseOperation("QUOTAEXCEEDED");
+    if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) {
+      refuseKeeperOperation("QUOTAEXCEEDED");
+    }
     if (bytes <= 0 && made === null) return;
-    if (this.#tree.bytes + bytes > dataBytesMax) refuseOperation("QUOTAEXCEEDED");
-    if (!this.#tree.hasDiskFor(bytes, made === null ? 0 : 1)) refuseOperation("QUOTAEXCEEDED");
+    if (this.#tree.bytes + bytes > dataBytesMax) refuseKeeperOperation("QUOTAEXCEEDED");
+    if (!this.#tree.hasDiskFor(bytes, made === null ? 0 : 1)) refuseKeeperOperation("QUOTAEXCEEDED");
   }
 
   #requireNode(path: string): ZNode {
-    return this.#tree.get(path) ?? refuseOperation("NONODE");
+    return this.#tree.get(path) ?? refuseKeeperOperation("NONODE");
   }
 
   #recordUndo(node: ZNode): void {
@@ -215,7 +217,7 @@ export function nextNodeVersion(version: number): number {
 }
 
 function checkVersion(actual: number, expected: number): void {
-  if (expected !== -1 && expected !== actual) refuseOperation("BADVERSION");
+  if (expected !== -1 && expected !== actual) refuseKeeperOperation("BADVERSION");
 }
 
 // deno-lint-ignore no-control-regex -- control characters are what it looks for
@@ -225,7 +227,7 @@ const special = new Set(["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quo
 /** Throws BADARGUMENTS unless this is the path of a node. Source: PathUtils.validatePath. */
 export function checkNodePath(path: string): void {
   if (path === "/") return;
-  if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuseOperation("BADARGUMENTS");
+  if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuseKeeperOperation("BADARGUMENTS");
 }
 
 /**
@@ -234,11 +236,11 @@ export function checkNodePath(path: string): void {
  */
 export function parentNodePath(path: string): string {
   const slash = path.lastIndexOf("/");
-  if (slash === -1 || path.includes("\0")) refuseOperation("BADARGUMENTS");
+  if (slash === -1 || path.includes("\0")) refuseKeeperOperation("BADARGUMENTS");
   return path.slice(0, slash);
 }
 
 /** Whether this is one of the server's own nodes, which cannot be deleted. Source: DataTree.isSpecialPath. */
-export function isSpecialPath(path: string): boolean {
+export function isServerNodePath(path: string): boolean {
   return special.has(path);
 }

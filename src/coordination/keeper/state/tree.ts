@@ -7,7 +7,7 @@ import type { Acl, Stat } from "../../../protocols/zookeeper/jute/zookeeper_reco
 export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
 
 /** A parent's create counter stops here, as in ZooKeeper. */
-export const createsMax = 0x7fffffff;
+export const childCreationsMax = 0x7fffffff;
 
 export interface ZNode {
   /** The ID of the node's row in the database. */
@@ -180,7 +180,7 @@ export function countNodeBytes({ path, data, acl }: Pick<ZNode, "path" | "data" 
 }
 
 /** The stat that clients see. A container or TTL node looks like a persistent one. */
-export function toClientStat(node: ZNode): Stat {
+export function toNodeStat(node: ZNode): Stat {
   const numChildren = node.children?.size ?? 0;
   return {
     czxid: node.czxid,

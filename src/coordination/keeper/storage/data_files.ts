@@ -1,5 +1,6 @@
 /**
- * The files of a data directory as names: whether they are in place, and their times. Opens none: see data_guard.ts.
+ * Creates the keeper's data directory, and looks at its files by name: their inodes and times. Never opens a file; see
+ * ownership_monitor.ts.
  */
 import { mkdirSync, statSync, utimesSync } from "node:fs";
 import { join } from "node:path";

@@ -14,13 +14,13 @@ import { SqliteFile } from "../../../base/storage/sqlite_file.ts";
 import type { SqliteFormat } from "../../../base/storage/sqlite_format.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
 import {
-  decodeStoredRows,
-  encodeStoredRows,
-  keeperDatabaseName,
-  type StoredRow,
+  decodeKeeperRows,
+  encodeKeeperRows,
+  keeperDatabaseFileName,
+  type KeeperRow,
   zxidChecksum,
-  zxidMarkName,
-} from "./stored_records.ts";
+  zxidMarkFileName,
+} from "./keeper_rows.ts";
 
 /**
  * The size reserved for the write-ahead log. A checkpoint copies the log into the database before it is full; it is
@@ -35,7 +35,7 @@ const freeBytesKept = 1 << 20;
 /** Interval of measurements of the disk, in commits. */
 const commitsPerMeasurement = 16;
 /** Backups read the database and hold locks for short times. Milliseconds. */
-export const databaseBusyMs = 5_000;
+export const keeperDatabaseBusyMs = 5_000;
 const schema = `
   CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -60,8 +60,8 @@ const damageRemedy = "Acknowledged data cannot be read; start from a backup (bat
 /** The approximate size of the parts in which rows are sent to the other thread. */
 const pieceBytes = 4 << 20;
 
-/** The tables above, and the format of their rows (stored_records.ts). The database in `folder` is named `path`. */
-export function keeperFormat(path: string): SqliteFormat {
+/** The tables above, and the format of their rows (keeper_rows.ts). The database in `folder` is named `path`. */
+export function keeperDatabaseFormat(path: string): SqliteFormat {
   return { what: "keeper's data", folder: dirname(path), path, applicationId: 0, format: 2, schema };
 }
 
@@ -77,14 +77,14 @@ export class KeeperDatabase {
 
   /** Throws LOCK_BUSY when another keeper owns the data, and CONFIG for a truncated file and another format. */
   constructor(dataDir: string) {
-    const path = join(dataDir, keeperDatabaseName);
+    const path = join(dataDir, keeperDatabaseFileName);
     this.#logPath = `${path}-wal`;
-    const mark = this.#mark = new CommittedMark(join(dataDir, zxidMarkName));
+    const mark = this.#mark = new CommittedMark(join(dataDir, zxidMarkFileName));
     const owned = () => new BatonError("LOCK_BUSY", `Another keeper owns the data directory ${dataDir}`);
     let isRestored = false;
     this.#file = new SqliteFile({
-      format: keeperFormat(path),
-      busyMs: databaseBusyMs,
+      format: keeperDatabaseFormat(path),
+      busyMs: keeperDatabaseBusyMs,
       pragmas: `PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`,
       owner: { column: "keeper", busy: owned, takenOver: owned },
       prepare: () => prepareFile(path, mark),
@@ -100,7 +100,7 @@ export class KeeperDatabase {
   }
 
   load(): Generator<Uint8Array, void, void> {
-    return readStoredPieces(this.#file.database);
+    return readEncodedKeeperRows(this.#file.database);
   }
 
   /** Throws LOCK_BUSY when another keeper has opened the rows since. */
@@ -113,7 +113,7 @@ export class KeeperDatabase {
    * `confirmOwner` or otherwise.
    */
   commit(changes: Uint8Array): void {
-    const { zxid, nodes, sessions } = decodeStoredRows(changes);
+    const { zxid, nodes, sessions } = decodeKeeperRows(changes);
     this.#file.transaction(() => {
       this.#store(nodes, statements.nodes);
       this.#store(sessions, statements.sessions);
@@ -122,7 +122,7 @@ export class KeeperDatabase {
     this.#raiseMark(zxid);
   }
 
-  #store(rows: readonly StoredRow[], { put, drop }: { readonly put: string; readonly drop: string }): void {
+  #store(rows: readonly KeeperRow[], { put, drop }: { readonly put: string; readonly drop: string }): void {
     for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
   }
 
@@ -173,7 +173,7 @@ export class KeeperDatabase {
  * would be free.
  */
 function prepareFile(path: string, mark: CommittedMark): void {
-  const damage = damageInLog(path) ?? describeOlderThanMark(path);
+  const damage = damageInLog(path) ?? describeOutdatedKeeperData(path);
   if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
@@ -184,24 +184,26 @@ function prepareFile(path: string, mark: CommittedMark): void {
 }
 
 /** The owner's name in a copy. */
-export const ownerNameInCopies = "a backup";
+export const keeperBackupOwnerName = "a backup";
 
 /**
  * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or
  * removed, or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
  */
-export function describeOlderThanMark(path: string): string | null {
-  const mark = readMark(join(dirname(path), zxidMarkName)); // read first: a running keeper raises both
+export function describeOutdatedKeeperData(path: string): string | null {
+  const mark = readMark(join(dirname(path), zxidMarkFileName)); // read first: a running keeper raises both
   if (mark === 0n || !existsSync(path)) return null;
   using database = new DatabaseSync(path, { readOnly: true });
   if (isCopy(database)) return null;
   const zxid = hasTables(database) ? zxidIn(database) : 0n;
   return zxid >= mark ? null : `transaction ${mark} was stored, but ${zxid} is the last that can be read: the log ` +
-    `was truncated or removed, or ${keeperDatabaseName} is an older file (if that is intended, remove ${zxidMarkName})`;
+    `was truncated or removed, or ${keeperDatabaseFileName} is an older file ` +
+    `(if that is intended, remove ${zxidMarkFileName})`;
 }
 
 function isCopy(database: DatabaseSync): boolean {
-  return hasTables(database) && database.prepare("SELECT keeper FROM owner").get()?.["keeper"] === ownerNameInCopies;
+  return hasTables(database) &&
+    database.prepare("SELECT keeper FROM owner").get()?.["keeper"] === keeperBackupOwnerName;
 }
 
 function hasTables(database: DatabaseSync): boolean {
@@ -209,19 +211,19 @@ function hasTables(database: DatabaseSync): boolean {
 }
 
 /** All rows in parts: first the sessions and the zxid (0 in a new directory), then the nodes by age, oldest first. */
-export function* readStoredPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
-  yield encodeStoredRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
-  let nodes: StoredRow[] = [];
+export function* readEncodedKeeperRows(database: DatabaseSync): Generator<Uint8Array, void, void> {
+  yield encodeKeeperRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
+  let nodes: KeeperRow[] = [];
   let bytes = 0;
   for (const row of rowsOf(database, "SELECT id, body FROM nodes ORDER BY id")) {
     nodes.push(row);
     bytes += row.body?.byteLength ?? 0;
     if (bytes < pieceBytes) continue;
-    yield encodeStoredRows(0n, nodes, []);
+    yield encodeKeeperRows(0n, nodes, []);
     nodes = [];
     bytes = 0;
   }
-  yield encodeStoredRows(0n, nodes, []);
+  yield encodeKeeperRows(0n, nodes, []);
 }
 
 function zxidIn(database: DatabaseSync): bigint {
@@ -234,7 +236,7 @@ function zxidIn(database: DatabaseSync): bigint {
   throw new TypeError(`The number of the last transaction, ${zxid}, does not match its checksum`);
 }
 
-function* rowsOf(database: DatabaseSync, sql: string): Generator<StoredRow, void, void> {
+function* rowsOf(database: DatabaseSync, sql: string): Generator<KeeperRow, void, void> {
   const statement = database.prepare(sql);
   statement.setReadBigInts(true);
   for (const { id, body } of statement.iterate()) {

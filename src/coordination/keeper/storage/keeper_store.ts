@@ -4,8 +4,8 @@ import { errorMessage } from "../../../base/errors.ts";
 import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
 import { storageError } from "../../../base/storage/storage_error.ts";
 import type { KeeperStoreCalls } from "./keeper_store_thread.ts";
-import { decodeStoredNode, decodeStoredRows, decodeStoredSession, describeKeeperData } from "./stored_records.ts";
-import type { StoredPiece } from "../state/keeper_state.ts";
+import { decodeKeeperNode, decodeKeeperRows, decodeKeeperSession, describeKeeperData } from "./keeper_rows.ts";
+import type { KeeperDataPiece } from "../state/keeper_state.ts";
 
 /** Starts a thread that serves a KeeperStore. */
 export function startKeeperStoreThread(): StorageWorker {
@@ -35,12 +35,12 @@ export class KeeperStore {
   }
 
   /** Passes all stored data to `receive` in parts, parents before their children. Rejects with IO for damage. */
-  async load(receive: (piece: StoredPiece) => void): Promise<void> {
+  async load(receive: (piece: KeeperDataPiece) => void): Promise<void> {
     let damage: unknown = null;
     this.#onPiece = (bytes) => {
       try {
-        const { zxid, nodes, sessions } = decodeStoredRows(bytes);
-        receive({ zxid, nodes: nodes.map(decodeStoredNode), sessions: sessions.map(decodeStoredSession) });
+        const { zxid, nodes, sessions } = decodeKeeperRows(bytes);
+        receive({ zxid, nodes: nodes.map(decodeKeeperNode), sessions: sessions.map(decodeKeeperSession) });
       } catch (error) {
         damage ??= error;
       }

@@ -5,7 +5,7 @@
 import { storageError } from "../../../base/storage/storage_error.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
 import type { KeeperDatabase } from "./keeper_database.ts";
-import { describeKeeperData } from "./stored_records.ts";
+import { describeKeeperData } from "./keeper_rows.ts";
 
 const idleMs = 200;
 

@@ -18,7 +18,7 @@ import {
   keeperSettings,
   poolSettings,
 } from "../../../../src/coordination/settings/command_settings.ts";
-import { keeperTimes } from "../../../../src/coordination/keeper/lifecycle/keeper_server.ts";
+import { keeperTimingDefaults } from "../../../../src/coordination/keeper/lifecycle/keeper_server.ts";
 import { partiesMax } from "../../../../src/coordination/barrier/barrier_state.ts";
 import { retrySettings } from "../../../../src/retry/settings/retry_settings.ts";
 import { loadSettings } from "../../../../commands/products.ts";
@@ -101,7 +101,7 @@ test("the defaults and bounds of commands are those of what they set", () => {
     sessionTimeoutMinMs: keeperSessionTimeoutMin.default,
     sessionTimeoutMaxMs: keeperSessionTimeoutMax.default,
     containerCheckMs: keeperContainerCheck.default,
-  }).toEqual({ ...keeperTimes });
+  }).toEqual({ ...keeperTimingDefaults });
   expect(barrierPartiesMax).toBe(partiesMax);
 });
 

@@ -159,7 +159,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "the session of a dead client lives for two timeouts",
     world: "lock",
     changes: [{
-      in: "session_table:SessionTable.touch",
+      in: "session_table:KeeperSessionTable.touch",
       from: "(nowMs + session.timeoutMs)",
       to: "(nowMs + 2 * session.timeoutMs)",
     }],
@@ -170,7 +170,7 @@ export const lockMutants: readonly Mutant[] = [
     name: "a session that is renewed before the keeper notices its own stall gets the time of the stall, too",
     world: "lock",
     changes: [{
-      in: "session_clock:SessionClock.now",
+      in: "session_clock:KeeperSessionClock.now",
       from: "    return nowMs - this.#lateMs(nowMs - this.#lastTickMs) - this.#stalledMs;",
       to: "    return nowMs - this.#stalledMs;",
     }],
@@ -242,9 +242,9 @@ export const lockMutants: readonly Mutant[] = [
     changes: [{
       in: "keeper_server:KeeperServer.#commit",
       from:
-        "    const room = await this.#store.commit(encodeStoredChanges(changes)).finally(() => this.#stalls.end(this.now()));\n",
+        "    const room = await this.#store.commit(encodeKeeperChanges(changes)).finally(() => this.#stalls.end(this.now()));\n",
       to:
-        "    void this.#store.commit(encodeStoredChanges(changes)).catch(() => {});\n    const room = await Promise.resolve(null);\n",
+        "    void this.#store.commit(encodeKeeperChanges(changes)).catch(() => {});\n    const room = await Promise.resolve(null);\n",
     }],
     kinds: ["two holders", "node of a dead session"],
     seeds: 20,

@@ -28,7 +28,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a response to a read does not wait for the commit of what it shows",
     world: "znode",
     changes: [{
-      in: "client_connection:ClientConnection.#handleRequest",
+      in: "client_connection:KeeperClientConnection.#handleRequest",
       from: "    this.#reply(commitQueue.enqueue(this), { xid, zxid: result.zxid, err: result.error }, result);",
       to:
         "    const entry = state.isWrite(code) ? commitQueue.enqueue(this) : commitQueue.enqueueUnconditional(this);\n    this.#reply(entry, { xid, zxid: result.zxid, err: result.error }, result);",
@@ -41,7 +41,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "changes that are made during a commit are answered by it",
     world: "znode",
     changes: [{
-      in: "group_commit_queue:GroupCommitQueue.enqueue",
+      in: "group_commit_queue:KeeperCommitQueue.enqueue",
       from: "    if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);\n",
       to: "",
     }],
@@ -99,7 +99,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a sequence number is the number of children",
     world: "znode",
     changes: [{
-      in: "transaction:Transaction.create",
+      in: "transaction:KeeperTransaction.create",
       from: "request.path + String(parent.creates)",
       to: "request.path + String(parent.children?.size ?? 0)",
     }],
@@ -110,7 +110,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "only requests, not heartbeats, renew a session",
     world: "znode",
     changes: [{
-      in: "client_connection:ClientConnection.#handleRequest",
+      in: "client_connection:KeeperClientConnection.#handleRequest",
       from: "    state.sessions.touch(requester.session, this.#host.now());\n    if (code",
       to:
         "    if (code !== operations.ping.code) state.sessions.touch(requester.session, this.#host.now());\n    if (code",
@@ -140,7 +140,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "the counters of a node are not stored",
     world: "znode",
     changes: [{
-      in: "stored_records:decodeStoredNode",
+      in: "keeper_rows:decodeKeeperNode",
       from: "    creates: stored.creates,\n",
       to: "    creates: 0,\n",
     }],
@@ -151,7 +151,7 @@ export const znodeMutants: readonly Mutant[] = [
     name: "a row is taken without a look at its checksum",
     world: "znode",
     changes: [{
-      in: "stored_records:verifiedBody",
+      in: "keeper_rows:verifiedBody",
       from: "if (stored === checksumOf(id, content)) return content;",
       to: "if (stored !== checksumOf(id, content)) return content;\n    return content;",
     }],
@@ -163,8 +163,8 @@ export const znodeMutants: readonly Mutant[] = [
     world: "znode",
     changes: [{
       in: "keeper_database:prepareFile",
-      from: "  const damage = damageInLog(path) ?? describeOlderThanMark(path);",
-      to: "  const damage = existsSync(`${path}-none`) ? damageInLog(path) ?? describeOlderThanMark(path) : null;",
+      from: "  const damage = damageInLog(path) ?? describeOutdatedKeeperData(path);",
+      to: "  const damage = existsSync(`${path}-none`) ? damageInLog(path) ?? describeOutdatedKeeperData(path) : null;",
     }],
     kinds: ["flipped bit believed"],
     from: 14,

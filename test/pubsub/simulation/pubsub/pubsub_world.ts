@@ -5,7 +5,7 @@
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { decodeStoredNode, type StoredRow } from "../../../../src/coordination/keeper/storage/stored_records.ts";
+import { decodeKeeperNode, type KeeperRow } from "../../../../src/coordination/keeper/storage/keeper_rows.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
 import { parseTopicNode } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { verifyStore } from "../../../../src/pubsub/store/sqlite/verify_topic_store.ts";
@@ -266,11 +266,11 @@ class PubsubWorld {
     return (all.find(({ state }) => state === "moving" || state === "sealed") ?? all[0])?.owner ?? "";
   }
 
-  #nodesFlushed(rows: readonly StoredRow[]): void {
+  #nodesFlushed(rows: readonly KeeperRow[]): void {
     const prefix = `${this.#system.path.topics}/`;
     for (const row of rows) {
       if (row.body === null) continue;
-      const { path, data, version } = decodeStoredNode(row);
+      const { path, data, version } = decodeKeeperNode(row);
       if (data === null) continue;
       if (!path.startsWith(prefix) || path.slice(prefix.length).split("/").length !== 2) continue;
       const { topic, owner, epoch, state, incarnation, baseOffset } = parseTopicNode(data, path);

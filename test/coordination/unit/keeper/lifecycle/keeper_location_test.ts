@@ -7,7 +7,7 @@ import process from "node:process";
 import { BatonError } from "../../../../../src/base/errors.ts";
 import {
   createKeeperFolders,
-  keeperLocation,
+  findKeeperLocation,
 } from "../../../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 
 let root = "";
@@ -16,7 +16,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const uid = process.geteuid?.() ?? -1;
 const nobody = () => ({
-  machineSocketPath: join(root, "none/keeper.sock"),
+  machineKeeperSocketPath: join(root, "none/keeper.sock"),
   userDatabase: userDatabase(join(root, "home")),
   fallbackFolder: join(root, "tmp"),
 });
@@ -40,7 +40,7 @@ describe("the user's place", () => {
   test("follows from the user database, whatever HOME and the XDG variables say", () => {
     mkdirSync(join(root, "home"));
     const places = [{}, { HOME: "/elsewhere", XDG_STATE_HOME: "/elsewhere", XDG_RUNTIME_DIR: "/elsewhere" }]
-      .map((env) => keeperLocation(env, nobody()));
+      .map((env) => findKeeperLocation(env, nobody()));
     expect(places[0]).toEqual(places[1]);
     expect(places[0]?.dir?.startsWith(join(root, "home/.local/state/baton/keeper/"))).toBe(true);
     expect(places[0]?.scope).toBe("user");
@@ -48,34 +48,34 @@ describe("the user's place", () => {
 
   test("is in /var/tmp for a user without a home", () => {
     const { fallbackFolder: _, ...rest } = nobody();
-    expect(keeperLocation({}, rest).dir?.startsWith(`/var/tmp/baton-${uid}/`)).toBe(true);
+    expect(findKeeperLocation({}, rest).dir?.startsWith(`/var/tmp/baton-${uid}/`)).toBe(true);
   });
 
   test("stays where it is when a home appears, and when it becomes unusable", () => {
-    const without = keeperLocation({}, nobody());
+    const without = findKeeperLocation({}, nobody());
     expect(without.dir?.startsWith(join(root, "tmp/"))).toBe(true);
     mkdirSync(without.dir ?? "", { recursive: true, mode: 0o700 });
     mkdirSync(join(root, "home"));
-    expect(keeperLocation({}, nobody())).toEqual(without);
+    expect(findKeeperLocation({}, nobody())).toEqual(without);
     rmSync(join(root, "tmp"), { recursive: true });
-    const atHome = keeperLocation({}, nobody());
+    const atHome = findKeeperLocation({}, nobody());
     mkdirSync(atHome.dir ?? "", { recursive: true, mode: 0o700 });
     chmodSync(join(root, "home"), 0o500);
-    expect(keeperLocation({}, nobody())).toEqual(atHome);
+    expect(findKeeperLocation({}, nobody())).toEqual(atHome);
   });
 
   test("has its socket beside the data, or under a short name when that path is too long for a socket", () => {
-    const short = keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
+    const short = findKeeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
     expect(short.socketPath).toBe(join(root, "k/keeper.sock"));
-    const long = keeperLocation({ BATON_KEEPER_DIR: join(root, "k".repeat(100)) });
+    const long = findKeeperLocation({ BATON_KEEPER_DIR: join(root, "k".repeat(100)) });
     expect(long.dir).toBe(join(root, "k".repeat(100)));
     expect(Buffer.byteLength(long.socketPath)).toBeLessThanOrEqual(103);
-    expect(long.socketPath).not.toBe(keeperLocation({ BATON_KEEPER_DIR: join(root, "l".repeat(100)) }).socketPath);
+    expect(long.socketPath).not.toBe(findKeeperLocation({ BATON_KEEPER_DIR: join(root, "l".repeat(100)) }).socketPath);
   });
 });
 
 describe("a place that is not safe is refused", () => {
-  const place = () => keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
+  const place = () => findKeeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
 
   test("when it lets others in", () => {
     mkdirSync(join(root, "k"));
@@ -95,7 +95,7 @@ describe("a place that is not safe is refused", () => {
   });
 
   test("when it is not an absolute path", () => {
-    expect(codeOf(() => keeperLocation({ BATON_KEEPER_DIR: "k" }))).toBe("CONFIG");
+    expect(codeOf(() => findKeeperLocation({ BATON_KEEPER_DIR: "k" }))).toBe("CONFIG");
   });
 
   test("also when it was made between the look and the use", () => {
@@ -108,7 +108,8 @@ describe("a place that is not safe is refused", () => {
 
 describe("the machine's keeper", () => {
   const socketPath = () => join(root, "run/keeper.sock");
-  const look = () => keeperLocation({}, { machineSocketPath: socketPath(), userDatabase: userDatabase(root) });
+  const look = () =>
+    findKeeperLocation({}, { machineKeeperSocketPath: socketPath(), userDatabase: userDatabase(root) });
 
   async function serve(): Promise<Disposable> {
     mkdirSync(join(root, "run"), { mode: 0o755 });
@@ -135,6 +136,6 @@ describe("the machine's keeper", () => {
 
   test("is not looked at when BATON_KEEPER_DIR names a place", async () => {
     using _ = await serve();
-    expect(keeperLocation({ BATON_KEEPER_DIR: join(root, "k") }).scope).toBe("user");
+    expect(findKeeperLocation({ BATON_KEEPER_DIR: join(root, "k") }).scope).toBe("user");
   });
 });

@@ -6,7 +6,7 @@ import process from "node:process";
 import { BatonError } from "../../../../../src/base/errors.ts";
 import {
   createKeeperFolders,
-  keeperLocation,
+  findKeeperLocation,
 } from "../../../../../src/coordination/keeper/lifecycle/keeper_location.ts";
 
 let root = "";
@@ -27,11 +27,11 @@ function place() {
   const userDatabase = join(root, "passwd");
   writeFileSync(userDatabase, `me:x:${uid}:0:somebody:${join(root, "home")}:/bin/sh\n`);
   const options = {
-    machineSocketPath: join(root, "none/keeper.sock"),
+    machineKeeperSocketPath: join(root, "none/keeper.sock"),
     userDatabase,
     fallbackFolder: join(root, "tmp"),
   };
-  return keeperLocation({}, options);
+  return findKeeperLocation({}, options);
 }
 
 /** What is said when the place is looked for, and the same when it is made after it was found in order. */
@@ -128,7 +128,7 @@ test.skipIf(uid !== 0)("a home with a folder of somebody else's in it, or a link
 
 /** The refusal of BATON_KEEPER_DIR, and the same when the folder is made after it was found in order. */
 function refusalOf(dir: string, prepare: () => void = () => {}): string {
-  const look = () => keeperLocation({ BATON_KEEPER_DIR: dir });
+  const look = () => findKeeperLocation({ BATON_KEEPER_DIR: dir });
   const before = (() => {
     try {
       return look();

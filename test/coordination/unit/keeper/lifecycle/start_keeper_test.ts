@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { connectionsMaxOfSystem } from "../../../../../src/coordination/keeper/lifecycle/start_keeper.ts";
+import { readProcessConnectionsMax } from "../../../../../src/coordination/keeper/lifecycle/start_keeper.ts";
 
 const limits = (soft: string) =>
   `Limit                     Soft Limit           Hard Limit           Units     
@@ -8,11 +8,11 @@ Max open files            ${soft.padEnd(20)} 524288               files
 `;
 
 test("some descriptors are kept back, and one connection is always possible", () => {
-  expect([limits("1024"), limits("64"), limits("unlimited"), ""].map(connectionsMaxOfSystem)).toEqual([
+  expect([limits("1024"), limits("64"), limits("unlimited"), ""].map(readProcessConnectionsMax)).toEqual([
     924,
     1,
     Infinity,
     Infinity,
   ]);
-  expect(connectionsMaxOfSystem()).toBeGreaterThan(0);
+  expect(readProcessConnectionsMax()).toBeGreaterThan(0);
 });

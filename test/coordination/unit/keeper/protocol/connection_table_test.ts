@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ConnectionTable } from "../../../../../src/coordination/keeper/protocol/connection_table.ts";
+import { KeeperConnectionTable } from "../../../../../src/coordination/keeper/protocol/connection_table.ts";
 import { seededRandom, testSeed } from "../../../../support/random.ts";
 
 const seed = testSeed();
@@ -13,7 +13,7 @@ const limits = {
 const local = { address: null, nowMs: 0 };
 
 test("when it is full the oldest without a session goes; when all have one, the new one", () => {
-  const table = new ConnectionTable<string>(limits);
+  const table = new KeeperConnectionTable<string>(limits);
   expect(["a", "b", "c"].map((name) => table.add(name, local))).toEqual([null, null, null]);
   table.sessionOpened("a");
   expect(table.add("d", local)).toBe("b");
@@ -31,7 +31,7 @@ test("when it is full the oldest without a session goes; when all have one, the 
 const at = (address: string | null) => ({ address, nowMs: 0 });
 
 test("of an address with too many the oldest without a session goes, never one with a session or of another", () => {
-  const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100, connectionsPerAddressMax: 3 });
+  const table = new KeeperConnectionTable<string>({ ...limits, connectionsMax: 100, connectionsPerAddressMax: 3 });
   table.add("other", at("10.0.0.2"));
   for (const name of ["a", "b", "c"]) table.add(name, at("10.0.0.1"));
   table.sessionOpened("a");
@@ -46,7 +46,7 @@ test("of an address with too many the oldest without a session goes, never one w
 });
 
 test("a connection that opens its session before excess ones are chosen stays, however many came with it", () => {
-  const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100 });
+  const table = new KeeperConnectionTable<string>({ ...limits, connectionsMax: 100 });
   for (const name of ["good", "a", "b", "c"]) table.add(name, at("10.0.0.1"));
   expect(table.hasRoom("good", undefined)).toBe(true);
   table.sessionOpened("good");
@@ -54,7 +54,7 @@ test("a connection that opens its session before excess ones are chosen stays, h
 });
 
 test("an address has so many sessions, and one that moves adds none; a unix socket has one address for all", () => {
-  const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100 });
+  const table = new KeeperConnectionTable<string>({ ...limits, connectionsMax: 100 });
   for (const name of ["a", "b", "c"]) {
     table.add(name, at("10.0.0.1"));
     if (name !== "c") table.sessionOpened(name);
@@ -80,7 +80,7 @@ test("an address has so many sessions, and one that moves adds none; a unix sock
 test(`in any order: no more than allowed stay, no session goes, the oldest go first [BATON_SEED=${seed}]`, () => {
   const random = seededRandom(seed);
   const max = { connectionsMax: 12, connectionsPerAddressMax: 5 };
-  const table = new ConnectionTable<number>({ ...limits, ...max });
+  const table = new KeeperConnectionTable<number>({ ...limits, ...max });
   const there = new Map<number, { address: string | null; isKnown: boolean; isGoing: boolean }>();
   const staying = (address?: string | null) =>
     [...there].filter(([, one]) => !one.isGoing && (address === undefined || one.address === address));
@@ -113,7 +113,7 @@ test(`in any order: no more than allowed stay, no session goes, the oldest go fi
 });
 
 test("who has not opened a session is known by how long ago he came", () => {
-  const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100 });
+  const table = new KeeperConnectionTable<string>({ ...limits, connectionsMax: 100 });
   table.add("a", { address: null, nowMs: 1 });
   table.add("b", { address: null, nowMs: 2 });
   table.add("c", { address: null, nowMs: 3 });
@@ -122,7 +122,7 @@ test("who has not opened a session is known by how long ago he came", () => {
 });
 
 test("together they may make the keeper hold so much; then the first to have begun goes, not the last", () => {
-  const table = new ConnectionTable<string>({ ...limits, connectionsMax: 100 });
+  const table = new KeeperConnectionTable<string>({ ...limits, connectionsMax: 100 });
   for (const name of ["a", "b", "c"]) table.add(name, local);
   expect(table.setHeldBytes("a", 40, 0)).toEqual([]);
   expect(table.setHeldBytes("b", 40, 900)).toEqual([]);

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import {
-  GroupCommitQueue,
-  type PendingReply,
+  KeeperCommitQueue,
+  type PendingKeeperReply,
 } from "../../../../../src/coordination/keeper/protocol/group_commit_queue.ts";
 
 /** A disk that finishes when told, a state that is a flag, and recipients that write down what they are given. */
@@ -9,7 +9,7 @@ function stages() {
   const told: string[] = [];
   const commits: { done: () => void; failed: (error: Error) => void }[] = [];
   const control = { changed: false, quiet: false, told, commits, failures: [] as unknown[] };
-  const subject = new GroupCommitQueue({
+  const subject = new KeeperCommitQueue({
     hasChanges: () => control.changed || control.quiet,
     hasUrgentChanges: () => control.changed,
     commit: () => {
@@ -19,11 +19,11 @@ function stages() {
     failed: (error) => control.failures.push(error),
   });
   const recipient = (name: string) => ({
-    deliver: ({ writer }: PendingReply) => told.push(`${name}: ${new TextDecoder().decode(writer.finish())}`),
+    deliver: ({ writer }: PendingKeeperReply) => told.push(`${name}: ${new TextDecoder().decode(writer.finish())}`),
   });
   return { ...control, control, subject, a: recipient("a"), b: recipient("b") };
 }
-const say = (staged: PendingReply, text: string) => staged.writer.raw(new TextEncoder().encode(text));
+const say = (staged: PendingKeeperReply, text: string) => staged.writer.raw(new TextEncoder().encode(text));
 
 test("what depends on nothing goes out at the end of the turn", () => {
   const { subject, a, told, commits } = stages();

@@ -13,20 +13,20 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { Listeners } from "../../../../../src/coordination/keeper/protocol/listeners.ts";
+import { KeeperListeners } from "../../../../../src/coordination/keeper/protocol/listeners.ts";
 import type { Address } from "../../../../../src/base/sockets/connection.ts";
 import { dial } from "../../../../../src/base/sockets/dial.ts";
 import { listen } from "../../../../../src/base/sockets/listen.ts";
 
 let root = "";
 let said: string[] = [];
-let listeners: Listeners;
+let listeners: KeeperListeners;
 const umask = process.umask(0o077); // as the keeper has it
 beforeEach(() => {
   process.umask(0o077);
   root = mkdtempSync(join(tmpdir(), "baton-listeners-"));
   said = [];
-  listeners = new Listeners({
+  listeners = new KeeperListeners({
     listen,
     handshakesMax: 10,
     accept: () => () => ({ onData() {}, onClosed() {} }),
@@ -43,7 +43,7 @@ afterEach(async () => {
 
 /** Of a keeper with other data. */
 class OtherListeners implements AsyncDisposable {
-  readonly listeners = new Listeners({
+  readonly listeners = new KeeperListeners({
     listen,
     handshakesMax: 10,
     accept: () => () => ({ onData() {}, onClosed() {} }),

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { ReadBuffer } from "../../../../../src/coordination/keeper/protocol/read_buffer.ts";
+import { KeeperReadBuffer } from "../../../../../src/coordination/keeper/protocol/read_buffer.ts";
 import { encodeFrame } from "../../../../../src/base/wire/length_frame.ts";
 import { anyBytes } from "../../../../support/jute_arbitrary.ts";
 import { property } from "../../../../support/property.ts";
@@ -14,7 +14,7 @@ property(
   fc.tuple(fc.array(anyBytes, { maxLength: 20 }), fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 5 })),
   ([bodies, chunkBytes, atATime]) => {
     const whole = stream(bodies);
-    const intake = new ReadBuffer(frameBytesMax);
+    const intake = new KeeperReadBuffer(frameBytesMax);
     const taken: Uint8Array[] = [];
     const take = (count: number) => {
       for (let left = count; left > 0; left--) {
@@ -38,7 +38,7 @@ property(
 );
 
 test("what it holds is counted: what nobody has taken, and the room for what is not complete", () => {
-  const intake = new ReadBuffer(frameBytesMax);
+  const intake = new KeeperReadBuffer(frameBytesMax);
   intake.push(stream(Array(1000).fill(new Uint8Array(16))));
   intake.nextFrame();
   intake.copyRest();
@@ -52,7 +52,7 @@ test("what it holds is counted: what nobody has taken, and the room for what is 
 });
 
 test("a frame that is too long is refused as soon as its length is there", () => {
-  const intake = new ReadBuffer(100);
+  const intake = new KeeperReadBuffer(100);
   intake.push(new Uint8Array([0, 0, 0, 101]));
   expect(() => intake.nextFrame()).toThrow(/0 to 100 bytes are allowed/);
 });

@@ -1,19 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import {
-  digestId,
-  isPermitted,
-  maskDigests,
+  digestCredentials,
+  isPermittedByAcl,
+  maskAclDigests,
   resolveAcl,
 } from "../../../../../src/coordination/keeper/state/acl_check.ts";
-import { OperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
+import { KeeperOperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
 import { permission } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_records.ts";
 
 const acl = (scheme: string, id: string, perms: number = permission.all): Acl => ({ perms, id: { scheme, id } });
 
 test("a digest id is the one the real server makes", () => {
-  expect(digestId("u:p")).toBe("u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=");
-  expect(digestId("nobody")).toStartWith("nobody:");
+  expect(digestCredentials("u:p")).toBe("u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=");
+  expect(digestCredentials("nobody")).toStartWith("nobody:");
 });
 
 test("`auth` stands for the digests of the connection, each once", () => {
@@ -25,21 +25,21 @@ test.each([[[]], [null], [[acl("world", "x")]], [[acl("auth", "")]], [[acl("sasl
   acl("ip", "300.1.1.1"),
 ]]])(
   "%j names nobody",
-  (list) => expect(() => resolveAcl(list, [])).toThrow(OperationError),
+  (list) => expect(() => resolveAcl(list, [])).toThrow(KeeperOperationError),
 );
 
 describe("permission", () => {
   test("is given to the identity it names", () => {
     const list = [acl("digest", "u:x", permission.read), acl("ip", "10.0.0.0/8", permission.write)];
     const user = [{ scheme: "digest", id: "u:x" }];
-    expect(isPermitted(list, permission.read, user)).toBe(true);
-    expect(isPermitted(list, permission.write, user)).toBe(false);
-    expect(isPermitted(list, permission.write, [{ scheme: "ip", id: "10.200.3.4" }])).toBe(true);
-    expect(isPermitted(list, permission.write, [{ scheme: "ip", id: "11.0.0.1" }])).toBe(false);
-    expect(isPermitted(list, permission.admin, [{ scheme: "super", id: "" }])).toBe(true);
+    expect(isPermittedByAcl(list, permission.read, user)).toBe(true);
+    expect(isPermittedByAcl(list, permission.write, user)).toBe(false);
+    expect(isPermittedByAcl(list, permission.write, [{ scheme: "ip", id: "10.200.3.4" }])).toBe(true);
+    expect(isPermittedByAcl(list, permission.write, [{ scheme: "ip", id: "11.0.0.1" }])).toBe(false);
+    expect(isPermittedByAcl(list, permission.admin, [{ scheme: "super", id: "" }])).toBe(true);
   });
 });
 
 test("a digest is hidden from whoever may not change it", () => {
-  expect(maskDigests([acl("digest", "u:secret")])).toEqual([acl("digest", "u:x")]);
+  expect(maskAclDigests([acl("digest", "u:secret")])).toEqual([acl("digest", "u:x")]);
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { addressMatches, isAddressRange } from "../../../../../src/coordination/keeper/state/acl_check.ts";
+import { isAddressInRange, isAddressRange } from "../../../../../src/coordination/keeper/state/acl_check.ts";
 
 test.each([
   ["10.1.2.3", "10.1.2.3", true],
@@ -12,7 +12,7 @@ test.each([
   ["fe80::1", "fd00::/8", false],
   ["::1", "0:0:0:0:0:0:0:1", true],
   ["::1", "127.0.0.1", false],
-])("%s in %s: %p", (address, range, expected) => expect(addressMatches(address, range)).toBe(expected));
+])("%s in %s: %p", (address, range, expected) => expect(isAddressInRange(address, range)).toBe(expected));
 
 test.each(["", "10.1.2", "10.1.2.300", "10.1.2.3/33", "10.1.2.3/x", "1::2::3", ":::", "fd00::/129", "host"])(
   "%p is no address",

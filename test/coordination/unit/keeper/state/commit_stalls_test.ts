@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
-import { CommitStalls } from "../../../../../src/coordination/keeper/state/commit_stalls.ts";
+import { KeeperCommitStalls } from "../../../../../src/coordination/keeper/state/commit_stalls.ts";
 
-const stalls = () => new CommitStalls({ durationMsMin: 500, keptMs: 120_000 });
+const stalls = () => new KeeperCommitStalls({ durationMsMin: 500, keptMs: 120_000 });
 
-function commit(all: CommitStalls, startMs: number, endMs: number): void {
+function commit(all: KeeperCommitStalls, startMs: number, endMs: number): void {
   all.begin(startMs);
   all.end(endMs);
 }

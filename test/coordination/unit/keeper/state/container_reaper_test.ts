@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { nodesToReap } from "../../../../../src/coordination/keeper/state/container_reaper.ts";
+import { findExpiredNodes } from "../../../../../src/coordination/keeper/state/container_reaper.ts";
 import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { createFlag } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { StateDriver } from "./state_driver.ts";
@@ -8,7 +8,7 @@ function setUp() {
   const driver = new StateDriver();
   const client = driver.client();
   const check = () => {
-    const due = nodesToReap(driver.state.tree.expirableNodes, driver.wallMs);
+    const due = findExpiredNodes(driver.state.tree.expirableNodes, driver.wallMs);
     for (const node of due) driver.state.reap(node);
     return due.map(({ path }) => path);
   };

@@ -2,11 +2,11 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { openAcl } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import {
-  decodeStoredNode,
-  decodeStoredRows,
-  decodeStoredSession,
-  encodeStoredChanges,
-} from "../../../../../src/coordination/keeper/storage/stored_records.ts";
+  decodeKeeperNode,
+  decodeKeeperRows,
+  decodeKeeperSession,
+  encodeKeeperChanges,
+} from "../../../../../src/coordination/keeper/storage/keeper_rows.ts";
 import type { MultiRequest } from "../../../../../src/protocols/zookeeper/jute/multi_request.ts";
 import { createFlag } from "../../../../../src/protocols/zookeeper/jute/zookeeper_operations.ts";
 import { property } from "../../../../support/property.ts";
@@ -269,7 +269,7 @@ property(
     const sessions = new Map<bigint, Uint8Array>();
     let zxid = 0n;
     const log = () => {
-      const batch = decodeStoredRows(encodeStoredChanges(driver.state.takeChanges()));
+      const batch = decodeKeeperRows(encodeKeeperChanges(driver.state.takeChanges()));
       zxid = batch.zxid;
       for (const [table, rows] of [[nodes, batch.nodes], [sessions, batch.sessions]] as const) {
         for (const { id, body } of rows) body === null ? table.delete(id) : table.set(id, body);
@@ -281,11 +281,11 @@ property(
     }
     log();
     const oldestFirst = [...nodes].sort(([a], [b]) => Number(a - b)).map(([id, body]) =>
-      decodeStoredNode({ id, body })
+      decodeKeeperNode({ id, body })
     );
     expect(oldestFirst.length).toBe(driver.state.tree.size);
     expect(zxid).toBe(driver.state.zxid);
-    expect([...sessions].map(([id, body]) => decodeStoredSession({ id, body }).password)).toEqual([
+    expect([...sessions].map(([id, body]) => decodeKeeperSession({ id, body }).password)).toEqual([
       client.session.password,
     ]);
     const seen = oldestFirst.map(({ id: _, children: _names, ...rest }) => rest).sort((a, b) =>

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { SessionClock } from "../../../../../src/coordination/keeper/state/session_clock.ts";
+import { KeeperSessionClock } from "../../../../../src/coordination/keeper/state/session_clock.ts";
 
 function turnedByHand() {
   let nowMs = 1000;
@@ -18,7 +18,7 @@ function turnedByHand() {
 
 test("time goes on while looks are on time", () => {
   const clock = turnedByHand();
-  const sessionClock = new SessionClock(clock, 100);
+  const sessionClock = new KeeperSessionClock(clock, 100);
   for (let look = 0; look < 50; look++) {
     clock.turn(105);
     sessionClock.tick(false);
@@ -28,7 +28,7 @@ test("time goes on while looks are on time", () => {
 
 test("a late look means that nobody was listened to: the time does not count", () => {
   const clock = turnedByHand();
-  const sessionClock = new SessionClock(clock, 100);
+  const sessionClock = new KeeperSessionClock(clock, 100);
   clock.turn(30_100);
   sessionClock.tick(false);
   expect(sessionClock.now()).toBe(1100);
@@ -36,7 +36,7 @@ test("a late look means that nobody was listened to: the time does not count", (
 
 test("a suspended machine's time does not count", () => {
   const clock = turnedByHand();
-  const sessionClock = new SessionClock(clock, 100);
+  const sessionClock = new KeeperSessionClock(clock, 100);
   clock.turn(100);
   clock.suspend(3_600_000);
   sessionClock.tick(false);
@@ -45,7 +45,7 @@ test("a suspended machine's time does not count", () => {
 
 test("while the disk does not answer, no time counts", () => {
   const clock = turnedByHand();
-  const sessionClock = new SessionClock(clock, 100);
+  const sessionClock = new KeeperSessionClock(clock, 100);
   for (let look = 0; look < 100; look++) {
     clock.turn(100);
     sessionClock.tick(true);
@@ -55,7 +55,7 @@ test("while the disk does not answer, no time counts", () => {
 
 test("a request that is read before the late look gets no time in advance", () => {
   const clock = turnedByHand();
-  const sessionClock = new SessionClock(clock, 100);
+  const sessionClock = new KeeperSessionClock(clock, 100);
   clock.turn(30_100);
   const atRequestMs = sessionClock.now();
   sessionClock.tick(false);

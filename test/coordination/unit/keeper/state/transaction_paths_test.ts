@@ -1,10 +1,10 @@
 import { expect, test } from "bun:test";
 import {
   checkNodePath,
-  isSpecialPath,
+  isServerNodePath,
   parentNodePath,
 } from "../../../../../src/coordination/keeper/state/transaction.ts";
-import { OperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
+import { KeeperOperationError } from "../../../../../src/coordination/keeper/state/operation_error.ts";
 
 test.each(["/", "/a", "/a/b", "/é", "/a b", "/...", "/.a", "/a./b", "/~"])("%j is a path", (path) => {
   expect(() => checkNodePath(path)).not.toThrow();
@@ -28,15 +28,15 @@ test.each([
   "/\uffff",
 ])(
   "%j is none",
-  (path) => expect(() => checkNodePath(path)).toThrow(OperationError),
+  (path) => expect(() => checkNodePath(path)).toThrow(KeeperOperationError),
 );
 
 test("the parent of a path is what stands before its last slash", () => {
   expect(["/a/b", "/a", "/a/"].map(parentNodePath)).toEqual(["/a", "", "/a"]);
-  for (const path of ["", "a", "/a\0"]) expect(() => parentNodePath(path)).toThrow(OperationError);
+  for (const path of ["", "a", "/a\0"]) expect(() => parentNodePath(path)).toThrow(KeeperOperationError);
 });
 
 test("the server's own nodes are special, those below them are not", () => {
-  expect(["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"].every(isSpecialPath)).toBe(true);
-  expect(isSpecialPath("/zookeeper/quota/a")).toBe(false);
+  expect(["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"].every(isServerNodePath)).toBe(true);
+  expect(isServerNodePath("/zookeeper/quota/a")).toBe(false);
 });

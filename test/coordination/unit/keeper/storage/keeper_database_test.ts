@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { KeeperDatabase } from "../../../../../src/coordination/keeper/storage/keeper_database.ts";
-import { decodeStoredRows, encodeStoredRows } from "../../../../../src/coordination/keeper/storage/stored_records.ts";
+import { decodeKeeperRows, encodeKeeperRows } from "../../../../../src/coordination/keeper/storage/keeper_rows.ts";
 
 /** Thousands of flushes: a busy disk takes its time. */
 setDefaultTimeout(30_000);
@@ -21,7 +21,7 @@ const rows = (...ids: number[]) => ids.map((id) => ({ id: BigInt(id), body: new 
 const gone = (id: number) => [{ id: BigInt(id), body: null }];
 
 function loaded(database: KeeperDatabase) {
-  const pieces = [...database.load()].map(decodeStoredRows);
+  const pieces = [...database.load()].map(decodeKeeperRows);
   return {
     zxid: pieces[0]?.zxid,
     nodes: pieces.flatMap(({ nodes }) => nodes.map(({ id }) => Number(id))),
@@ -32,8 +32,8 @@ function loaded(database: KeeperDatabase) {
 test("what was committed last is what is loaded, oldest node first", () => {
   const database = new KeeperDatabase(folder("a"));
   expect(loaded(database)).toEqual({ zxid: 0n, nodes: [], sessions: [] });
-  database.commit(encodeStoredRows(7n, rows(3, 1, 2), rows(9)));
-  database.commit(encodeStoredRows(8n, gone(2), [...gone(9), ...rows(10)]));
+  database.commit(encodeKeeperRows(7n, rows(3, 1, 2), rows(9)));
+  database.commit(encodeKeeperRows(8n, gone(2), [...gone(9), ...rows(10)]));
   expect(loaded(database)).toEqual({ zxid: 8n, nodes: [1, 3], sessions: [10] });
   database.close();
 });
@@ -41,14 +41,14 @@ test("what was committed last is what is loaded, oldest node first", () => {
 test("a log that was extended loses nothing in a crash, before and after it is written from its start again", () => {
   const dir = folder("a");
   const database = new KeeperDatabase(dir);
-  database.commit(encodeStoredRows(1n, rows(1), []));
+  database.commit(encodeKeeperRows(1n, rows(1), []));
   database.reserveLog();
   const length = statSync(join(dir, "keeper.sqlite-wal")).size;
   expect(length).toBe(8 << 20);
   const ids = [1];
   // Enough for the log to be copied into the database and begun anew more than once.
   for (let id = 2; id < 3000; id++) {
-    database.commit(encodeStoredRows(BigInt(id), rows(id), []));
+    database.commit(encodeKeeperRows(BigInt(id), rows(id), []));
     database.checkpoint("busy");
     ids.push(id);
     if (id % 500 !== 0) continue;
@@ -73,27 +73,27 @@ test("a directory has one owner, until that one is gone", () => {
 test("where the file that decides was removed, the last to open the rows is the one that writes them", () => {
   const dir = folder("a");
   const older = new KeeperDatabase(dir);
-  older.commit(encodeStoredRows(1n, rows(1), []));
+  older.commit(encodeKeeperRows(1n, rows(1), []));
   older.confirmOwner();
   rmSync(join(dir, "owner.sqlite"));
   const newer = new KeeperDatabase(dir);
-  expect(() => older.commit(encodeStoredRows(2n, rows(2), []))).toThrow(owned);
+  expect(() => older.commit(encodeKeeperRows(2n, rows(2), []))).toThrow(owned);
   expect(() => older.confirmOwner()).toThrow(owned);
-  newer.commit(encodeStoredRows(3n, rows(3), []));
+  newer.commit(encodeKeeperRows(3n, rows(3), []));
   newer.confirmOwner();
   older.close();
-  newer.commit(encodeStoredRows(4n, rows(4), []));
+  newer.commit(encodeKeeperRows(4n, rows(4), []));
   expect(loaded(newer)).toEqual({ zxid: 4n, nodes: [1, 3, 4], sessions: [] });
   newer.close();
 });
 
 test("a piece that fails half-way leaves nothing", () => {
   const database = new KeeperDatabase(folder("a"));
-  database.commit(encodeStoredRows(1n, rows(1), []));
-  const whole = encodeStoredRows(2n, rows(2, 3), []);
+  database.commit(encodeKeeperRows(1n, rows(1), []));
+  const whole = encodeKeeperRows(2n, rows(2, 3), []);
   expect(() => database.commit(whole.subarray(0, whole.byteLength - 5))).toThrow();
   expect(loaded(database)).toEqual({ zxid: 1n, nodes: [1], sessions: [] });
-  database.commit(encodeStoredRows(3n, rows(4), []));
+  database.commit(encodeKeeperRows(3n, rows(4), []));
   expect(loaded(database).nodes).toEqual([1, 4]);
   database.close();
 });

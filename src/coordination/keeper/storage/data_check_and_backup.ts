@@ -8,14 +8,14 @@ import { copyDatabase } from "../../../base/storage/sqlite_file.ts";
 import { checkSqliteFormat } from "../../../base/storage/sqlite_format.ts";
 import { isDiskFull } from "../../../base/storage/storage_error.ts";
 import {
-  databaseBusyMs,
-  describeOlderThanMark,
-  keeperFormat,
-  ownerNameInCopies,
-  readStoredPieces,
+  describeOutdatedKeeperData,
+  keeperBackupOwnerName,
+  keeperDatabaseBusyMs,
+  keeperDatabaseFormat,
+  readEncodedKeeperRows,
 } from "./keeper_database.ts";
 import { damageInLog } from "../../../base/storage/wal_check.ts";
-import { decodeStoredNode, decodeStoredRows, decodeStoredSession, keeperDatabaseName } from "./stored_records.ts";
+import { decodeKeeperNode, decodeKeeperRows, decodeKeeperSession, keeperDatabaseFileName } from "./keeper_rows.ts";
 
 export interface KeeperDataReport {
   readonly zxid: bigint;
@@ -32,7 +32,7 @@ export interface KeeperDataReport {
 export function verifyKeeperData(dataDir: string, progress: WorkProgress = noProgress): KeeperDataReport {
   return withData(dataDir, "verify", (database) => ({
     ...checkRows(database, progress),
-    bytes: statSync(join(dataDir, keeperDatabaseName)).size,
+    bytes: statSync(join(dataDir, keeperDatabaseFileName)).size,
   }));
 }
 
@@ -55,11 +55,11 @@ function checkRowsNow(database: DatabaseSync, progress: WorkProgress): Omit<Keep
   let zxid = 0n;
   const total = Number(database.prepare("SELECT count(*) AS n FROM nodes").get()?.["n"]);
   progress.startPart({ noun: "node", verb: "checked", total, file: null });
-  for (const piece of readStoredPieces(database)) {
-    const rows = decodeStoredRows(piece);
+  for (const piece of readEncodedKeeperRows(database)) {
+    const rows = decodeKeeperRows(piece);
     if (rows.zxid !== 0n) zxid = rows.zxid;
-    for (const row of rows.sessions) sessions.add(decodeStoredSession(row).id);
-    for (const row of rows.nodes) checkNode(decodeStoredNode(row), { paths, sessions, zxid });
+    for (const row of rows.sessions) sessions.add(decodeKeeperSession(row).id);
+    for (const row of rows.nodes) checkNode(decodeKeeperNode(row), { paths, sessions, zxid });
     progress.add(rows.nodes.length);
   }
   return { zxid, nodes: paths.size, sessions: sessions.size };
@@ -87,11 +87,11 @@ export function backUpKeeperData(dataDir: string, file: string, progress: WorkPr
   }
 }
 
-/** Marks the file as a copy, so that it may replace newer data: see describeOlderThanMark. */
+/** Marks the file as a copy, so that it may replace newer data: see describeOutdatedKeeperData. */
 function markAsCopy(file: string): void {
   using copied = new DatabaseSync(file);
   copied.exec("PRAGMA journal_mode = MEMORY"); // no other process uses the file before it is complete
-  copied.prepare("UPDATE owner SET keeper = ?").run(ownerNameInCopies);
+  copied.prepare("UPDATE owner SET keeper = ?").run(keeperBackupOwnerName);
 }
 
 function backupError(file: string, error: unknown): BatonError {
@@ -111,7 +111,7 @@ function cannotWrite(file: string, why: string, cause?: unknown): BatonError {
   return new BatonError("CANNOT_CREATE", `Cannot write the backup ${file}: ${why}`, { cause });
 }
 
-type StoredNode = ReturnType<typeof decodeStoredNode>;
+type StoredNode = ReturnType<typeof decodeKeeperNode>;
 
 function checkNode(
   node: StoredNode,
@@ -132,18 +132,18 @@ function checkNode(
 }
 
 function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync) => T): T {
-  const path = join(dataDir, keeperDatabaseName);
+  const path = join(dataDir, keeperDatabaseFileName);
   if (!existsSync(path)) {
-    throw new BatonError("IO", `Cannot ${what} ${dataDir}: it does not contain ${keeperDatabaseName}`);
+    throw new BatonError("IO", `Cannot ${what} ${dataDir}: it does not contain ${keeperDatabaseFileName}`);
   }
   // SQLite takes an empty file for a database without tables, and deletes the log beside it.
   if (statSync(path).size === 0) throw new BatonError("IO", `Cannot ${what} ${path}: the file was truncated`);
   try {
-    const damage = damageInLog(path) ?? describeOlderThanMark(path);
+    const damage = damageInLog(path) ?? describeOutdatedKeeperData(path);
     if (damage !== null) throw new Error(damage);
     using database = new DatabaseSync(path);
-    database.exec(`PRAGMA busy_timeout = ${databaseBusyMs}`);
-    checkSqliteFormat(database, keeperFormat(path));
+    database.exec(`PRAGMA busy_timeout = ${keeperDatabaseBusyMs}`);
+    checkSqliteFormat(database, keeperDatabaseFormat(path));
     return act(database);
   } catch (error) {
     if (error instanceof BatonError) throw error;

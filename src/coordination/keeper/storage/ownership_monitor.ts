@@ -7,7 +7,7 @@ import { BatonError } from "../../../base/errors.ts";
 import type { Clock } from "../../../base/support/clock.ts";
 import { ownerName } from "../../../base/storage/file_lock_holder.ts";
 import type { KeeperDataFiles } from "./data_files.ts";
-import { keeperDatabaseName } from "./stored_records.ts";
+import { keeperDatabaseFileName } from "./keeper_rows.ts";
 
 /**
  * The maximum age of a check when a request arrives, in milliseconds. Another keeper gives every session its full
@@ -20,11 +20,11 @@ const checkMs = 1_000;
 /** Interval of updates of the files' times, in milliseconds: tools that clean /var/tmp delete old files. */
 const touchMs = 3_600_000;
 
-const requiredFiles = [keeperDatabaseName, ownerName];
+const requiredFiles = [keeperDatabaseFileName, ownerName];
 /** The files that SQLite keeps beside the database: its log, and the memory that its users share. */
-const logFiles = [`${keeperDatabaseName}-wal`, `${keeperDatabaseName}-shm`];
+const logFiles = [`${keeperDatabaseFileName}-wal`, `${keeperDatabaseFileName}-shm`];
 
-export interface DataGuardOptions {
+export interface KeeperOwnershipMonitorOptions {
   readonly clock: Clock;
   readonly dataDir: string;
   readonly files: KeeperDataFiles;
@@ -36,8 +36,8 @@ export interface DataGuardOptions {
   readonly onPresent: () => void;
 }
 
-export class DataGuard {
-  readonly #options: DataGuardOptions;
+export class KeeperOwnershipMonitor {
+  readonly #options: KeeperOwnershipMonitorOptions;
   readonly #inodes: ReadonlyMap<string, bigint | null>;
   #lost = false;
   #confirming = false;
@@ -46,7 +46,7 @@ export class DataGuard {
   #cancel = () => {};
 
   /** Create it as soon as the files are open: it guards the files that it finds now. */
-  constructor(options: DataGuardOptions) {
+  constructor(options: KeeperOwnershipMonitorOptions) {
     this.#options = options;
     this.#checkedMs = options.clock.now();
     const inodeOf = (name: string) => options.files.inodeOf(options.dataDir, name);

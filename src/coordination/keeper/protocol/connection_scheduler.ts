@@ -8,24 +8,24 @@ const sliceMs = 3;
 /** The length of a round: after it the sockets are polled. Milliseconds. */
 const roundMs = 6;
 
-export interface ScheduledWorker {
+export interface ScheduledConnection {
   /** Works for one slice, and schedules itself again if that was not enough. */
   runSlice(): void;
 }
 
-export interface FairSchedulerOptions {
+export interface ConnectionSchedulerOptions {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** Calls back after the sockets have been polled. */
   readonly afterPoll: (callback: () => void) => void;
 }
 
-export class FairScheduler {
-  readonly #options: FairSchedulerOptions;
-  readonly #waiting = new Set<ScheduledWorker>();
+export class ConnectionScheduler {
+  readonly #options: ConnectionSchedulerOptions;
+  readonly #waiting = new Set<ScheduledConnection>();
   #isScheduled = false;
 
-  constructor(options: FairSchedulerOptions) {
+  constructor(options: ConnectionSchedulerOptions) {
     this.#options = options;
   }
 
@@ -38,12 +38,12 @@ export class FairScheduler {
   }
 
   /** Adds a worker that has more to do. */
-  schedule(worker: ScheduledWorker): void {
+  schedule(worker: ScheduledConnection): void {
     this.#waiting.add(worker);
     this.#scheduleRound();
   }
 
-  remove(worker: ScheduledWorker): void {
+  remove(worker: ScheduledConnection): void {
     this.#waiting.delete(worker);
   }
 

@@ -1,22 +1,25 @@
 import { beforeEach, expect, test } from "bun:test";
-import { FairScheduler, type ScheduledWorker } from "../../../../../src/coordination/keeper/protocol/fair_scheduler.ts";
+import {
+  ConnectionScheduler,
+  type ScheduledConnection,
+} from "../../../../../src/coordination/keeper/protocol/connection_scheduler.ts";
 
 let nowMs = 0;
 let later: (() => void)[] = [];
-let turns: FairScheduler;
+let turns: ConnectionScheduler;
 let worked: string[] = [];
 beforeEach(() => {
   nowMs = 0;
   later = [];
   worked = [];
-  turns = new FairScheduler({ now: () => nowMs, afterPoll: (callback) => later.push(callback) });
+  turns = new ConnectionScheduler({ now: () => nowMs, afterPoll: (callback) => later.push(callback) });
 });
 
 /** The sockets were looked at: what was put off until then. */
 const look = () => later.splice(0).forEach((callback) => callback());
 
 /** One that never has enough of it. */
-function greedy(name: string): ScheduledWorker {
+function greedy(name: string): ScheduledConnection {
   const worker = {
     runSlice() {
       worked.push(name);
@@ -42,7 +45,7 @@ test("a round is short, however many wait: the sockets are looked at in between"
 });
 
 test("who has left does not work, not even in the round that has begun", () => {
-  const second: ScheduledWorker = { runSlice: () => worked.push("second") };
+  const second: ScheduledConnection = { runSlice: () => worked.push("second") };
   turns.schedule({ runSlice: () => turns.remove(second) });
   turns.schedule(second);
   look();
@@ -50,7 +53,7 @@ test("who has left does not work, not even in the round that has begun", () => {
 });
 
 test("who asks twice has one turn", () => {
-  const worker: ScheduledWorker = { runSlice: () => worked.push("once") };
+  const worker: ScheduledConnection = { runSlice: () => worked.push("once") };
   turns.schedule(worker);
   turns.schedule(worker);
   look();

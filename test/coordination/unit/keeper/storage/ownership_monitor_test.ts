@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BatonError } from "../../../../../src/base/errors.ts";
 import { systemKeeperDataFiles } from "../../../../../src/coordination/keeper/storage/data_files.ts";
-import { DataGuard } from "../../../../../src/coordination/keeper/storage/data_guard.ts";
+import { KeeperOwnershipMonitor } from "../../../../../src/coordination/keeper/storage/ownership_monitor.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 
 let root = "";
@@ -20,7 +20,7 @@ function guarded(confirm: () => Promise<void> = () => Promise.resolve()) {
   const clock = new FakeClock();
   const lost: BatonError[] = [];
   let present = 0;
-  const guard = new DataGuard({
+  const guard = new KeeperOwnershipMonitor({
     clock,
     dataDir: root,
     files: systemKeeperDataFiles,

@@ -11,9 +11,9 @@ import type { KeeperSession } from "../state/session_table.ts";
 import type { NodeKind, ZNode } from "../state/tree.ts";
 
 /** The database's file in the data directory. */
-export const keeperDatabaseName = "keeper.sqlite";
+export const keeperDatabaseFileName = "keeper.sqlite";
 /** The file with the mark: at least this zxid was committed; see storage/committed_mark.ts. */
-export const zxidMarkName = "stored.zxid";
+export const zxidMarkFileName = "stored.zxid";
 
 /** The data directory as the subject of an error's sentence. */
 export function describeKeeperData(dataDir: string): string {
@@ -21,7 +21,7 @@ export function describeKeeperData(dataDir: string): string {
 }
 
 /** A row: its ID and its content; null deletes the row. */
-export interface StoredRow {
+export interface KeeperRow {
   readonly id: bigint;
   readonly body: Uint8Array | null;
 }
@@ -51,7 +51,7 @@ const checksumBytes = 4;
 const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
 
 /** Encodes all changes for one commit. */
-export function encodeStoredChanges(changes: {
+export function encodeKeeperChanges(changes: {
   zxid: bigint;
   nodes: ReadonlyMap<number, ZNode | null>;
   sessions: ReadonlyMap<bigint, KeeperSession | null>;
@@ -70,10 +70,10 @@ export function encodeStoredChanges(changes: {
 }
 
 /** Encodes rows without changing them. */
-export function encodeStoredRows(
+export function encodeKeeperRows(
   zxid: bigint,
-  nodes: readonly StoredRow[],
-  sessions: readonly StoredRow[],
+  nodes: readonly KeeperRow[],
+  sessions: readonly KeeperRow[],
 ): Uint8Array {
   const writer = new ByteWriter(1 << 16);
   writer.i64(zxid);
@@ -85,11 +85,11 @@ export function encodeStoredRows(
 }
 
 /** Decodes the rows of one part; `body` is a view onto it. */
-export function decodeStoredRows(bytes: Uint8Array): { zxid: bigint; nodes: StoredRow[]; sessions: StoredRow[] } {
+export function decodeKeeperRows(bytes: Uint8Array): { zxid: bigint; nodes: KeeperRow[]; sessions: KeeperRow[] } {
   const reader = new ByteReader(bytes);
-  const rows = (): StoredRow[] => {
+  const rows = (): KeeperRow[] => {
     const count = reader.i32();
-    const list: StoredRow[] = [];
+    const list: KeeperRow[] = [];
     for (let index = 0; index < count; index++) {
       const id = reader.i64();
       const length = reader.i32();
@@ -108,7 +108,7 @@ export function zxidChecksum(zxid: bigint): number {
 }
 
 /** Decodes a node. Throws PROTOCOL for a damaged row. */
-export function decodeStoredNode(row: StoredRow): ZNode {
+export function decodeKeeperNode(row: KeeperRow): ZNode {
   const stored = StoredNode.read(new ByteReader(verifiedBody(row)));
   const kind = kinds[stored.kind];
   if (kind === undefined) throw protocolError(`Node ${stored.path} has the unknown kind ${stored.kind}`);
@@ -134,7 +134,7 @@ export function decodeStoredNode(row: StoredRow): ZNode {
 }
 
 /** Decodes a session. Throws PROTOCOL for a damaged row. */
-export function decodeStoredSession(row: StoredRow): Omit<KeeperSession, "deadlineMs"> {
+export function decodeKeeperSession(row: KeeperRow): Omit<KeeperSession, "deadlineMs"> {
   const { id } = row;
   const { password, timeoutMs } = StoredSession.read(new ByteReader(verifiedBody(row)));
   if (password === null) throw protocolError(`Session ${id} has no password`);
@@ -173,7 +173,7 @@ function writeChecksum(writer: ByteWriter, id: bigint, start: number): void {
 }
 
 /** The body without its checksum. Throws PROTOCOL if the checksum does not match. */
-function verifiedBody({ id, body }: StoredRow): Uint8Array {
+function verifiedBody({ id, body }: KeeperRow): Uint8Array {
   const at = (body?.byteLength ?? 0) - checksumBytes;
   if (body !== null && at >= 0) {
     const content = body.subarray(0, at);
