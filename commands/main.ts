@@ -14,8 +14,8 @@ if (words[0] === "__guard") {
       await endSession(handle, { clock: await clock(), limitMs: 5000 });
     },
     async keep(handle) {
-      const { keepSession } = await import("../src/coordination/job/kept_session.ts");
-      return keepSession(handle, { clock: await clock() });
+      const { keepDeadBatonSession } = await import("../src/coordination/job/kept_session.ts");
+      return keepDeadBatonSession(handle, { clock: await clock() });
     },
   });
 } else {

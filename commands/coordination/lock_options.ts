@@ -14,7 +14,7 @@ import type { LockMode } from "../../src/base/process/lease.ts";
 import type { CommandSyntax } from "../../src/base/terminal/parse_args.ts";
 import { encodeLockName } from "../../src/coordination/nodes/node_paths.ts";
 import { type Call, commandAfterOneName, shellLineSettings } from "../command.ts";
-import { conflictExitCode, jobFlags } from "../../src/coordination/job/job_flags.ts";
+import { commandFlags, conflictExitCode } from "../../src/coordination/job/leased_command_flags.ts";
 
 /** Settings of this command only. */
 const flags = {
@@ -79,7 +79,7 @@ const flags = {
     group: "command",
     help: "do not stop processes that the command leaves in the background: they continue without the lock",
   }),
-  ...jobFlags,
+  ...commandFlags,
 } satisfies SettingTable;
 
 /** Settings for a lock that is taken with a tick of a schedule. */

@@ -16,15 +16,15 @@ import type { Lease } from "../../src/base/process/lease.ts";
 import { announceCoordination } from "../connected.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import {
-  type JobDependencies,
-  jobDependencies,
-  jobEnvironment,
+  commandEnvironment,
   quotedNames,
-  superviseOptions,
-} from "../../src/coordination/job/job.ts";
+  type RunDependencies,
+  runDependencies,
+  toSuperviseOptions,
+} from "../../src/coordination/job/leased_command.ts";
 import { decideLockEnding, type LockEnding } from "../../src/coordination/job/lock_ending.ts";
 import type { LockCommandOptions } from "./lock_options.ts";
-import type { ReportFacts } from "../../src/coordination/job/reported.ts";
+import type { StatusReportFacts } from "../../src/coordination/job/run_with_status_report.ts";
 import {
   callDeadline,
   closeSession,
@@ -37,8 +37,8 @@ import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { abortable } from "../../src/base/support/abort.ts";
 import type { Clock } from "../../src/base/support/clock.ts";
-import { type NestedJob, nestedJob } from "../../src/coordination/job/held_job.ts";
-import { showWaitProgress } from "../../src/coordination/job/wait_display.ts";
+import { type NestedLockCheck, nestedLockCheck } from "../../src/coordination/job/outer_locks.ts";
+import { showLockWait } from "../../src/coordination/job/wait_display.ts";
 import type { RecordedHold } from "../../src/coordination/job/recorded_hold.ts";
 import { BatonError } from "../../src/base/errors.ts";
 import type { BusyNoticeWatch } from "./lock/busy_notice_watch.ts";
@@ -46,7 +46,7 @@ import type { HeldTick } from "./lock/tick_lock.ts";
 import { holderInfo } from "../../src/coordination/nodes/holder_info.ts";
 import type { ZooKeeperLease } from "../../src/coordination/nodes/zookeeper_lease.ts";
 
-export interface LockDependencies extends JobDependencies {
+export interface LockDependencies extends RunDependencies {
   /** Guard that is already started; it is ended here when there is nothing to guard. */
   readonly guard: Guard;
   takeLocks: TakeLocks;
@@ -54,7 +54,7 @@ export interface LockDependencies extends JobDependencies {
 }
 
 export function lockDependencies(guard: Guard): LockDependencies {
-  return { ...jobDependencies(), guard, takeLocks, supervise: superviseChild };
+  return { ...runDependencies(), guard, takeLocks, supervise: superviseChild };
 }
 
 /**
@@ -64,7 +64,7 @@ export function lockDependencies(guard: Guard): LockDependencies {
 export async function lockAndRun(
   options: LockCommandOptions,
   io: Io,
-  { deps, facts }: { readonly deps: LockDependencies; readonly facts: ReportFacts },
+  { deps, facts }: { readonly deps: LockDependencies; readonly facts: StatusReportFacts },
 ): Promise<LockEnding> {
   using stop = new StopSignalListener(deps.signals);
   const { values } = options;
@@ -91,13 +91,13 @@ export async function lockAndRun(
     using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
     guarded = true; // from now on supervision ends the guard
     const outcome = await deps.supervise({
-      ...superviseOptions(options, io, deps),
+      ...toSuperviseOptions(options, io, deps),
       lease,
       guard: deps.guard,
       leavesRunning: values.leaveRunning,
       grantedAtMs: taken.grantedAtMs,
       signal: stop.signal,
-      env: jobEnvironment(io, {
+      env: commandEnvironment(io, {
         ...taken,
         tick: taken.tick?.run,
         place,
@@ -210,7 +210,7 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const { clock, io, startMs } = context;
   const names = quotedNames(options.names);
   using _outage = reportOutages(zk, names, { io, clock, quiet: options.quiet });
-  const refuseHeld = nestedJob(io);
+  const refuseHeld = nestedLockCheck(io);
   if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
   const taken = await takeLock(zk, first, { options, context });
@@ -239,7 +239,7 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   };
 };
 
-async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHeld: NestedJob): Promise<void> {
+async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHeld: NestedLockCheck): Promise<void> {
   const { recipe, root } = options.values;
   for (const name of options.names) {
     await refuseHeld(name, async () => {
@@ -264,7 +264,7 @@ async function takeLock(
 > {
   const { values, mode, limit, waitMs } = options;
   const { clock, signal, acl, startMs } = context;
-  using progress = showWaitProgress(name, options, context.io);
+  using progress = showLockWait(name, options, context.io);
   const common = {
     mode,
     clock,

@@ -11,7 +11,7 @@ import type { NodeInfo } from "../../src/coordination/nodes/holder_info.ts";
 import { readHistoryReport } from "../../src/coordination/history/history_report.ts";
 import { electionPath, kindFolder, lockPath, objectPath } from "../../src/coordination/nodes/node_paths.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
-import { CompletionLog } from "../../src/coordination/pool/completion_log.ts";
+import { ItemResultStore } from "../../src/coordination/pool/item_result_store.ts";
 import { poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { childNames, hiddenIfNoAuth, nullIfNoNode } from "../../src/coordination/nodes/node_requests.ts";
 import { readSchedules } from "../../src/coordination/tick/tick_report.ts";
@@ -171,7 +171,7 @@ async function readPool(zk: ZooKeeper, { name, root, watch }: FolderRequest): Pr
   const path = poolPath(name, { root });
   const lists = withWatchedLists(zk, watch);
   await childNames(lists, path.own);
-  const { done, failed, failures } = await new CompletionLog(lists, path, []).countResults(failuresMax);
+  const { done, failed, failures } = await new ItemResultStore(lists, path, []).countResults(failuresMax);
   const items = failures.map(({ item, failure: { by, atMs, what } }) => {
     return { item, state: "failed" as const, by, sinceMs: atMs, what };
   });

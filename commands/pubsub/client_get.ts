@@ -10,7 +10,7 @@ import { sleep } from "../../src/base/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../../src/base/exit_codes.ts";
 import { secretVariables, wantsTraces } from "../../src/coordination/settings/coordination_settings.ts";
 import { progressForm, ProgressLine } from "../../src/base/terminal/progress.ts";
-import { passedOnSignals } from "../../src/coordination/job/lock_ending.ts";
+import { mirroredSignals } from "../../src/coordination/job/lock_ending.ts";
 import { StoppedBySignal } from "../../src/base/process/supervise/signal_source.ts";
 import { MessageCommand } from "./message_command.ts";
 import type { MessageTrace } from "./message_trace.ts";
@@ -224,7 +224,7 @@ function execSink(
           const why = `the command ${endedBy === null ? `exited with ${code}` : `was ended by ${endedBy}`}${advice}`;
           call.io.err(`baton: message ${message.id} of "${topic}" is not acknowledged: ${why}\n`);
         }
-        if (endedBy !== null && passedOnSignals.includes(endedBy)) throw new StoppedBySignal(endedBy);
+        if (endedBy !== null && mirroredSignals.includes(endedBy)) throw new StoppedBySignal(endedBy);
         return code;
       }
       subscriber.acknowledge(message.id);

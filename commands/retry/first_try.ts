@@ -16,7 +16,7 @@ import { systemClock } from "../../src/base/support/clock.ts";
 import { openBodyFile } from "../../src/base/process/spawn/unnamed_file.ts";
 import { describeCommandEnd } from "../../src/retry/targets/run_with_input.ts";
 import { type ExitCode, toExitCode } from "../../src/base/exit_codes.ts";
-import { signalToEndBy } from "../../src/coordination/job/lock_ending.ts";
+import { signalToMirror } from "../../src/coordination/job/lock_ending.ts";
 import { leftoversMessage } from "../../src/base/process/supervise/leftovers.ts";
 import type { CallCall } from "./call_options.ts";
 
@@ -66,7 +66,7 @@ export async function tryCommand(
     outcome: outcomeOfExit(code, rules),
     retryAfterMs: null,
     code,
-    signal: signalToEndBy(end),
+    signal: signalToMirror(end),
     mayStillRun: end.kind === "breach" && !end.isDead,
   };
 }
@@ -105,7 +105,7 @@ async function runCommandOnce(
       ...(values.noStdin ? { readsNothing: true } : {}),
     });
     if (outcome.kind === "cancelled") throw stopping.signal.reason;
-    const signal = signalToEndBy(outcome);
+    const signal = signalToMirror(outcome);
     // The terminal signals both processes: the command may have ended before this one has received the signal.
     if (signal !== null && interruptions.has(signal)) {
       io.err(`baton: ${command[0]} was interrupted; NOT STORED\n`);

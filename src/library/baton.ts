@@ -50,7 +50,7 @@ export { acquireLock, type AcquireOptions, type WaitingStatus } from "../coordin
 export { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/interop_contender.ts";
 export { type LockStatus, lockStatus, type LockStatusOptions } from "../coordination/lock/lock_status.ts";
 export type { PoolCounts } from "../coordination/pool/work_list.ts";
-export type { ItemResult } from "../coordination/pool/completion_log.ts";
+export type { ItemResult } from "../coordination/pool/item_result_store.ts";
 export type { PoolTemplates } from "../coordination/pool/pool_path.ts";
 export type { PoolItemStatus, PoolStatus } from "../coordination/pool/read_pool_status.ts";
 export type { PoolRunInfo, SharedPoolSettings } from "../coordination/pool/shared_pool_settings.ts";

@@ -10,7 +10,13 @@ import { encodeLockName } from "../coordination/nodes/node_paths.ts";
 import { runPool } from "../coordination/pool/run_pool_items.ts";
 import type { PoolCounts } from "../coordination/pool/work_list.ts";
 import { clearPoolResults } from "../coordination/pool/clear_pool_results.ts";
-import { itemLockName, itemsMax, type PoolPath, poolPath, type PoolTemplates } from "../coordination/pool/pool_path.ts";
+import {
+  itemLockName,
+  poolItemsMax,
+  type PoolPath,
+  poolPath,
+  type PoolTemplates,
+} from "../coordination/pool/pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolRunOptions as RecipeOptions } from "../coordination/pool/pool_run_options.ts";
 import { type PoolStatus, readPoolStatus } from "../coordination/pool/read_pool_status.ts";
 import { systemClock } from "../base/support/clock.ts";
@@ -177,10 +183,10 @@ export class Pool implements AsyncDisposable {
 
   /** Checks all items before any is started. */
   #validateItems(items: readonly string[]): readonly string[] {
-    if (items.length > itemsMax) {
+    if (items.length > poolItemsMax) {
       throw new BatonError(
         "BAD_DATA",
-        `A list of ${items.length} items is too long: the maximum is ${itemsMax}`,
+        `A list of ${items.length} items is too long: the maximum is ${poolItemsMax}`,
       );
     }
     for (const item of items) {

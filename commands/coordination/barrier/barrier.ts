@@ -43,14 +43,14 @@ import { participantNodes } from "../../../src/coordination/barrier/barrier_stat
 import { readBarrier } from "../../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import {
-  type JobDependencies,
-  jobDependencies,
-  jobEnvironment,
-  superviseOptions,
-} from "../../../src/coordination/job/job.ts";
-import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
+  commandEnvironment,
+  type RunDependencies,
+  runDependencies,
+  toSuperviseOptions,
+} from "../../../src/coordination/job/leased_command.ts";
+import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
-import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
+import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 
 export const barrierCommand = defineCommand({
   name: "barrier",
@@ -134,8 +134,8 @@ async function runGate(gate: GateCommandOptions, call: Call<typeof barrierComman
 
 interface BarrierRun {
   readonly io: Io;
-  readonly deps: JobDependencies;
-  readonly facts: ReportFacts;
+  readonly deps: RunDependencies;
+  readonly facts: StatusReportFacts;
 }
 
 /**
@@ -143,10 +143,10 @@ interface BarrierRun {
  * StoppedBySignal after a signal.
  */
 async function runBarrier(options: BarrierCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
-  const facts = new ReportFacts();
+  const facts = new StatusReportFacts();
   const about = { verb: "barrier", names: [options.name], conflicts: ["BARRIER_TIMEOUT"] } as const;
-  const run = { io, deps: jobDependencies(), facts };
-  return await runReported({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
+  const run = { io, deps: runDependencies(), facts };
+  return await runWithStatusReport({ ...options, ...about, io, facts }, () => enterAndRun(options, run, guard));
 }
 
 async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guard: Guard): Promise<LockEnding> {
@@ -181,13 +181,13 @@ async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun, guar
     const { waitedMs } = member;
     const job = { leases: [member], waitedMs, place, note, passAuth: values.passAuth, barrier: member };
     const outcome = await superviseChild({
-      ...superviseOptions({ ...options, command }, io, deps),
+      ...toSuperviseOptions({ ...options, command }, io, deps),
       lease: member,
       guard,
       keepsGuard: true, // it may also be killed while it waits for the others
       grantedAtMs,
       signal: stop.signal,
-      env: jobEnvironment(io, { ...job, trace: facts.trace }),
+      env: commandEnvironment(io, { ...job, trace: facts.trace }),
     });
     facts.outcome = outcome;
     isGuardLeft = outcome.kind === "breach";

@@ -8,7 +8,7 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { objectPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type Call, writeDashesFirst } from "../../command.ts";
 import { findGivenFlag, shellLineSettings } from "../../command.ts";
-import { conflictExitCode, jobFlags, jobSettings } from "../../../src/coordination/job/job_flags.ts";
+import { commandFlags, commandSettings, conflictExitCode } from "../../../src/coordination/job/leased_command_flags.ts";
 
 /** Flags of the command line, including those that the section [barrier] can set. */
 const flags = {
@@ -22,20 +22,20 @@ const flags = {
     help: "purpose of the barrier or gate; other participants can read it",
   }),
   ...shellLineSettings,
-  ...jobFlags,
+  ...commandFlags,
 } satisfies SettingTable;
 
 export const barrierCommandSettings = {
   ...flags,
-  ...jobSettings,
+  ...commandSettings,
   ...traceSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 
 /** Flags for the command; a rendezvous and gates refuse them. */
 const { onMemberLost, maxHold } = flags;
-const { scope: _scope, ...childSettings } = jobSettings;
-const { foreground, passAuth, ...reportFlags } = jobFlags;
+const { scope: _scope, ...childSettings } = commandSettings;
+const { foreground, passAuth, ...reportFlags } = commandFlags;
 const flagsOfCommands = { maxHold, foreground, passAuth, ...childSettings } satisfies SettingTable;
 
 /** Flags of a barrier; gates refuse them. */

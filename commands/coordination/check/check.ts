@@ -13,7 +13,7 @@ import { formatDuration } from "../../../src/base/support/duration.ts";
 import { type Call, defineCommand } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import { demandHeldJob, type HeldJob } from "../../../src/coordination/job/held_job.ts";
+import { type OuterLocks, requireOuterLocks } from "../../../src/coordination/job/outer_locks.ts";
 import type { CheckJson } from "../../json_shapes/job_shapes.ts";
 
 const settings = {
@@ -54,7 +54,7 @@ async function check(call: Call<typeof settings>): Promise<ExitCode> {
       `baton check takes no names, not "${call.names.join(" ")}": it checks the lock of the command that runs it`,
     );
   }
-  const job = demandHeldJob(io.env, "baton check", "check");
+  const job = requireOuterLocks(io.env, "baton check", "check");
   const names = job.locks.map(({ name }) => name);
   const remainingMs = await remainingLeaseMs(io.env["BATON_LEASE"], job.ids.at(-1) ?? "");
   const isHeld = remainingMs === "unknown"
@@ -90,7 +90,7 @@ async function remainingLeaseMs(note: string | undefined, holderId: string): Pro
 }
 
 /** True if the server has a holder's node of this command for each of its locks. */
-async function isOnServer({ values, sources }: Call<typeof settings>, { locks, ids }: HeldJob): Promise<boolean> {
+async function isOnServer({ values, sources }: Call<typeof settings>, { locks, ids }: OuterLocks): Promise<boolean> {
   const { startServer: _starts, ...options } = readCoordinationServers(values, sources).connect;
   await using zk = await connect(options);
   const held = await Promise.all(locks.map(({ path }) => ownHolder(zk, path, ids)));

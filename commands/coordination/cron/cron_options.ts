@@ -10,7 +10,7 @@ import { durationType, integerType, textType, type ValueType } from "../../../sr
 import { BatonError } from "../../../src/base/errors.ts";
 import { isInstant } from "../../../src/base/support/instant.ts";
 import { type Call, findGivenFlag } from "../../command.ts";
-import { jobSettings } from "../../../src/coordination/job/job_flags.ts";
+import { commandSettings } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const timezone = flag("--timezone", textType("zone"), {
   help: "time zone of lines without CRON_TZ, such as Europe/Berlin; the same on all hosts",
@@ -59,7 +59,7 @@ const serviceSettings = {
     default: 30,
   }),
   ...logSettings,
-  ...jobSettings,
+  ...commandSettings,
 } satisfies SettingTable;
 
 export const cronSettings = {

@@ -1,5 +1,5 @@
 /** `baton cron FILE`: reads the file, opens the log, chooses the servers, and runs the service. Loaded only for it. */
-import { OutputFolder } from "../../../src/coordination/cron/job_output.ts";
+import { JobOutputFolder } from "../../../src/coordination/cron/job_output.ts";
 import { readCrontab, requireValidCrontab } from "../../../src/coordination/cron/cron_file.ts";
 import { runCronService } from "../../../src/coordination/cron/cron_service.ts";
 import { wantsTraces } from "../../../src/coordination/settings/coordination_settings.ts";
@@ -19,7 +19,7 @@ export async function runCron(file: string, call: Call<typeof cronSettings>): Pr
   const { verbose, quiet, log: format } = values;
   const log = processLog({ ...io, err: (text) => stderr.err(text) }, { who: "baton cron", format, quiet, verbose });
   const logged = loggedIo(io, { log, quiet });
-  const folder = values.outputDir === undefined ? null : new OutputFolder(values.outputDir, values.outputKeep);
+  const folder = values.outputDir === undefined ? null : new JobOutputFolder(values.outputDir, values.outputKeep);
   const { scope } = values;
   const place = announceCoordination({ ...call, quiet, verbose }, logged, { what: `crontab ${file}`, scope });
   await using traces = wantsTraces(io.env, values) ? await openTraces(logged, quiet) : null;

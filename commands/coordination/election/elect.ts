@@ -18,14 +18,18 @@ import type { Coordination } from "../../../src/coordination/connect/coordinatio
 import { electCommandSettings, type ElectOptions, readElectOptions } from "./elect_options.ts";
 import { decideNextStep } from "./next_step.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
-import { jobDependencies, jobEnvironment, superviseOptions } from "../../../src/coordination/job/job.ts";
+import {
+  commandEnvironment,
+  runDependencies,
+  toSuperviseOptions,
+} from "../../../src/coordination/job/leased_command.ts";
 import { LeaderFile } from "./leader_file.ts";
-import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
+import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import { decideLockEnding, type LockEnding } from "../../../src/coordination/job/lock_ending.ts";
 import type { RecordedHold } from "../../../src/coordination/job/recorded_hold.ts";
-import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
+import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 import { openSession, reportOutages, warnOfTimeout } from "../../../src/coordination/connect/command_session.ts";
-import { showWaitProgress } from "../../../src/coordination/job/wait_display.ts";
+import { showLockWait } from "../../../src/coordination/job/wait_display.ts";
 import { holderInfo } from "../../../src/coordination/nodes/holder_info.ts";
 import { type SignalSource, StoppedBySignal, stopSignals } from "../../../src/base/process/supervise/signal_source.ts";
 import { commandAfterOneName, defineCommand } from "../../command.ts";
@@ -39,9 +43,9 @@ import type { Clock } from "../../../src/base/support/clock.ts";
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
-  const facts = new ReportFacts();
+  const facts = new StatusReportFacts();
   const about = { verb: "elect", names: [options.name], conflicts: [] };
-  return await runReported({ ...options, ...about, io, facts }, () => {
+  return await runWithStatusReport({ ...options, ...about, io, facts }, () => {
     const place = announceCoordination(options, io, {
       what: `election "${options.name}"`,
       scope: options.values.scope,
@@ -53,8 +57,8 @@ async function runElect(options: ElectOptions, io: Io): Promise<ExitCode> {
 class ElectionRun {
   readonly #options: ElectOptions;
   readonly #io: Io;
-  readonly #deps = jobDependencies();
-  readonly #facts: ReportFacts;
+  readonly #deps = runDependencies();
+  readonly #facts: StatusReportFacts;
   readonly #place: Coordination;
   readonly #candidate: CandidateSession;
   #file: LeaderFile | null = null;
@@ -64,7 +68,7 @@ class ElectionRun {
   constructor(
     options: ElectOptions,
     io: Io,
-    { facts, place }: { readonly facts: ReportFacts; readonly place: Coordination },
+    { facts, place }: { readonly facts: StatusReportFacts; readonly place: Coordination },
   ) {
     this.#options = options;
     this.#io = io;
@@ -172,7 +176,7 @@ class ElectionRun {
       const zk = await this.#candidate.openSession(stop);
       guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
       using _outage = reportOutages(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
-      using progress = showWaitProgress(name, this.#options, this.#io);
+      using progress = showLockWait(name, this.#options, this.#io);
       try {
         await abortable(this.#refuseNested(zk), stop);
         const { acl } = this.#place.connect;
@@ -239,7 +243,7 @@ class ElectionRun {
     const { name, value, values: { passAuth } } = this.#options;
     const job = { leases: [leadership], waitedMs: leadership.waitedMs, place: this.#place, note, passAuth };
     const { trace } = this.#facts;
-    return jobEnvironment(this.#io, { ...job, trace, election: { name, value } });
+    return commandEnvironment(this.#io, { ...job, trace, election: { name, value } });
   }
 
   #print(what: string): void {
@@ -358,7 +362,7 @@ async function superviseWithHealth(
 ): Promise<ChildOutcome> {
   const { io, clock, guard } = deps;
   const ending = new AbortController();
-  const supervised = superviseOptions(options, io, deps);
+  const supervised = toSuperviseOptions(options, io, deps);
   let health: Promise<void> = Promise.resolve();
   const outcome = await superviseChild({
     ...supervised,

@@ -14,7 +14,7 @@ import { BatonError } from "../../../src/base/errors.ts";
 import { checkLeaderValue } from "../../../src/coordination/election/election_state.ts";
 import { electionPath } from "../../../src/coordination/nodes/node_paths.ts";
 import { type Call, shellLineSettings, writeDashesFirst } from "../../command.ts";
-import { jobFlags } from "../../../src/coordination/job/job_flags.ts";
+import { commandFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
 export type RestartMode = (typeof electRestartModes)[number];
 
@@ -34,7 +34,7 @@ const flags = {
     help: "purpose of this candidate; others read it with baton who",
   }),
   ...shellLineSettings,
-  ...jobFlags,
+  ...commandFlags,
   statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     group: "output",
     help: "write a report of the last term to this open descriptor, as one JSON line",

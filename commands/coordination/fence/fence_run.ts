@@ -8,7 +8,7 @@ import { systemClock } from "../../../src/base/support/clock.ts";
 import { userName } from "../../../src/base/support/user_name.ts";
 import type { Call } from "../../command.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
-import { signalToEndBy, startFailureCodes } from "../../../src/coordination/job/lock_ending.ts";
+import { commandStartErrorCodes, signalToMirror } from "../../../src/coordination/job/lock_ending.ts";
 import type { fenceSettings } from "./fence_options.ts";
 
 export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {
@@ -59,13 +59,13 @@ function exitCodeOfEnd(ending: FencedCommandEnd): ExitCode {
     case "exited":
       return ending.code;
     case "signaled": {
-      const signal = signalToEndBy(ending);
+      const signal = signalToMirror(ending);
       if (signal !== null) throw new StoppedBySignal(signal);
       return 128 + ending.signalNumber;
     }
     case "unreadable":
       throw new BatonError("INTERNAL", `The command has ended, but its exit status is unknown: ${ending.why}`);
     default:
-      throw new BatonError(startFailureCodes[ending.kind], ending.message);
+      throw new BatonError(commandStartErrorCodes[ending.kind], ending.message);
   }
 }

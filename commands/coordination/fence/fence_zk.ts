@@ -21,7 +21,7 @@ import type { Call } from "../../command.ts";
 import { readCoordinationServers } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { fenceSettings } from "./fence_options.ts";
-import { demandHeldJob, type HeldJob } from "../../../src/coordination/job/held_job.ts";
+import { type OuterLocks, requireOuterLocks } from "../../../src/coordination/job/outer_locks.ts";
 import type { FenceJson } from "../../json_shapes/job_shapes.ts";
 
 const verbs = ["set", "create", "delete"] as const;
@@ -36,7 +36,7 @@ export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const [, verb = "", at, data, ...more] = [...call.names, ...call.command ?? []];
   const operation = operationOf(call, { verb, path: at, data, more });
-  const job = demandHeldJob(io.env, "baton fence zk", "use");
+  const job = requireOuterLocks(io.env, "baton fence zk", "use");
   refuseReservedPath(operation, job, values.root);
   const tokens = tokensOf(call, job);
   const place = readCoordinationServers(values, sources);
@@ -144,7 +144,7 @@ function readData(file: string): Uint8Array {
   }
 }
 
-function refuseReservedPath({ path }: FencedOperation, { locks }: HeldJob, root: string): void {
+function refuseReservedPath({ path }: FencedOperation, { locks }: OuterLocks, root: string): void {
   const own = findReservedFolder(path, root) ??
     locks.find((lock) => path === lock.path || path.startsWith(`${lock.path}/`))?.path;
   if (own === undefined) return;
@@ -155,7 +155,7 @@ function refuseReservedPath({ path }: FencedOperation, { locks }: HeldJob, root:
 }
 
 /** The token of each lock; null if it is unknown. */
-function tokensOf({ values, io }: FenceZkCall, { locks }: HeldJob): readonly (bigint | null)[] {
+function tokensOf({ values, io }: FenceZkCall, { locks }: OuterLocks): readonly (bigint | null)[] {
   if (values.token !== undefined) {
     if (locks.length === 1) return [parseFencingToken(values.token, "--token")];
     throw new BatonError("USAGE", `--token needs a job with one lock, but this job has ${locks.length}`);
@@ -170,7 +170,7 @@ function tokensOf({ values, io }: FenceZkCall, { locks }: HeldJob): readonly (bi
 /** Throws STALE_TOKEN if this job no longer holds one of the locks. */
 async function heldNodes(
   zk: ZooKeeper,
-  { locks, ids }: HeldJob,
+  { locks, ids }: OuterLocks,
   operation: FencedOperation,
   tokens: readonly (bigint | null)[],
 ): Promise<HeldNode[]> {

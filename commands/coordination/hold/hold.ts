@@ -35,7 +35,7 @@ import {
   readHoldOptions,
 } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
-import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
+import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 
 export const holdCommand = defineCommand({
   name: "hold",
@@ -84,7 +84,7 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
         '…), then eval "$held"',
     );
   }
-  const facts = new ReportFacts();
+  const facts = new StatusReportFacts();
   const about = {
     verb: "hold",
     conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
@@ -92,7 +92,7 @@ async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
     facts,
     sendsSpans: false,
   } as const;
-  return await runReported({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
+  return await runWithStatusReport({ ...options, ...about }, () => holdThroughHelper(options, call.io, facts));
 }
 
 /** The message for `baton hold NAME` at a prompt: the shell would hold the lock without getting the variables. */
@@ -104,7 +104,7 @@ function promptMessage(names: readonly string[]): string {
     `For a shell of its own under the lock, type: baton lock ${all} bash`;
 }
 
-async function holdThroughHelper(options: HoldOptions, io: Io, facts: ReportFacts): Promise<LockEnding> {
+async function holdThroughHelper(options: HoldOptions, io: Io, facts: StatusReportFacts): Promise<LockEnding> {
   using stop = new StopSignalListener(processSignals());
   const outcome = Promise.withResolvers<LockEnding>();
   const helper = await startHolder(options, (message) => {

@@ -23,7 +23,7 @@ import { wantsTraces } from "../../../src/coordination/settings/coordination_set
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
 import { type PackedLockOptions, unpackLockOptions } from "./hold_options.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
-import { ReportFacts } from "../../../src/coordination/job/reported.ts";
+import { StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 import { lockAndRun, lockDependencies } from "../locked_job.ts";
 
 type LockHolderPipe = HolderPipe<LockEnding>;
@@ -40,7 +40,7 @@ export async function runHolder(io: Io): Promise<ExitCode> {
   using signals = new HolderSignals(processSignals(), stop.signal);
   const line = await abortable(pipe.request, pipe.abandoned).catch(() => null);
   if (line === null) return exitCodes.SUCCESS;
-  const facts = new ReportFacts();
+  const facts = new StatusReportFacts();
   try {
     const request = JSON.parse(line) as HolderRequest<PackedLockOptions>;
     const ending = await acquireAndSupervise(request, io, { pipe, stop, signals, facts });
@@ -63,7 +63,7 @@ async function acquireAndSupervise(
   request: HolderRequest<PackedLockOptions>,
   io: Io,
   { pipe, stop, signals, facts }: {
-    readonly facts: ReportFacts;
+    readonly facts: StatusReportFacts;
     readonly pipe: LockHolderPipe;
     readonly stop: AbortController;
     readonly signals: HolderSignals;

@@ -20,7 +20,7 @@ import { formatDuration } from "../../../src/base/support/duration.ts";
 import { newGuid } from "../../../src/base/support/guid.ts";
 import { type Call, defineCommand } from "../../command.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../../src/base/exit_codes.ts";
-import { quotedNames } from "../../../src/coordination/job/job.ts";
+import { quotedNames } from "../../../src/coordination/job/leased_command.ts";
 
 const settings = {
   stopProcesses: toggle("--stop-processes", {

@@ -3,7 +3,7 @@ import { startGuard } from "../../../src/base/process/guard/guard.ts";
 import { type Io, sayTo } from "../../../src/base/terminal/io.ts";
 import type { ExitCode } from "../../../src/base/exit_codes.ts";
 import { type LockCommandOptions, lockCommandSettings, lockSyntax, readLockOptions } from "../lock_options.ts";
-import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
+import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
 import { type Call, defineCommand } from "../../command.ts";
 import { lockAndRun, type LockDependencies, lockDependencies } from "../locked_job.ts";
 
@@ -12,9 +12,9 @@ const lockConflicts = ["LOCK_BUSY", "LOCK_TIMEOUT", "TICK_DONE_ELSEWHERE", "TICK
 
 /** Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal. */
 export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
-  const facts = new ReportFacts();
+  const facts = new StatusReportFacts();
   const about = { verb: "lock", conflicts: lockConflicts, skips: options.values.skip } as const;
-  return await runReported({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
+  return await runWithStatusReport({ ...options, ...about, io, facts }, () => lockAndRun(options, io, { deps, facts }));
 }
 
 export const lockCommand = defineCommand({

@@ -18,7 +18,7 @@ import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { defineCommand } from "../../command.ts";
 import { runConnected } from "../../connected.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
-import { outerHolderIds } from "../../../src/coordination/job/held_job.ts";
+import { outerHolderIds } from "../../../src/coordination/job/outer_locks.ts";
 import type { BreakJson } from "../../json_shapes/lock_shapes.ts";
 import { describeOtherUses, onlyName } from "../../name_arguments.ts";
 import { shortIds } from "../../../src/base/support/short_ids.ts";

@@ -14,7 +14,7 @@ import {
   readPoolStatus,
 } from "../../../src/coordination/pool/read_pool_status.ts";
 import type { PoolPath, PoolTemplates } from "../../../src/coordination/pool/pool_path.ts";
-import { describePathDifferences } from "../../../src/coordination/pool/shared_pool_settings.ts";
+import { describePoolPathDifferences } from "../../../src/coordination/pool/shared_pool_settings.ts";
 import { abortable } from "../../../src/base/support/abort.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 
@@ -26,10 +26,10 @@ import { runConnected } from "../../connected.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
 import {
-  queryFailure,
-  queryTimeoutMessage,
-  readItems,
-  readItemText,
+  itemQueryError,
+  itemQueryTimeoutMessage,
+  readPoolItems,
+  readPoolItemText,
 } from "../../../src/coordination/pool/pool_source.ts";
 
 export async function showPoolStatus(
@@ -61,13 +61,16 @@ export async function clearPool(
   return exitCodes.SUCCESS;
 }
 
-/** The items of the call; null for all. With `path: null` the lock paths are not checked. Rejects like `readItems`. */
+/**
+ * Returns the items of the call; null means all. With `path: null` the lock paths are not checked. Rejects like
+ * `readPoolItems`.
+ */
 async function namedItems(
   { component, items }: PoolStatusOptions,
   { path, queryTimeoutMs }: { readonly path: PoolPath | null; readonly queryTimeoutMs: number },
 ): Promise<readonly string[] | null> {
   if (items === null) return null;
-  return await readItems(items, {
+  return await readPoolItems(items, {
     component,
     path,
     signal: new AbortController().signal, // a signal ends the process while it reads a file or stdin
@@ -82,15 +85,15 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
   const options = { env, ownGroup: true, descriptors: [], hangUpIgnored: false, readsNothing: true, isRead: true };
   const child = await spawnChild(["/bin/sh", "-c", line], options);
   if (child.kind !== "started" || child.output === null) {
-    throw queryFailure(line, "message" in child ? child.message : "it could not be started");
+    throw itemQueryError(line, "message" in child ? child.message : "it could not be started");
   }
   const { pid, output } = child;
   using deadline = deadlineAfter(systemClock(), timeoutMs, {
     signal: stop.signal,
-    reason: () => queryFailure(line, queryTimeoutMessage(timeoutMs)),
+    reason: () => itemQueryError(line, itemQueryTimeoutMessage(timeoutMs)),
   });
   try {
-    const text = await abortable(readItemText(output, "the output of --query"), deadline.signal);
+    const text = await abortable(readPoolItemText(output, "the output of --query"), deadline.signal);
     const end = await abortable(child.ended, deadline.signal);
     if (end.kind === "exited" && end.code === 0) return text;
     const how = end.kind === "exited"
@@ -98,7 +101,7 @@ async function runQuery(line: string, timeoutMs: number): Promise<string> {
       : end.kind === "signaled"
       ? `it was ended by ${end.signal}`
       : end.why;
-    throw queryFailure(line, how);
+    throw itemQueryError(line, how);
   } catch (thrown) {
     sendSignal(-pid, "SIGKILL"); // the whole process group
     throw thrown;
@@ -117,7 +120,7 @@ function printStatus(
 ): void {
   if (conflictingRun !== null && !quiet) {
     const difference = printable(
-      describePathDifferences(templates, conflictingRun.templates).join(", ") || "its root differs",
+      describePoolPathDifferences(templates, conflictingRun.templates).join(", ") || "its root differs",
     );
     const who = nameOfHolder(conflictingRun.info);
     io.err(`baton: ${who} runs pool "${component}" with other lock paths, so its items are not shown: ${difference}\n`);

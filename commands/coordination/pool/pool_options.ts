@@ -11,13 +11,13 @@ import { durationType, integerType, textType } from "../../../src/base/config/va
 import { BatonError } from "../../../src/base/errors.ts";
 import { commandForItem } from "../../../src/coordination/pool/item_command.ts";
 import { defaultPoolTemplates, type PoolPath, poolPath } from "../../../src/coordination/pool/pool_path.ts";
-import type { ItemSource } from "../../../src/coordination/pool/pool_source.ts";
+import type { PoolItemSource } from "../../../src/coordination/pool/pool_source.ts";
 import type { CommandSyntax } from "../../../src/base/terminal/parse_args.ts";
 import { nearestWord } from "../../../src/base/support/did_you_mean.ts";
 import { progressSettings } from "../../../src/base/terminal/progress.ts";
 import { type Call, findGivenFlag, writeDashesFirst } from "../../command.ts";
 import { exitCodes } from "../../../src/base/exit_codes.ts";
-import { jobSettings, statusFlags } from "../../../src/coordination/job/job_flags.ts";
+import { commandSettings, statusReportFlags } from "../../../src/coordination/job/leased_command_flags.ts";
 
 const { query, jobs, retries, doneTtl, ...otherComponentSettings } = poolComponentSettings;
 
@@ -79,12 +79,12 @@ const flags = {
   }),
   json: toggle("--json", { help: "for status: print one JSON object" }),
   ...progressSettings,
-  ...statusFlags,
+  ...statusReportFlags,
 } satisfies SettingTable;
 
 export const poolCommandSettings = {
   ...flags,
-  ...jobSettings,
+  ...commandSettings,
   ...poolSettings,
   ...historySettings,
   ...traceSettings,
@@ -93,7 +93,7 @@ export const poolCommandSettings = {
 
 /** Flags for running items; `status` and `clear` refuse them. */
 const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
-const flagsOfRuns = { ...runFlags, ...jobSettings } satisfies SettingTable;
+const flagsOfRuns = { ...runFlags, ...commandSettings } satisfies SettingTable;
 
 /** Operations on a pool other than running its items. */
 export const poolForms = {
@@ -113,7 +113,7 @@ export type PoolValues = SettingValues<typeof poolCommandSettings>;
 export interface PoolCommandOptions {
   readonly component: string;
   readonly path: PoolPath;
-  readonly items: ItemSource;
+  readonly items: PoolItemSource;
   readonly command: readonly [string, ...string[]];
   /** The last argument is a shell command, of -c or of a configuration file. */
   readonly isLine: boolean;
@@ -132,7 +132,7 @@ export interface PoolStatusOptions {
   readonly component: string;
   readonly path: PoolPath;
   /** Null without --items and --query. */
-  readonly items: ItemSource | null;
+  readonly items: PoolItemSource | null;
 }
 
 const example = "as in: baton pool COMPONENT --items a,b,c -j 4 ./work.sh {}";
@@ -253,7 +253,7 @@ function commandOf(
 function itemSourceOf(
   { items, query: named }: Pick<PoolValues, "items" | "query">,
   { flags }: ConfigSources,
-): ItemSource {
+): PoolItemSource {
   // --items on the command line overrides the query of the component's section.
   const query = items !== undefined && !flags.has("query") ? undefined : named;
   if (query !== undefined && items !== undefined) {

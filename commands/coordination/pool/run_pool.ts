@@ -17,17 +17,17 @@ import { countWithNoun } from "../../../src/base/support/text.ts";
 import { announceCoordination } from "../../connected.ts";
 import type { Coordination } from "../../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../../src/base/exit_codes.ts";
-import { type JobDependencies, jobDependencies } from "../../../src/coordination/job/job.ts";
+import { type RunDependencies, runDependencies } from "../../../src/coordination/job/leased_command.ts";
 import type { JobTrace } from "../../../src/coordination/job/job_trace.ts";
 import type { LockEnding } from "../../../src/coordination/job/lock_ending.ts";
-import { ReportFacts, runReported } from "../../../src/coordination/job/reported.ts";
-import { nestedJob } from "../../../src/coordination/job/held_job.ts";
-import { JobLog } from "../../../src/coordination/pool/job_log.ts";
-import { PoolJobs } from "../../../src/coordination/pool/pool_job.ts";
+import { runWithStatusReport, StatusReportFacts } from "../../../src/coordination/job/run_with_status_report.ts";
+import { nestedLockCheck } from "../../../src/coordination/job/outer_locks.ts";
+import { PoolJobLog } from "../../../src/coordination/pool/pool_job_log.ts";
+import { PoolCommandRunner } from "../../../src/coordination/pool/pool_command_runner.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolReport } from "../../../src/coordination/pool/pool_report.ts";
 import { PoolSignals } from "../../../src/coordination/pool/pool_signals.ts";
-import { readItems } from "../../../src/coordination/pool/pool_source.ts";
+import { readPoolItems } from "../../../src/coordination/pool/pool_source.ts";
 import {
   callDeadline,
   closeSession,
@@ -50,12 +50,12 @@ interface PoolEnding extends LockEnding {
  * and StoppedBySignal after a signal.
  */
 export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard: Guard): Promise<ExitCode> {
-  const facts = new ReportFacts();
+  const facts = new StatusReportFacts();
   const about = { verb: "pool", names: [options.component], conflicts: [], hasQuietEndings: true };
-  return await runReported({ ...options, ...about, io, facts }, async () => {
+  return await runWithStatusReport({ ...options, ...about, io, facts }, async () => {
     const jobLog = openJobLog(options, guard);
     if (options.values.jobs > manyJobs) await raiseOpenFiles();
-    const deps = jobDependencies();
+    const deps = runDependencies();
     using report = new PoolReport(options, io, { clock: deps.clock, jobLog });
     const { counts, ...ending } = await connectAndRun(options, report, { deps, guard, trace: facts.trace });
     facts.items = counts;
@@ -63,9 +63,9 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, guard:
   });
 }
 
-function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): JobLog | null {
+function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): PoolJobLog | null {
   try {
-    return joblog === undefined ? null : new JobLog(joblog);
+    return joblog === undefined ? null : new PoolJobLog(joblog);
   } catch (thrown) {
     guard.end();
     throw thrown;
@@ -73,14 +73,14 @@ function openJobLog({ values: { joblog } }: PoolCommandOptions, guard: Guard): J
 }
 
 /** An incomplete job log is a failure of the call, because programs read it. */
-async function withJobLog(ending: LockEnding, jobLog: JobLog | null): Promise<LockEnding> {
+async function withJobLog(ending: LockEnding, jobLog: PoolJobLog | null): Promise<LockEnding> {
   const message = await jobLog?.end() ?? null;
   if (message === null || ending.exitCode !== exitCodes.SUCCESS) return ending;
   return { exitCode: exitCodes.IO, reason: "io", message };
 }
 
 async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { deps, guard, trace }: {
-  readonly deps: JobDependencies;
+  readonly deps: RunDependencies;
   readonly guard: Guard;
   readonly trace: JobTrace | undefined;
 }): Promise<PoolEnding> {
@@ -92,7 +92,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
   using limit = callDeadline(clock, waitMs, { values, stop: signals.stop });
   const wait: ComponentWait = { limit: limit.signal, isOver: false };
   let zk: ZooKeeper | null = null;
-  let jobs: PoolJobs | null = null;
+  let jobs: PoolCommandRunner | null = null;
   onAbort(signals.stop, (reason) => {
     if (!values.drain || quiet) return;
     io.err(
@@ -109,7 +109,7 @@ async function connectAndRun(options: PoolCommandOptions, report: PoolReport, { 
     zk = await openSession(deps.connect, place.connect, opening);
     warnOfTimeout(options, io, { place, zk });
     guard.setSession(formatSessionHandle(place.connect, zk.session));
-    jobs = new PoolJobs(options, {
+    jobs = new PoolCommandRunner(options, {
       report,
       clock,
       signals,
@@ -137,7 +137,7 @@ interface ComponentWait {
 
 async function runItems(
   zk: ZooKeeper,
-  jobs: PoolJobs,
+  jobs: PoolCommandRunner,
   options: PoolCommandOptions,
   { report, clock, signals, place, wait }: {
     readonly report: PoolReport;
@@ -152,7 +152,7 @@ async function runItems(
   const startMs = clock.now();
   using outage = reportOutages(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
   const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
-  await abortable(nestedJob(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
+  await abortable(nestedLockCheck(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
   try {
     const counts = await runPool(zk, component, {
       path,
@@ -167,7 +167,7 @@ async function runItems(
         wait.isOver = true;
         outage[Symbol.dispose]();
         const signal = AbortSignal.any([signals.stop, lease.lost]);
-        return readItems(items, { component, path, signal, query: (line) => jobs.runQuery(line, lease) });
+        return readPoolItems(items, { component, path, signal, query: (line) => jobs.runQuery(line, lease) });
       },
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),

@@ -21,7 +21,12 @@ import type { Log } from "../../base/support/log.ts";
 import { userName } from "../../base/support/user_name.ts";
 import type { TraceSource } from "../../base/trace/trace_source.ts";
 import type { Io } from "../../base/terminal/io.ts";
-import { jobEnvironment, type JobFacts, type JobOptions, superviseOptions } from "../job/job.ts";
+import {
+  commandEnvironment,
+  type CommandRunFacts,
+  type CommandRunOptions,
+  toSuperviseOptions,
+} from "../job/leased_command.ts";
 import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
 import type { JobTrace } from "../job/job_trace.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
@@ -29,10 +34,10 @@ import { toTickEnd } from "../job/recorded_hold.ts";
 import { cronSearchPath } from "./cron_file.ts";
 import type { CronJob } from "./crontab.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
-import { OutputFolder, printJobOutput, readRestOfOutput } from "./job_output.ts";
+import { JobOutputFolder, printJobOutput, readRestOfJobOutput } from "./job_output.ts";
 
 /** Options of the service that its jobs use. */
-export interface CronJobSettings extends Pick<JobOptions["values"], "killAfter" | "signal" | "onDoubt"> {
+export interface CronJobSettings extends Pick<CommandRunOptions["values"], "killAfter" | "signal" | "onDoubt"> {
   readonly quiet: boolean;
   readonly verbose: boolean;
   /** Form of the log. */
@@ -50,7 +55,7 @@ export interface CronJobContext {
   readonly beside: JobTable;
   readonly hangUpIgnored: boolean;
   /** Null: output is printed. */
-  readonly folder: OutputFolder | null;
+  readonly folder: JobOutputFolder | null;
   /** Null: no traces are sent. */
   readonly traces: TraceSource | null;
   /** Aborts when running jobs are to be stopped, with a sentence. */
@@ -83,7 +88,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
   try {
     const shared = { command: shellCommand(job, environment.SHELL), quiet: settings.quiet, verbose: settings.verbose };
     const outcome = await superviseChild({
-      ...superviseOptions({ ...shared, values: { ...settings, foreground: false, maxHold: maxHoldMs } }, io, {
+      ...toSuperviseOptions({ ...shared, values: { ...settings, foreground: false, maxHold: maxHoldMs } }, io, {
         clock,
         signals: { hangUpIgnored, listen: () => () => {} }, // a signal is for the service, not for its jobs
       }),
@@ -117,7 +122,7 @@ export async function runCronJob(job: CronJob, tick: TickLease, context: CronJob
         });
       },
     });
-    await readRestOfOutput(stderr, reading, { clock, waitMs: outputMsMax });
+    await readRestOfJobOutput(stderr, reading, { clock, waitMs: outputMsMax });
     reader.abort(new BatonError("IO", `stderr did not accept the rest within ${formatDuration(outputMsMax)}`));
     const facts = { what: `"${name}"`, lost: lease.lost, outage: lease.describeOutage(), maxHoldMs };
     const ending = decideLockEnding(outcome, facts);
@@ -208,11 +213,15 @@ function shellCommand({ command }: CronJob, shell: string): [string, ...string[]
 }
 
 /** Only the variables of cron, of the file, and of baton: those of the service are removed. */
-function jobVariables(io: Io, environment: CronEnvironment, facts: JobFacts): Record<string, string | undefined> {
+function jobVariables(
+  io: Io,
+  environment: CronEnvironment,
+  facts: CommandRunFacts,
+): Record<string, string | undefined> {
   return {
     ...Object.fromEntries(Object.keys(io.env).map((key) => [key, undefined])),
     ...environment,
-    ...jobEnvironment(io, facts),
+    ...commandEnvironment(io, facts),
   };
 }
 

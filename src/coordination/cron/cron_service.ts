@@ -19,17 +19,17 @@ import type { Io } from "../../base/terminal/io.ts";
 import type { TraceSource } from "../../base/trace/trace_source.ts";
 import { formatSessionHandle } from "../../protocols/zookeeper/end_session.ts";
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
-import { type JobDependencies, jobDependencies } from "../job/job.ts";
+import { type RunDependencies, runDependencies } from "../job/leased_command.ts";
 import { readCrontab, requireValidCrontab } from "./cron_file.ts";
 import { type CronJobSettings, runCronJob } from "./cron_job.ts";
 import type { CronJob, Crontab } from "./crontab.ts";
-import { followSchedule, type ScheduleSettings } from "./follow_schedule.ts";
+import { type CronScheduleSettings, followSchedule } from "./follow_schedule.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
-import type { OutputFolder } from "./job_output.ts";
-import { JobSlots } from "./job_slots.ts";
+import type { JobOutputFolder } from "./job_output.ts";
+import { CronJobSlots } from "./cron_job_slots.ts";
 
 /** Options that the service uses. Times in milliseconds. */
-export interface CronServiceSettings extends CronJobSettings, ScheduleSettings {
+export interface CronServiceSettings extends CronJobSettings, CronScheduleSettings {
   readonly timezone?: string | undefined;
   /** Maximum number of jobs at the same time. */
   readonly jobs: number;
@@ -45,7 +45,7 @@ export interface CronServiceContext {
   readonly stderr: LogSink;
   readonly log: Log;
   /** Null: output is printed. */
-  readonly folder: OutputFolder | null;
+  readonly folder: JobOutputFolder | null;
   readonly place: Coordination;
   /** Null: no traces are sent. */
   readonly traces: TraceSource | null;
@@ -70,11 +70,11 @@ class CronService {
   readonly #io: Io;
   readonly #stderr: LogSink;
   readonly #log: Log;
-  readonly #folder: OutputFolder | null;
+  readonly #folder: JobOutputFolder | null;
   readonly #place: Coordination;
   readonly #traces: TraceSource | null;
-  readonly #deps: JobDependencies = jobDependencies();
-  readonly #slots: JobSlots;
+  readonly #deps: RunDependencies = runDependencies();
+  readonly #slots: CronJobSlots;
   readonly #serversClock = new ServersClock(this.#deps.clock, Date.now);
   readonly #reloaded = new ListenerSet();
   /** Aborts when no further tick is to be taken. */
@@ -94,7 +94,7 @@ class CronService {
     this.#place = place;
     this.#traces = traces;
     this.#jobs = crontab.jobs;
-    this.#slots = new JobSlots(settings.jobs);
+    this.#slots = new CronJobSlots(settings.jobs);
     this.#warn(crontab);
   }
 

@@ -13,10 +13,10 @@ import { readHistoryLimits } from "../job/recorded_hold.ts";
 import { tickLateMsDefault } from "../tick/tick_claim.ts";
 import type { CronJobContext, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
-import type { JobSlot, JobSlots } from "./job_slots.ts";
+import type { CronJobSlot, CronJobSlots } from "./cron_job_slots.ts";
 
 /** Options of the service that concern all of its schedules. Times in milliseconds. */
-export interface ScheduleSettings {
+export interface CronScheduleSettings {
   readonly root: string;
   /** The first requests of all hosts for a tick are spread over this time. */
   readonly splay: number;
@@ -27,10 +27,10 @@ export interface ScheduleSettings {
   readonly historyMaxAge: number;
 }
 
-export interface FollowContext extends CronJobContext {
-  readonly settings: CronJobSettings & ScheduleSettings;
+export interface FollowScheduleContext extends CronJobContext {
+  readonly settings: CronJobSettings & CronScheduleSettings;
   readonly zk: ZooKeeper;
-  readonly slots: JobSlots;
+  readonly slots: CronJobSlots;
   readonly serversClock: ServersClock;
   /** Describes this host and its user to others, with the first word of a command, or all of it. */
   readonly describe: (command: string) => HolderInfo;
@@ -59,7 +59,7 @@ type Step =
   | { readonly kind: "refused" };
 
 /** Ends when the signal aborts or the session ends, after the job that runs. Rejects only for a bug. */
-export async function followSchedule(job: CronJob, context: FollowContext, signal: AbortSignal): Promise<void> {
+export async function followSchedule(job: CronJob, context: FollowScheduleContext, signal: AbortSignal): Promise<void> {
   const follower = new ScheduleFollower(job, context, signal);
   try {
     await follower.run();
@@ -71,7 +71,7 @@ export async function followSchedule(job: CronJob, context: FollowContext, signa
 }
 
 /** Returns how long after a tick a session looks at it, in milliseconds. Containers may have one host name. */
-export function scheduleTurnMs(
+export function tickTurnDelayMs(
   sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
 ): number {
@@ -81,7 +81,7 @@ export function scheduleTurnMs(
 
 class ScheduleFollower {
   readonly #job: CronJob;
-  readonly #context: FollowContext;
+  readonly #context: FollowScheduleContext;
   readonly #signal: AbortSignal;
   /** Every tick up to this one no longer needs a call of this host. */
   #settledMs = -Infinity;
@@ -95,7 +95,7 @@ class ScheduleFollower {
   /** The job that runs on this host, with its end. */
   #running: Promise<void> | null = null;
 
-  constructor(job: CronJob, context: FollowContext, signal: AbortSignal) {
+  constructor(job: CronJob, context: FollowScheduleContext, signal: AbortSignal) {
     this.#job = job;
     this.#context = context;
     this.#signal = signal;
@@ -181,14 +181,14 @@ class ScheduleFollower {
 
   #turnOf(tickMs: number): number {
     const { zk, settings: { splay } } = this.#context;
-    return scheduleTurnMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
+    return tickTurnDelayMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
   /** `isDue`: a tick has come, as far as this host knows the servers' clock. */
   async #try(isDue: boolean): Promise<Step> {
     const { zk, log } = this.#context;
     const { name, line } = this.#job;
-    let slot: JobSlot | null = null;
+    let slot: CronJobSlot | null = null;
     try {
       const registers = !this.#isRegistered && await this.#readState() === null;
       slot = await this.#takeSlot({ registers });
@@ -228,7 +228,7 @@ class ScheduleFollower {
    * A job that runs here has the slot, and its ticks are skipped. A tick that comes before its schedule is registered
    * has no record.
    */
-  async #takeSlot({ registers }: { readonly registers: boolean }): Promise<JobSlot> {
+  async #takeSlot({ registers }: { readonly registers: boolean }): Promise<CronJobSlot> {
     const { slots } = this.#context;
     return this.#running !== null || registers ? slots.untaken() : await slots.take(this.#signal);
   }
@@ -237,7 +237,7 @@ class ScheduleFollower {
    * Starts the job of a tick, which goes on after this. A tick whose job may not start is given back. Rejects with the
    * signal's reason.
    */
-  async #start(tick: TickLease, slot: JobSlot): Promise<void> {
+  async #start(tick: TickLease, slot: CronJobSlot): Promise<void> {
     try {
       this.#signal.throwIfAborted();
       await slot.return(this.#signal);
@@ -252,7 +252,7 @@ class ScheduleFollower {
   }
 
   /** Whatever happens, the lock is not kept: its deletion goes on when it is not confirmed. Rejects only for a bug. */
-  async #run(tick: TickLease, slot: JobSlot): Promise<void> {
+  async #run(tick: TickLease, slot: CronJobSlot): Promise<void> {
     const { runJob, onBreach, log } = this.#context;
     const { name, line } = this.#job;
     using _slot = slot;
@@ -277,7 +277,7 @@ class ScheduleFollower {
   }
 
   /** A job that waits for its lock leaves its slot: all hosts wait for the same lock, and would run nothing else. */
-  async #acquire(isDue: boolean, slot: JobSlot) {
+  async #acquire(isDue: boolean, slot: CronJobSlot) {
     const { zk, clock, settings, place, serversClock } = this.#context;
     const { name, schedule, command, options } = this.#job;
     const { catchUpMs, retriesMax, retryDelayMs, overlap } = options;

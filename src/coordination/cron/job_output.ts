@@ -13,20 +13,20 @@ import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { escapeControls } from "../../base/terminal/process_log.ts";
 
 /** A longer line is divided: it is kept in memory until its end, and may have none. UTF-16 units. */
-export const outputLineLengthMax = 16 * 1024 * 1024;
+export const jobOutputLineLengthMax = 16 * 1024 * 1024;
 /** Shorter lines are written together; a short one fits into a piece with its name. UTF-16 units. */
 const shortLengthMax = 1000;
 /** A run whose output is longer has several files. */
-export const outputFileBytesMax = 10 * 1024 * 1024;
+export const jobOutputFileBytesMax = 10 * 1024 * 1024;
 
-export interface OutputRun {
+export interface JobOutputRun {
   readonly name: string;
   readonly tickMs: number;
   readonly attempt: number;
   readonly pid: number;
 }
 
-export interface PrintedRun extends OutputRun {
+export interface PrintedJobRun extends JobOutputRun {
   readonly format: "text" | "json";
   /** Control characters are replaced. */
   readonly isTerminal: boolean;
@@ -38,7 +38,7 @@ export interface PrintedRun extends OutputRun {
  */
 export async function printJobOutput(
   sink: Pick<LogSink, "write">,
-  run: PrintedRun,
+  run: PrintedJobRun,
   output: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -73,7 +73,7 @@ export async function printJobOutput(
       await endLine();
       add(part);
     }
-    if (open.length > outputLineLengthMax) await endLine();
+    if (open.length > jobOutputLineLengthMax) await endLine();
     await flush();
   }
   add(decoder.decode());
@@ -83,7 +83,7 @@ export async function printJobOutput(
 
 /** One line as it is printed, in parts that hold whole characters. */
 function* lineOf(
-  { name, pid, format, isTerminal }: PrintedRun,
+  { name, pid, format, isTerminal }: PrintedJobRun,
   parts: readonly string[],
 ): Generator<string, void, void> {
   if (format === "text") {
@@ -115,7 +115,7 @@ function escaped(text: string): string {
  * Resolves when the output of a dead command has been read, or the reader of the log has taken nothing for `waitMs`:
  * other jobs print, too.
  */
-export async function readRestOfOutput(
+export async function readRestOfJobOutput(
   sink: Pick<LogSink, "taken">,
   reading: Promise<unknown>,
   { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number },
@@ -128,7 +128,7 @@ export async function readRestOfOutput(
 }
 
 /** A folder with a folder for each name, with the files of each run: `2026-11-24T0300Z-1.log`, `….2.log`. */
-export class OutputFolder {
+export class JobOutputFolder {
   readonly #folder: string;
   readonly #filesMax: number;
 
@@ -151,7 +151,7 @@ export class OutputFolder {
    * Copies the output to the run's files. Reads it to its end in any case: a command must not wait for a full disk.
    * Rejects with the first failure.
    */
-  async write({ name, tickMs, attempt }: OutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
+  async write({ name, tickMs, attempt }: JobOutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
     const folder = join(this.#folder, encodeLockName(name));
     const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;
     let failure: unknown = null;
@@ -214,12 +214,12 @@ class RunFiles implements Disposable {
       this.#number++;
       this.#fd = openOutput(`${this.#path}${this.#number === 1 ? "" : `.${this.#number}`}.log`, "append", 0o600);
       this.#bytes = fstatSync(this.#fd).size;
-    } while (this.#bytes >= outputFileBytesMax);
+    } while (this.#bytes >= jobOutputFileBytesMax);
     this.#onOpened();
   }
 
   write(chunk: Uint8Array): void {
-    if (this.#bytes >= outputFileBytesMax) this.open();
+    if (this.#bytes >= jobOutputFileBytesMax) this.open();
     if (this.#fd !== null) writeWhole(this.#fd, chunk);
     this.#bytes += chunk.length;
   }

@@ -11,7 +11,7 @@ import { TraceSource } from "../../base/trace/trace_source.ts";
 import { exitCodes } from "../../base/exit_codes.ts";
 import { versionFacts } from "../../base/support/build.ts";
 
-export interface TracedEnd {
+export interface TracedJobEnd {
   readonly exit_code: number | null;
   readonly signal?: string | null;
   /** Text for people. */
@@ -130,7 +130,7 @@ export class JobTrace {
   }
 
   /** Ends all spans. A tick that another host has is no failure. */
-  end({ exit_code: exitCode, signal = null, message }: TracedEnd): void {
+  end({ exit_code: exitCode, signal = null, message }: TracedJobEnd): void {
     const endMs = this.source.now();
     const isGood = exitCode === exitCodes.SUCCESS || exitCode === exitCodes.SKIPPED;
     const error = isGood ? null : message ?? endText(exitCode, signal);
@@ -167,13 +167,13 @@ export class JobTrace {
   }
 
   /** Ends all spans, and sends them. */
-  async sendEnd(end: TracedEnd): Promise<void> {
+  async sendEnd(end: TracedJobEnd): Promise<void> {
     this.end(end);
     await this.source.close();
   }
 
   /** Ends the spans of a term, and begins the next one. */
-  next(end: TracedEnd, names: readonly string[]): JobTrace {
+  next(end: TracedJobEnd, names: readonly string[]): JobTrace {
     this.end(end);
     return new JobTrace(this.source, this.#name, { names });
   }

@@ -21,7 +21,7 @@ const endMsMax = 5000;
 type KeepOptions = Pick<ConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
 
 /** `handle` as in `GuardSessions`. */
-export function keepSession(
+export function keepDeadBatonSession(
   handle: Parameters<GuardSessions["keep"]>[0],
   options: KeepOptions,
 ): KeptSession {

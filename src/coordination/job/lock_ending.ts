@@ -22,11 +22,11 @@ export interface LockEnding {
  * takes the end for a clean one. After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would
  * look like a defect of baton.
  */
-export const passedOnSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
+export const mirroredSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 
 /** The signal by which baton has to end, because it has ended the command; null if baton exits with a code. */
-export function signalToEndBy(end: ChildEnding): NodeJS.Signals | null {
-  return end.kind === "signaled" && passedOnSignals.includes(end.signal) ? end.signal as NodeJS.Signals : null;
+export function signalToMirror(end: ChildEnding): NodeJS.Signals | null {
+  return end.kind === "signaled" && mirroredSignals.includes(end.signal) ? end.signal as NodeJS.Signals : null;
 }
 
 export interface LockEndingFacts {
@@ -46,7 +46,7 @@ export interface LockEndingFacts {
 }
 
 /** Error codes for commands that could not be started. */
-export const startFailureCodes = {
+export const commandStartErrorCodes = {
   not_found: "COMMAND_NOT_FOUND",
   not_executable: "NOT_EXECUTABLE",
   start_failed: "START_FAILED",
@@ -63,7 +63,7 @@ export function decideLockEnding(outcome: ChildOutcome, facts: LockEndingFacts):
         exitCode: 128 + outcome.signalNumber,
         reason: "command_signaled",
         message: null,
-        signal: signalToEndBy(outcome),
+        signal: signalToMirror(outcome),
       };
     case "unreadable":
       return failureEnding(
@@ -106,7 +106,7 @@ export function decideLockEnding(outcome: ChildOutcome, facts: LockEndingFacts):
     case "not_found":
     case "not_executable":
     case "start_failed":
-      return failureEnding(startFailureCodes[outcome.kind], outcome.message + (facts.startHint ?? ""));
+      return failureEnding(commandStartErrorCodes[outcome.kind], outcome.message + (facts.startHint ?? ""));
     case "cancelled":
       return null;
   }

@@ -5,7 +5,7 @@ import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
 import { describeHolders } from "../lock/lock_status.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 
-export interface WaitDisplayOptions {
+export interface LockWaitDisplayOptions {
   readonly quiet: boolean;
   readonly verbose: boolean;
 }
@@ -14,9 +14,9 @@ export interface WaitDisplayOptions {
 const progressMs = 1000;
 
 /** Shows a line on a terminal; otherwise, with --verbose, one message at the start of the wait. */
-export function showWaitProgress(
+export function showLockWait(
   name: string,
-  { quiet, verbose }: WaitDisplayOptions,
+  { quiet, verbose }: LockWaitDisplayOptions,
   io: Io,
 ): Disposable & { readonly options: Pick<AcquireOptions, "onWaiting" | "progressMs"> } {
   if (quiet || (!WaitLine.canShow(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };

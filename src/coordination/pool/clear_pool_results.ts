@@ -1,8 +1,8 @@
 /** Clears the results of a pool, and deletes its nodes if no run uses it. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { Clock } from "../../base/support/clock.ts";
-import { ItemRecords } from "./item_records.ts";
-import { CompletionLog } from "./completion_log.ts";
+import { PoolItemRecords } from "./item_records.ts";
+import { ItemResultStore } from "./item_result_store.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { nullIfRefused, readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 
@@ -14,8 +14,8 @@ export async function clearPoolResults(
   zk: ZooKeeper,
   { path, named, clock }: { readonly path: PoolPath; readonly named: readonly string[] | null; readonly clock: Clock },
 ): Promise<number> {
-  const memory = new CompletionLog(zk, path, []);
-  const records = new ItemRecords(zk, { path, acl: [], clock });
+  const memory = new ItemResultStore(zk, path, []);
+  const records = new PoolItemRecords(zk, { path, acl: [], clock });
   let count = 0;
   const again = (work: () => Promise<number>) =>
     retryOnConnectionLoss(zk, async () => void (count += await work()), { clock });

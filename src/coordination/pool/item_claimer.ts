@@ -8,26 +8,26 @@ import { BatonError } from "../../base/errors.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { holderNodeName } from "../lock/lock_nodes.ts";
 import { acquireUncontendedLock, type BundledRequests } from "../lock/uncontended_lock.ts";
-import type { ItemRecords } from "./item_records.ts";
-import type { WorkList } from "./work_list.ts";
-import type { CompletionLog } from "./completion_log.ts";
+import type { PoolItemRecords } from "./item_records.ts";
+import type { PoolWorkList } from "./work_list.ts";
+import type { ItemResultStore } from "./item_result_store.ts";
 import { itemLockName } from "./pool_path.ts";
 import type { PoolContext } from "./pool_run_options.ts";
 import { readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 
-export interface ClaimedItem {
+export interface ClaimedPoolItem {
   readonly item: string;
   readonly lease: ZooKeeperLease;
   /** A request for the transaction that releases an item that was not started. */
   readonly undo: MultiRequest;
 }
 
-interface ItemClaimerOptions extends PoolContext {
-  readonly workList: WorkList;
+interface PoolItemClaimerOptions extends PoolContext {
+  readonly workList: PoolWorkList;
   /** Null if results are not kept. */
-  readonly completionLog: CompletionLog | null;
-  readonly records: ItemRecords;
+  readonly resultStore: ItemResultStore | null;
+  readonly records: PoolItemRecords;
   /** How long results are kept, in milliseconds. A result that is newer than this run has not expired before. */
   readonly rememberMs: number;
 }
@@ -52,7 +52,7 @@ const holderNodeOf = ({ holderId: guid }: ZooKeeperLease): string =>
   holderNodeName({ mode: "exclusive", slot: null, guid });
 
 /** Releases an item that was not started, and undoes its record. If that fails, the record says that the item ended. */
-export async function releaseUnstarted(
+export async function releaseUnstartedItem(
   { lease, undo }: { readonly lease: ZooKeeperLease; readonly undo: MultiRequest | null },
 ) {
   if (undo !== null && lease.isHeld()) {
@@ -62,9 +62,9 @@ export async function releaseUnstarted(
   await lease.release();
 }
 
-export class ItemClaimer {
+export class PoolItemClaimer {
   readonly #zk: ZooKeeper;
-  readonly #options: ItemClaimerOptions;
+  readonly #options: PoolItemClaimerOptions;
   readonly #startedMs: number;
   /** The number of next items from which a random one is chosen. 1 keeps the order of the list. */
   #spread = 1;
@@ -84,14 +84,14 @@ export class ItemClaimer {
   #nextListMs = 0;
   #listing: Promise<void> | null = null;
 
-  constructor(zk: ZooKeeper, options: ItemClaimerOptions) {
+  constructor(zk: ZooKeeper, options: PoolItemClaimerOptions) {
     this.#zk = zk;
     this.#options = options;
     this.#startedMs = options.clock.now();
   }
 
   /** Claims an item; null if none is left to try. Rejects if the servers refuse a request or the session has ended. */
-  async claim(isStopping: () => boolean): Promise<ClaimedItem | null> {
+  async claim(isStopping: () => boolean): Promise<ClaimedPoolItem | null> {
     if (this.#completedAtStart === null) await this.refreshCompleted();
     let misses = 0;
     for (; misses < blindTriesMax && this.#expectsNewLocks && !isStopping(); misses++) {
@@ -122,7 +122,7 @@ export class ItemClaimer {
   }
 
   /** `first`: the number of items to probe first. Items that were busy before are probed together. */
-  async #probeAndClaim(isStopping: () => boolean, first: number): Promise<ClaimedItem | null> {
+  async #probeAndClaim(isStopping: () => boolean, first: number): Promise<ClaimedPoolItem | null> {
     const { workList } = this.#options;
     for (let count = first; !isStopping(); count = Math.min(probeCount.max, probeCount.growth * count)) {
       if (workList.nextWaitingItems(1).some((item) => workList.wasBusy(item))) count = probeCount.max;
@@ -150,7 +150,7 @@ export class ItemClaimer {
     return null;
   }
 
-  #markClaimed(claimed: ClaimedItem): ClaimedItem {
+  #markClaimed(claimed: ClaimedPoolItem): ClaimedPoolItem {
     this.#spread = Math.max(1, Math.min(this.#spread - 1, Math.floor(spread.shrink * this.#spread)));
     this.#options.workList.markClaimed(claimed.item);
     return claimed;
@@ -196,9 +196,9 @@ export class ItemClaimer {
    * most items are busy, and completed items are known from the list.
    */
   #probe(item: string, { isOneOfMany = false } = {}): Promise<ItemState> {
-    const { path, completionLog, records, clock } = this.#options;
+    const { path, resultStore, records, clock } = this.#options;
     const wasCompleted = this.#completedAtStart?.has(item) === true;
-    const findResult = (isLikely: boolean) => completionLog?.findResult(item, Date.now(), isLikely) ?? null;
+    const findResult = (isLikely: boolean) => resultStore?.findResult(item, Date.now(), isLikely) ?? null;
     const findsLater = isOneOfMany && !wasCompleted;
     return retryOnConnectionLoss(this.#zk, async () => {
       const [holders, ended, hasEnded] = await Promise.all([
@@ -214,7 +214,7 @@ export class ItemClaimer {
     }, { clock });
   }
 
-  async #tryClaim(item: string, isNew: boolean): Promise<ClaimedItem | ClaimFailure> {
+  async #tryClaim(item: string, isNew: boolean): Promise<ClaimedPoolItem | ClaimFailure> {
     const { component, path, info, acl, clock, records } = this.#options;
     const name = itemLockName(component, item);
     const options = { path: path.item(item), info, acl, clock, kind: "item", watchDelayMs };
@@ -243,7 +243,7 @@ export class ItemClaimer {
       const checking = direct ?? retryOnConnectionLoss(this.#zk, () => this.#isCompletedAfterSync(item), { clock });
       const [undo, isDone] = await Promise.all([claiming, checking]);
       if (undo !== null && !isDone) return { item, lease, undo };
-      await releaseUnstarted({ lease, undo });
+      await releaseUnstartedItem({ lease, undo });
       return isDone ? "completed" : "ended_since";
     } catch (thrown) {
       await lease.release().catch(() => {}); // the session reports the cause
@@ -264,14 +264,14 @@ export class ItemClaimer {
   }
 
   async #isCompleted(item: string): Promise<boolean> {
-    const { completionLog } = this.#options;
-    return completionLog !== null && await completionLog.findResult(item, Date.now()) !== null;
+    const { resultStore } = this.#options;
+    return resultStore !== null && await resultStore.findResult(item, Date.now()) !== null;
   }
 
   /** Reads after a sync, because the server may lag behind. */
   async #isCompletedAfterSync(item: string): Promise<boolean> {
-    const { completionLog, path } = this.#options;
-    if (completionLog === null) return false;
+    const { resultStore, path } = this.#options;
+    if (resultStore === null) return false;
     return await readAfterSync(this.#zk, path.item(item).lock, () => this.#isCompleted(item));
   }
 
@@ -289,17 +289,17 @@ export class ItemClaimer {
    * tried last, because their results may expire.
    */
   async refreshCompleted(): Promise<void> {
-    const { completionLog, clock } = this.#options;
-    if (completionLog === null || (this.#listing === null && clock.now() < this.#nextListMs)) return;
-    this.#listing ??= this.#listCompleted(completionLog).finally(() => this.#listing = null);
+    const { resultStore, clock } = this.#options;
+    if (resultStore === null || (this.#listing === null && clock.now() < this.#nextListMs)) return;
+    this.#listing ??= this.#listCompleted(resultStore).finally(() => this.#listing = null);
     await this.#listing;
   }
 
-  async #listCompleted(completionLog: CompletionLog): Promise<void> {
+  async #listCompleted(resultStore: ItemResultStore): Promise<void> {
     const { clock } = this.#options;
     const fromMs = clock.now();
     // If the list fails, each item is probed.
-    await completionLog.listCompletedItems().then((done) => this.#skipCompleted(done), () => {});
+    await resultStore.listCompletedItems().then((done) => this.#skipCompleted(done), () => {});
     this.#nextListMs = clock.now() + Math.max(relist.ms, relist.times * (clock.now() - fromMs));
   }
 

@@ -16,7 +16,8 @@ export function commandForItem(
   item: string,
   isLine = false,
 ): [string, ...string[]] {
-  const insert = (word: string) => isLine ? insertItem(word, item) : word.replaceAll(/\{(item)?\}/g, () => item);
+  const insert = (word: string) =>
+    isLine ? insertItemIntoCommand(word, item) : word.replaceAll(/\{(item)?\}/g, () => item);
   const [program, ...args] = command.map(insert);
   const isUsed = command.some((word) => /\{(item)?\}|BATON_ITEM/.test(word));
   return [program ?? "", ...args, ...(isLine ? ["sh", item] : isUsed ? [] : [item])];
@@ -28,7 +29,7 @@ export function namesProgramByItem([program]: readonly [string, ...string[]]): b
 }
 
 /** Throws USAGE for a place in which no quoting is safe in every shell. */
-export function insertItem(line: string, item: string): string {
+export function insertItemIntoCommand(line: string, item: string): string {
   const refusal = placesOf(line).length === 0 ? undefined : unsafe.find(([pattern]) => pattern.test(line));
   if (refusal !== undefined) throw placeError(refusal[1]);
   let inserted = "";

@@ -4,22 +4,22 @@
  */
 import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 
-export type ItemRecord =
+export type PoolItemRecord =
   /** The item runs; or it ran, and its run ended before it could update the record. Then the holder's node is gone. */
   | { readonly state: "running"; readonly holder: string }
   /** The item ended at this transaction or before it. */
   | { readonly state: "ended"; readonly zxid: bigint };
 
 /** `holder` is the name of the node that holds the lock of the item. */
-export const formatRunningRecord = (holder: string): Uint8Array => toJsonData({ holder });
+export const formatRunningItemRecord = (holder: string): Uint8Array => toJsonData({ holder });
 
 /** Null means the transaction that writes this data. */
-export function formatEndedRecord(zxid: bigint | null): Uint8Array {
+export function formatEndedItemRecord(zxid: bigint | null): Uint8Array {
   return toJsonData(zxid === null ? {} : { ended: String(zxid) });
 }
 
 /** `mzxid` is the last transaction of the node. Unknown data counts as an end at this transaction. */
-export function parseItemRecord(data: Uint8Array, mzxid: bigint): ItemRecord {
+export function parseItemRecord(data: Uint8Array, mzxid: bigint): PoolItemRecord {
   const { holder, ended } = jsonFields(data);
   if (typeof holder === "string") return { state: "running", holder };
   return { state: "ended", zxid: typeof ended === "string" && /^\d{1,19}$/.test(ended) ? BigInt(ended) : mzxid };
@@ -29,21 +29,21 @@ export function parseItemRecord(data: Uint8Array, mzxid: bigint): ItemRecord {
  * Whether a list that was requested at `listedAt` is valid for the item, while its lock is held. It is not if the item
  * ended later, or at an unknown time, because the list may be older than the end.
  */
-export function isListValid(record: ItemRecord, listedAt: bigint): boolean {
+export function isItemListValid(record: PoolItemRecord, listedAt: bigint): boolean {
   return record.state === "ended" && record.zxid < listedAt;
 }
 
 /** Whether a list still needs the record. `oldest` is the start of the oldest list in use; null if there is none. */
-export function isRecordNeeded(record: ItemRecord, oldest: bigint | null): boolean {
-  return record.state === "running" || (oldest !== null && !isListValid(record, oldest));
+export function isItemRecordNeeded(record: PoolItemRecord, oldest: bigint | null): boolean {
+  return record.state === "running" || (oldest !== null && !isItemListValid(record, oldest));
 }
 
 const listPrefix = "list-";
 
 /** The name of the node that exists while this run claims items of its list. */
-export const listName = (guid: string): string => `${listPrefix}${guid}`;
+export const itemListNodeName = (guid: string): string => `${listPrefix}${guid}`;
 
 /** The children of `runs` that are lists of other runs. */
-export function otherLists(names: readonly string[], guid: string): string[] {
-  return names.filter((name) => name.startsWith(listPrefix) && name !== listName(guid));
+export function findOtherItemLists(names: readonly string[], guid: string): string[] {
+  return names.filter((name) => name.startsWith(listPrefix) && name !== itemListNodeName(guid));
 }

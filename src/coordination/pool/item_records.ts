@@ -18,16 +18,16 @@ import {
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
 import {
-  formatEndedRecord,
-  formatRunningRecord,
-  isListValid,
-  isRecordNeeded,
-  type ItemRecord,
-  listName,
-  otherLists,
+  findOtherItemLists,
+  formatEndedItemRecord,
+  formatRunningItemRecord,
+  isItemListValid,
+  isItemRecordNeeded,
+  itemListNodeName,
   parseItemRecord,
+  type PoolItemRecord,
 } from "./item_record.ts";
-import { type ItemRow, ItemTree } from "./item_tree.ts";
+import { type PoolItemNode, PoolItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
@@ -35,12 +35,12 @@ import { withinLeaveTime } from "../nodes/session_waits.ts";
 /** The maximum number of tries of a transaction: the server and other runs create and remove nodes meanwhile. */
 const triesMax = 8;
 
-export class ItemRecords {
+export class PoolItemRecords {
   readonly #zk: ZooKeeper;
   readonly #path: PoolPath;
   readonly #acl: Acl[];
   readonly #clock: Clock;
-  readonly #tree: ItemTree;
+  readonly #tree: PoolItemTree;
   /** The lists of this run and of others. */
   readonly lists: PoolLists;
   /** Shards that exist, as far as is known. */
@@ -54,7 +54,7 @@ export class ItemRecords {
     this.#path = options.path;
     this.#acl = options.acl;
     this.#clock = options.clock;
-    this.#tree = new ItemTree(zk, options.path.records);
+    this.#tree = new PoolItemTree(zk, options.path.records);
     this.lists = new PoolLists(zk, options);
   }
 
@@ -70,7 +70,7 @@ export class ItemRecords {
 
   /** Requests for the transaction that acquires the lock; `holder` is its node's name. They fail if a record exists. */
   createRequests(item: string, holder: string): MultiRequest[] {
-    return this.#createWithParents(item, formatRunningRecord(holder));
+    return this.#createWithParents(item, formatRunningItemRecord(holder));
   }
 
   /** A record and its parents were created. */
@@ -115,7 +115,7 @@ export class ItemRecords {
     if (listedAt === null || await this.#zk.exists(path) === null) return false;
     const found = await nullIfNoNode(this.#zk.getData(path));
     const record = found === null ? null : parseItemRecord(found.data, found.stat.mzxid);
-    return record?.state === "ended" && !isListValid(record, listedAt);
+    return record?.state === "ended" && !isItemListValid(record, listedAt);
   }
 
   /**
@@ -127,7 +127,7 @@ export class ItemRecords {
     const alone = this.lists.noOtherListCheck();
     if (alone !== null) return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];
     this.#keptRecords = true;
-    const data = formatEndedRecord(null);
+    const data = formatEndedItemRecord(null);
     return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
@@ -211,17 +211,17 @@ export class ItemRecords {
     const undo = (zxid: bigint | null): MultiRequest => ({
       type: "setData",
       path,
-      data: formatEndedRecord(zxid),
+      data: formatEndedItemRecord(zxid),
       version: -1,
     });
     if (record.state === "running" && record.holder === holder) return undo(null);
     const { listedAt } = this.lists;
-    if (listedAt === null || isListValid(record, listedAt)) {
-      await this.#zk.setData(path, formatRunningRecord(holder), version);
+    if (listedAt === null || isItemListValid(record, listedAt)) {
+      await this.#zk.setData(path, formatRunningItemRecord(holder), version);
       return undo(record.state === "ended" ? record.zxid : null);
     }
     // A killed run has not recorded the end; the item has ended by now.
-    if (record.state === "running") await this.#zk.setData(path, formatEndedRecord(null), version);
+    if (record.state === "running") await this.#zk.setData(path, formatEndedItemRecord(null), version);
     return null;
   }
 
@@ -232,24 +232,24 @@ export class ItemRecords {
       // Read after the records: a list that is requested from now on is newer than all these ends.
       const oldest = await this.lists.oldestListStart(own);
       const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
-      await this.#tree.delete(rows.filter((row) => !isRecordNeeded(itemRecordOf(row), oldest)));
+      await this.#tree.delete(rows.filter((row) => !isItemRecordNeeded(itemRecordOf(row), oldest)));
       // Records of killed runs: mark them as ended; the next cleanup deletes them.
       const killed = rows.filter((row, index) => itemRecordOf(row).state === "running" && isRunning[index] === false);
       await this.#tree.forEachInBatches(
         killed,
-        ({ path, stat }) => this.#zk.setData(path, formatEndedRecord(null), stat.version),
+        ({ path, stat }) => this.#zk.setData(path, formatEndedItemRecord(null), stat.version),
       );
     }
   }
 
-  async #isRunning(row: ItemRow): Promise<boolean> {
+  async #isRunning(row: PoolItemNode): Promise<boolean> {
     const record = itemRecordOf(row);
     if (record.state !== "running") return false;
     return await this.#zk.exists(`${this.#path.item(row.item).holders}/${record.holder}`) !== null;
   }
 }
 
-const itemRecordOf = ({ data, stat }: ItemRow): ItemRecord => parseItemRecord(data, stat.mzxid);
+const itemRecordOf = ({ data, stat }: PoolItemNode): PoolItemRecord => parseItemRecord(data, stat.mzxid);
 
 /**
  * The lists that are in use. Each run announces its list, so that the end of an item is recorded while an older list is
@@ -324,7 +324,7 @@ class PoolLists {
   /** Ends the list of this run; the session continues. */
   async end(): Promise<void> {
     if (this.#listedAt === null) return;
-    const node = `${this.#runs}/${listName(this.#guid)}`;
+    const node = `${this.#runs}/${itemListNodeName(this.#guid)}`;
     const deleting = retryOnConnectionLoss(this.#zk, () => deleteIfThere(this.#zk, node), {
       clock: this.#clock,
     });
@@ -333,12 +333,12 @@ class PoolLists {
   }
 
   async #otherLists(): Promise<string[]> {
-    return otherLists(await childNames(this.#zk, this.#runs), this.#guid);
+    return findOtherItemLists(await childNames(this.#zk, this.#runs), this.#guid);
   }
 
   /** Creates or rewrites the own node and increases the version of `runs`, in one transaction: both have its zxid. */
   async #announce() {
-    const path = `${this.#runs}/${listName(this.#guid)}`;
+    const path = `${this.#runs}/${itemListNodeName(this.#guid)}`;
     const data = new Uint8Array();
     const raise: MultiRequest = { type: "setData", path: this.#runs, data, version: -1 };
     const make: MultiRequest = { type: "create", path, data, acl: this.#acl, flags: createFlag.ephemeral };

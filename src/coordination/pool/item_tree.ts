@@ -5,7 +5,7 @@ import type { Stat, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../nodes/node_paths.ts";
 import { childNames, mapInBatches, nullIfNoNode, nullIfRefused } from "../nodes/node_requests.ts";
 
-export interface ItemRow {
+export interface PoolItemNode {
   readonly item: string;
   readonly path: string;
   readonly data: Uint8Array;
@@ -16,7 +16,7 @@ const shards = "0123456789abcdef";
 /** The number of requests that are sent at the same time. */
 const batchSize = 100;
 
-export class ItemTree {
+export class PoolItemTree {
   readonly root: string;
   readonly #zk: ZooKeeper;
 
@@ -52,9 +52,9 @@ export class ItemTree {
     return (await childNames(this.#zk, shard)).map(decodeLockName);
   }
 
-  async readRows(shard: string): Promise<ItemRow[]> {
+  async readRows(shard: string): Promise<PoolItemNode[]> {
     const names = await childNames(this.#zk, shard);
-    const rows = await mapInBatches(names, batchSize, async (name): Promise<ItemRow | null> => {
+    const rows = await mapInBatches(names, batchSize, async (name): Promise<PoolItemNode | null> => {
       const path = `${shard}/${name}`;
       const found = await nullIfNoNode(this.#zk.getData(path));
       return found === null ? null : { item: decodeLockName(name), path, data: found.data, stat: found.stat };
@@ -63,7 +63,7 @@ export class ItemTree {
   }
 
   /** Deletes nodes that have not changed since they were read. Returns the number of deleted nodes. */
-  async delete(rows: readonly Pick<ItemRow, "path" | "stat">[]): Promise<number> {
+  async delete(rows: readonly Pick<PoolItemNode, "path" | "stat">[]): Promise<number> {
     return await this.forEachInBatches(rows, ({ path, stat }) => this.#zk.delete(path, stat.version));
   }
 

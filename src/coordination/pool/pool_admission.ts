@@ -28,12 +28,12 @@ const sequenceMax = 2 ** 31 - 1;
 const pattern = /^([0-9a-f]{16})-([0-9a-f]{32})-(-?\d{10})$/;
 
 /** The name to which the server appends the sequence. */
-export function runPrefix(settingsHash: string, guid: string): string {
+export function poolRunNodePrefix(settingsHash: string, guid: string): string {
   return `${settingsHash}-${guid}-`;
 }
 
 /** Null for names that no pool created. */
-export function settingsHashOfRun(name: string): string | null {
+export function parseRunSettingsHash(name: string): string | null {
   return parseRun(name)?.settingsHash ?? null;
 }
 

@@ -13,7 +13,7 @@ import { describeLock, type LockStatus, lockStatus } from "../lock/lock_status.t
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 
-interface LockComponentOptions extends PoolContext, Pick<PoolRunOptions, "wait"> {
+interface LockPoolComponentOptions extends PoolContext, Pick<PoolRunOptions, "wait"> {
   readonly signal: AbortSignal;
   /** Aborts when no server responded in time, and at the end of a `wait` in milliseconds. */
   readonly limit: AbortSignal;
@@ -22,9 +22,9 @@ interface LockComponentOptions extends PoolContext, Pick<PoolRunOptions, "wait">
 }
 
 /** Acquires the lock. Rejects LOCK_BUSY, LOCK_TIMEOUT, the reason of the signal, and the errors of acquireLock. */
-export async function lockComponent(
+export async function lockPoolComponent(
   zk: ZooKeeper,
-  { component, path, wait, signal, limit, onQueued, ...options }: LockComponentOptions,
+  { component, path, wait, signal, limit, onQueued, ...options }: LockPoolComponentOptions,
 ): Promise<ZooKeeperLease> {
   const { session } = zk;
   const isPatient = typeof wait !== "object";
@@ -57,7 +57,7 @@ export async function lockComponent(
       },
     });
   } catch (thrown) {
-    if (signal.aborted || !isBusyError(thrown) || thrown === end.signal.reason) throw thrown;
+    if (signal.aborted || !isPoolBusyError(thrown) || thrown === end.signal.reason) throw thrown;
     const isLate = thrown.code === "LOCK_TIMEOUT";
     const asked = { session, clock: options.clock, why: "responded" } as const;
     const status = isLate ? seen : await withinLeaveTime(asked, readStatus().catch(() => null));
@@ -81,6 +81,6 @@ function isChoosingItems({ holders }: LockStatus): boolean {
 }
 
 /** Whether the component, or a permit, was busy. */
-export function isBusyError(thrown: unknown): thrown is BatonError {
+export function isPoolBusyError(thrown: unknown): thrown is BatonError {
   return thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
 }

@@ -19,14 +19,14 @@ import {
   readOutcome,
   retryOnConnectionLoss,
 } from "../nodes/node_requests.ts";
-import { decidePoolAdmission, runPrefix } from "./pool_admission.ts";
+import { decidePoolAdmission, poolRunNodePrefix } from "./pool_admission.ts";
 import type { PoolContext, PoolRunOptions } from "./pool_run_options.ts";
 import {
   formatPoolRunInfo,
   parsePoolRunInfo,
-  settingsMismatchError,
+  poolSettingsHash,
+  poolSettingsMismatchError,
   type SharedPoolSettings,
-  sharedSettingsHash,
 } from "./shared_pool_settings.ts";
 
 type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
@@ -128,7 +128,7 @@ export class PoolMembership {
   async #refuse(by: string): Promise<void> {
     const { component, path } = this.#options;
     const found = await this.#retryPatiently(() => nullIfNoNode(this.#zk.getData(`${path.runs}/${by}`)));
-    if (found !== null) throw settingsMismatchError(component, this.#settings, parsePoolRunInfo(found.data));
+    if (found !== null) throw poolSettingsMismatchError(component, this.#settings, parsePoolRunInfo(found.data));
   }
 
   /** Announces the shared settings. Returns the names of all announced runs, including the own one. */
@@ -161,7 +161,7 @@ export class PoolMembership {
     return createMemberNode(this.#zk, {
       missing,
       containers: [containerRequest(path.own, acl), containerRequest(path.runs, acl)],
-      prefix: `${path.runs}/${runPrefix(sharedSettingsHash(path, total), this.#guid)}`,
+      prefix: `${path.runs}/${poolRunNodePrefix(poolSettingsHash(path, total), this.#guid)}`,
       data: formatPoolRunInfo({ ...this.#settings, info }, Date.now()),
       acl,
     });

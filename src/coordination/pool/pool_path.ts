@@ -95,7 +95,7 @@ export function poolPath(
  * Throws BAD_DATA for an item that lacks a word of the template, and CONFIG for an item whose lock would be that of the
  * component or a node of it.
  */
-export function checkItems(path: PoolPath, items: readonly string[]): void {
+export function checkPoolItems(path: PoolPath, items: readonly string[]): void {
   const { lock, queue, holders } = path.component;
   const own = [lock, queue, holders];
   const { items: place } = path;
@@ -177,11 +177,11 @@ function templateError(which: TemplateKind, template: string, why: string, cause
 }
 
 /** The maximum number of items in a list. For more, use a query that prints the next items only. */
-export const itemsMax = 100_000;
+export const poolItemsMax = 100_000;
 /** The maximum size of a list: enough for the maximum number of the longest items. */
-export const itemsBytesMax = 32 * 1024 * 1024;
+export const poolItemsBytesMax = 32 * 1024 * 1024;
 
-interface ParseItemsOptions {
+interface ParsePoolItemsOptions {
   readonly component: string;
   /** The lock paths, to check that each item fits the template; null if no lock is used. */
   readonly path: Pick<PoolPath, "item" | "items"> | null;
@@ -196,9 +196,9 @@ interface ParseItemsOptions {
  * the line number, for an invalid item: longer than 255 bytes with its component, control characters, or without a word
  * that the template needs.
  */
-export function parseItems(
+export function parsePoolItems(
   text: string,
-  { component, path, source, unit = "line" }: ParseItemsOptions,
+  { component, path, source, unit = "line" }: ParsePoolItemsOptions,
 ): string[] {
   const items = new Set<string>();
   text.split("\n").forEach((line, index) => {
@@ -211,8 +211,8 @@ export function parseItems(
       throw new BatonError("BAD_DATA", `${source}, ${unit} ${index + 1}: ${errorMessage(thrown)}`, { cause: thrown });
     }
     items.add(item);
-    if (items.size > itemsMax) {
-      throw new BatonError("BAD_DATA", `${source} has more than ${itemsMax} items, the maximum of a pool`);
+    if (items.size > poolItemsMax) {
+      throw new BatonError("BAD_DATA", `${source} has more than ${poolItemsMax} items, the maximum of a pool`);
     }
   });
   return [...items];

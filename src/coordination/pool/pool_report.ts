@@ -6,8 +6,8 @@ import type { Clock } from "../../base/support/clock.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { printable } from "../../base/support/text.ts";
 import { ProgressLine } from "../../base/terminal/progress.ts";
-import type { JobLog } from "./job_log.ts";
-import type { ItemSource } from "./pool_source.ts";
+import type { PoolJobLog } from "./pool_job_log.ts";
+import type { PoolItemSource } from "./pool_source.ts";
 
 /** A shorter run shows no progress. Commands write to the same terminal: the line changes rarely. Milliseconds. */
 const progressMs = { after: 2000, every: 1000 };
@@ -19,7 +19,7 @@ const namedMax = 3;
 /** Options of a run that its report uses. */
 export interface PoolReportOptions {
   readonly component: string;
-  readonly items: Pick<ItemSource, "kind">;
+  readonly items: Pick<PoolItemSource, "kind">;
   /** The run processes all items, and not only -j of them. */
   readonly loop: boolean;
   readonly quiet: boolean;
@@ -35,7 +35,7 @@ export interface PoolReportOptions {
 export class PoolReport implements Disposable {
   /** Erases the progress before a message. */
   readonly io: Io;
-  readonly jobLog: JobLog | null;
+  readonly jobLog: PoolJobLog | null;
   readonly #options: PoolReportOptions;
   readonly #clock: Clock;
   readonly #startMs: number;
@@ -47,7 +47,7 @@ export class PoolReport implements Disposable {
 
   constructor(options: PoolReportOptions, io: Io, { clock, jobLog }: {
     readonly clock: Clock;
-    readonly jobLog: JobLog | null;
+    readonly jobLog: PoolJobLog | null;
   }) {
     this.#options = options;
     this.#clock = clock;

@@ -3,19 +3,19 @@ import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { stdinWasClosed } from "../../base/process/spawn/inherited_descriptors.ts";
 import { BatonError, errorReason } from "../../base/errors.ts";
-import { itemsBytesMax, parseItems, type PoolPath } from "./pool_path.ts";
+import { parsePoolItems, poolItemsBytesMax, type PoolPath } from "./pool_path.ts";
 import { abortable } from "../../base/support/abort.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { firstNonUtf8Line } from "../../base/support/text.ts";
 
 /** The source of the items. */
-export type ItemSource =
+export type PoolItemSource =
   | { readonly kind: "stdin" }
   | { readonly kind: "file"; readonly file: string }
   | { readonly kind: "list"; readonly list: string }
   | { readonly kind: "query"; readonly line: string };
 
-export interface ReadItemsOptions {
+export interface ReadPoolItemsOptions {
   readonly component: string;
   readonly path: PoolPath | null;
   readonly signal: AbortSignal;
@@ -24,26 +24,26 @@ export interface ReadItemsOptions {
 }
 
 /** Rejects BAD_DATA for invalid items, IO for a read error, the error of the query, and the reason of the signal. */
-export async function readItems(
-  source: ItemSource,
-  { component, path, signal, query }: ReadItemsOptions,
+export async function readPoolItems(
+  source: PoolItemSource,
+  { component, path, signal, query }: ReadPoolItemsOptions,
 ): Promise<readonly string[]> {
-  const items = (text: string, name: string) => parseItems(text, { component, path, source: name });
+  const items = (text: string, name: string) => parsePoolItems(text, { component, path, source: name });
   switch (source.kind) {
     case "stdin":
       if (stdinWasClosed()) {
         const why = "it is closed; use </dev/null for an empty list";
         throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
       }
-      return items(await abortable(readItemText(process.stdin, "standard input"), signal), "standard input");
+      return items(await abortable(readPoolItemText(process.stdin, "standard input"), signal), "standard input");
     case "file":
       return items(
         readRegularFile(source.file) ??
-          await abortable(readItemText(createReadStream(source.file), source.file), signal),
+          await abortable(readPoolItemText(createReadStream(source.file), source.file), signal),
         source.file,
       );
     case "list":
-      return parseItems(source.list.replaceAll(",", "\n"), { component, path, source: "--items", unit: "item" });
+      return parsePoolItems(source.list.replaceAll(",", "\n"), { component, path, source: "--items", unit: "item" });
     case "query":
       return items(await query(source.line), "the output of --query");
   }
@@ -53,7 +53,7 @@ export async function readItems(
 function readRegularFile(file: string): string | null {
   try {
     const stat = statSync(file);
-    return stat.isFile() && stat.size <= itemsBytesMax ? decodeItemText(readFileSync(file), file) : null;
+    return stat.isFile() && stat.size <= poolItemsBytesMax ? decodePoolItemText(readFileSync(file), file) : null;
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
     return null;
@@ -61,34 +61,36 @@ function readRegularFile(file: string): string | null {
 }
 
 /** Decodes UTF-8. Throws BAD_DATA for other bytes: replacing them would give different items the same lock. */
-export function decodeItemText(bytes: Uint8Array, name: string): string {
+export function decodePoolItemText(bytes: Uint8Array, name: string): string {
   const line = firstNonUtf8Line(bytes);
   if (line === null) return new TextDecoder().decode(bytes);
   throw new BatonError("BAD_DATA", `${name}, line ${line}: item names must be UTF-8, and this line is not`);
 }
 
 /** Rejects BAD_DATA for input over the limit; the rest is not read. */
-export async function readItemText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
+export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
   const read: Uint8Array[] = [];
   let length = 0;
   try {
     for await (const chunk of chunks) {
       length += chunk.length;
-      if (length > itemsBytesMax) throw new BatonError("BAD_DATA", `${name} is longer than ${itemsBytesMax} bytes`);
+      if (length > poolItemsBytesMax) {
+        throw new BatonError("BAD_DATA", `${name} is longer than ${poolItemsBytesMax} bytes`);
+      }
       read.push(chunk);
     }
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
     throw new BatonError("IO", `Cannot read the items from ${name}: ${errorReason(thrown)}`, { cause: thrown });
   }
-  return decodeItemText(Buffer.concat(read), name);
+  return decodePoolItemText(Buffer.concat(read), name);
 }
 
 /** The error for a failed query. */
-export function queryFailure(line: string, why: string): BatonError {
+export function itemQueryError(line: string, why: string): BatonError {
   return new BatonError("IO", `--query ${JSON.stringify(line)} failed: ${why}`);
 }
 
-export function queryTimeoutMessage(timeoutMs: number): string {
+export function itemQueryTimeoutMessage(timeoutMs: number): string {
   return `it was stopped after ${formatDuration(timeoutMs)} (--query-timeout)`;
 }

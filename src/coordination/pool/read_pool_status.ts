@@ -3,10 +3,10 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
 import { childNames, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
-import { CompletionLog, type ItemResult } from "./completion_log.ts";
-import { settingsHashOfRun } from "./pool_admission.ts";
+import { type ItemResult, ItemResultStore } from "./item_result_store.ts";
+import { parseRunSettingsHash } from "./pool_admission.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
-import { parsePoolRunInfo, type PoolRunInfo, sharedSettingsHash } from "./shared_pool_settings.ts";
+import { parsePoolRunInfo, type PoolRunInfo, poolSettingsHash } from "./shared_pool_settings.ts";
 
 export interface PoolItemStatus {
   readonly item: string;
@@ -35,7 +35,7 @@ export async function readPoolStatus(
   component: string,
   { path, named }: { readonly path: PoolPath; readonly named: readonly string[] | null },
 ): Promise<PoolStatus> {
-  const reading = new CompletionLog(zk, path, []).readResults(Date.now());
+  const reading = new ItemResultStore(zk, path, []).readResults(Date.now());
   const listing = named ??
     (path.items === null
       ? reading.then((results) => [...results.keys()].filter((item) => hasLock(path, item)))
@@ -95,12 +95,12 @@ const termsMax = 16;
 /** The node data of a run that uses other lock paths; null if there is none. */
 async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<PoolRunInfo | null> {
   const names = await childNames(zk, path.runs);
-  const runs = new Map(names.map((name) => [settingsHashOfRun(name), name]));
+  const runs = new Map(names.map((name) => [parseRunSettingsHash(name), name]));
   for (const [hash, name] of [...runs].slice(0, termsMax)) {
     const found = hash === null ? null : await nullIfNoNode(zk.getData(`${path.runs}/${name}`));
     const other = found === null ? null : parsePoolRunInfo(found.data);
     // The hash covers the lock paths and --total. A difference in --total alone is no conflict here.
-    if (other !== null && sharedSettingsHash(path, other.total) !== hash) return other;
+    if (other !== null && poolSettingsHash(path, other.total) !== hash) return other;
   }
   return null;
 }

@@ -10,14 +10,14 @@ import { countWithNoun } from "../../base/support/text.ts";
 import { Event } from "../../base/support/event.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import { LeaseSet } from "../../base/process/lease_set.ts";
-import { ItemRecords } from "./item_records.ts";
-import { type PoolCounts, WorkList } from "./work_list.ts";
-import { isBusyError, lockComponent } from "./pool_component.ts";
-import { CompletionLog, type ItemResult } from "./completion_log.ts";
-import { checkItems } from "./pool_path.ts";
+import { PoolItemRecords } from "./item_records.ts";
+import { type PoolCounts, PoolWorkList } from "./work_list.ts";
+import { isPoolBusyError, lockPoolComponent } from "./pool_component.ts";
+import { type ItemResult, ItemResultStore } from "./item_result_store.ts";
+import { checkPoolItems } from "./pool_path.ts";
 import type { PoolContext, PoolJob, PoolJobEnd, PoolRunOptions, PreparedPoolJob } from "./pool_run_options.ts";
 import { PoolMembership } from "./pool_membership.ts";
-import { type ClaimedItem, ItemClaimer, releaseUnstarted } from "./item_claimer.ts";
+import { type ClaimedPoolItem, PoolItemClaimer, releaseUnstartedItem } from "./item_claimer.ts";
 import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import { isRefusal, isTransient, retryOnConnectionLoss } from "../nodes/node_requests.ts";
@@ -32,7 +32,7 @@ const listAgainMs = 1000;
 const listsInVainMax = 2;
 
 interface ClaimedAhead {
-  readonly claimed: ClaimedItem;
+  readonly claimed: ClaimedPoolItem;
   readonly sinceMs: number;
   prepared: PreparedPoolJob | null;
 }
@@ -51,11 +51,11 @@ class PoolRun {
   readonly #zk: ZooKeeper;
   readonly #context: PoolContext;
   readonly #options: PoolRunOptions;
-  readonly #workList = new WorkList();
+  readonly #workList = new PoolWorkList();
   readonly #cleanup: PoolCleanup;
-  readonly #records: ItemRecords;
+  readonly #records: PoolItemRecords;
   readonly #results: ItemResults;
-  readonly #claimer: ItemClaimer;
+  readonly #claimer: PoolItemClaimer;
   readonly #membership: PoolMembership;
   readonly #running = new Set<string>();
   /** Items that are claimed but not started. */
@@ -81,16 +81,16 @@ class PoolRun {
     this.#context = { component, path, clock, info, acl };
     this.#options = options;
     this.#permits = new PoolPermits(zk, component, options);
-    this.#records = new ItemRecords(zk, { path, acl, clock });
-    const completionLog = new CompletionLog(zk, path, acl);
-    const remembering = rememberMs === null ? null : completionLog;
-    this.#results = new ItemResults(zk, { ...options, completionLog, records: this.#records });
-    this.#cleanup = new PoolCleanup({ records: this.#records, completionLog: remembering, clock });
+    this.#records = new PoolItemRecords(zk, { path, acl, clock });
+    const resultStore = new ItemResultStore(zk, path, acl);
+    const remembering = rememberMs === null ? null : resultStore;
+    this.#results = new ItemResults(zk, { ...options, resultStore, records: this.#records });
+    this.#cleanup = new PoolCleanup({ records: this.#records, resultStore: remembering, clock });
     this.#membership = new PoolMembership(zk, { ...this.#context, total });
-    this.#claimer = new ItemClaimer(zk, {
+    this.#claimer = new PoolItemClaimer(zk, {
       ...this.#context,
       workList: this.#workList,
-      completionLog: remembering,
+      resultStore: remembering,
       records: this.#records,
       rememberMs: rememberMs ?? 0,
     });
@@ -166,7 +166,7 @@ class PoolRun {
       this.#listed = { ends: this.#ends, ms: clock.now(), again };
       const items = await this.#readList(component);
       throwIfAborted(component.lost);
-      checkItems(path, items); // before an item is started
+      checkPoolItems(path, items); // before an item is started
       this.#workList.update(items);
       this.#isAtTotal = false;
       if (!this.#listsOnly) await this.#claim(() => this.#claimableCount() > 0);
@@ -199,7 +199,7 @@ class PoolRun {
     onQueued: () => void,
   ): Promise<ZooKeeperLease> {
     const signal = AbortSignal.any([stop, refused]);
-    return lockComponent(this.#zk, { ...this.#context, wait: this.#options.wait, signal, limit, onQueued });
+    return lockPoolComponent(this.#zk, { ...this.#context, wait: this.#options.wait, signal, limit, onQueued });
   }
 
   /**
@@ -243,7 +243,7 @@ class PoolRun {
   /** Requests a new list. If the component is busy for too long, the other call processes the items. */
   async #listAgain(): Promise<void> {
     await this.#listAndClaim().catch((thrown: unknown) => {
-      if (!isBusyError(thrown)) throw thrown;
+      if (!isPoolBusyError(thrown)) throw thrown;
     });
   }
 
@@ -291,7 +291,7 @@ class PoolRun {
   }
 
   async #runItem(
-    claimed: ClaimedItem,
+    claimed: ClaimedPoolItem,
     { permit, prepared }: { readonly permit: Lease | null; readonly prepared: PreparedPoolJob | null },
   ): Promise<void> {
     const { item } = claimed;
@@ -361,7 +361,7 @@ class PoolRun {
       held.prepared?.drop();
       this.#workList.putBack(held.claimed.item);
       this.#hasShortJobs = false;
-      this.#runInBackground(() => releaseUnstarted(held.claimed));
+      this.#runInBackground(() => releaseUnstartedItem(held.claimed));
     }
   }
 
@@ -409,19 +409,19 @@ const cleanupInterval = { ends: 500, ms: 60_000 };
 
 /** Deletes records and results that are no longer needed: a part from time to time, and the rest by the last run. */
 class PoolCleanup {
-  readonly #records: ItemRecords;
-  readonly #completionLog: CompletionLog | null;
+  readonly #records: PoolItemRecords;
+  readonly #resultStore: ItemResultStore | null;
   readonly #clock: Clock;
   #cleared: { readonly ends: number; readonly ms: number };
 
-  constructor({ records, completionLog, clock }: {
-    readonly records: ItemRecords;
+  constructor({ records, resultStore, clock }: {
+    readonly records: PoolItemRecords;
     /** Null if results are not kept. */
-    readonly completionLog: CompletionLog | null;
+    readonly resultStore: ItemResultStore | null;
     readonly clock: Clock;
   }) {
     this.#records = records;
-    this.#completionLog = completionLog;
+    this.#resultStore = resultStore;
     this.#clock = clock;
     this.#cleared = { ends: 0, ms: clock.now() };
   }
@@ -439,7 +439,7 @@ class PoolCleanup {
   async cleanPart(): Promise<void> {
     try {
       await this.#records.clearOneShard(Math.random());
-      await this.#completionLog?.clearExpired(Math.floor(Math.random() * 16), Date.now());
+      await this.#resultStore?.clearExpired(Math.floor(Math.random() * 16), Date.now());
     } catch (thrown) {
       if (!isTransient(thrown) && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }
@@ -462,19 +462,19 @@ const correctionsMax = 4;
 /** Stores the result of an item and releases its lock, in one transaction if possible. */
 class ItemResults {
   readonly #zk: ZooKeeper;
-  readonly #completionLog: CompletionLog;
-  readonly #records: ItemRecords;
+  readonly #resultStore: ItemResultStore;
+  readonly #records: PoolItemRecords;
   readonly #options: ItemResultsOptions;
 
   constructor(
     zk: ZooKeeper,
-    { completionLog, records, ...options }: ItemResultsOptions & {
-      readonly completionLog: CompletionLog;
-      readonly records: ItemRecords;
+    { resultStore, records, ...options }: ItemResultsOptions & {
+      readonly resultStore: ItemResultStore;
+      readonly records: PoolItemRecords;
     },
   ) {
     this.#zk = zk;
-    this.#completionLog = completionLog;
+    this.#resultStore = resultStore;
     this.#records = records;
     this.#options = options;
   }
@@ -483,10 +483,10 @@ class ItemResults {
    * Stores the result and releases the lock, together or in this order, so that the next holder of the lock can read
    * the result.
    */
-  async write(claimed: ClaimedItem, { result, what }: PoolJobEnd): Promise<void> {
+  async write(claimed: ClaimedPoolItem, { result, what }: PoolJobEnd): Promise<void> {
     const { lease } = claimed;
     const { rememberMs, info } = this.#options;
-    if (result === "not_started") return await releaseUnstarted(claimed);
+    if (result === "not_started") return await releaseUnstartedItem(claimed);
     const atMs = Date.now();
     const by = `${info.user}@${info.host}:${info.pid}`;
     const isKept = rememberMs !== null && lease.isHeld();
@@ -495,15 +495,15 @@ class ItemResults {
   }
 
   /** Returns false if the lock was not released. */
-  async #writeAndRelease({ item, lease }: ClaimedItem, ended: ItemResult): Promise<boolean> {
+  async #writeAndRelease({ item, lease }: ClaimedPoolItem, ended: ItemResult): Promise<boolean> {
     try {
-      await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);
+      await lease.releaseWith([...this.#records.endRequests(item), this.#resultStore.createRequest(item, ended)]);
       return true;
     } catch {
       // The node exists, a parent is missing, or no response arrived: store first, with retries, and release later.
     }
     const { clock, onProblem } = this.#options;
-    await retryOnConnectionLoss(this.#zk, () => this.#completionLog.write(item, ended), {
+    await retryOnConnectionLoss(this.#zk, () => this.#resultStore.write(item, ended), {
       clock,
       isWanted: () => lease.isHeld(),
     })
@@ -515,7 +515,7 @@ class ItemResults {
    * Releases the lock. If the record cannot be updated, it still says that the item runs; readers see that its holder
    * is gone.
    */
-  async #release({ item, lease }: ClaimedItem): Promise<void> {
+  async #release({ item, lease }: ClaimedPoolItem): Promise<void> {
     const { clock } = this.#options;
     const isWanted = () => lease.isHeld();
     for (let tries = 0, isMissing = false; tries < correctionsMax && isWanted(); tries++) {
@@ -592,7 +592,7 @@ export class PoolPermits {
       this.#free = [...this.#free, permit];
       return true;
     } catch (thrown) {
-      if (!isBusyError(thrown)) throw thrown;
+      if (!isPoolBusyError(thrown)) throw thrown;
       return false;
     }
   }

@@ -23,7 +23,7 @@ export interface PoolRunInfo extends SharedPoolSettings {
 const utf8 = new TextEncoder();
 
 /** Equal for runs with the same lock paths and --total, independent of the notation of the templates. */
-export function sharedSettingsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
+export function poolSettingsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
   return fingerprint(JSON.stringify([places.component, places.item, total]));
 }
 
@@ -44,8 +44,8 @@ export function parsePoolRunInfo(data: Uint8Array): PoolRunInfo {
 }
 
 /** The error for different settings: LIMIT_MISMATCH if only --total differs, else CONFIG. */
-export function settingsMismatchError(component: string, own: SharedPoolSettings, shown: PoolRunInfo): BatonError {
-  const paths = describePathDifferences(own.templates, shown.templates);
+export function poolSettingsMismatchError(component: string, own: SharedPoolSettings, shown: PoolRunInfo): BatonError {
+  const paths = describePoolPathDifferences(own.templates, shown.templates);
   const isTotal = own.total !== shown.total;
   const isPlace = paths.length > 0 || !isTotal;
   const differences = [
@@ -61,7 +61,7 @@ export function settingsMismatchError(component: string, own: SharedPoolSettings
 }
 
 /** The differences between the templates, for messages. */
-export function describePathDifferences(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
+export function describePoolPathDifferences(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
   return (["item", "component"] as const)
     .filter((which) => own[which] !== shown[which])
     .map((which) => `pool.${which}_path is "${own[which]}" here and "${shown[which]}" there`);

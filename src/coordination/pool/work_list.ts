@@ -13,7 +13,7 @@ export interface PoolCounts {
   readonly remaining: number;
 }
 
-export class WorkList {
+export class PoolWorkList {
   /** Items to try, in this order. */
   readonly #waiting = new Set<string>();
   readonly #busy = new Set<string>();

@@ -1,8 +1,8 @@
 /** `baton cron` on one host: which ticks a job takes, skips and gives back while it, or others, run. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type FollowContext, followSchedule } from "../../../src/coordination/cron/follow_schedule.ts";
+import { followSchedule, type FollowScheduleContext } from "../../../src/coordination/cron/follow_schedule.ts";
 import type { CronJob } from "../../../src/coordination/cron/crontab.ts";
-import { JobSlots } from "../../../src/coordination/cron/job_slots.ts";
+import { CronJobSlots } from "../../../src/coordination/cron/cron_job_slots.ts";
 import { acquireTick, type TickLease } from "../../../src/coordination/tick/acquire_tick.ts";
 import { readSchedules } from "../../../src/coordination/tick/tick_report.ts";
 import { historyPath, readHistory } from "../../../src/coordination/history/history_log.ts";
@@ -33,7 +33,7 @@ function jobOf(name: string, periodMs: number, options: Partial<CronJob["options
 /** One host: the ticks that it has begun, and how it ends them. */
 class CronHost {
   readonly zk: ZooKeeper;
-  readonly slots: JobSlots;
+  readonly slots: CronJobSlots;
   /** Ticks whose command was started, in order. */
   readonly started: number[] = [];
   readonly events: string[] = [];
@@ -49,7 +49,7 @@ class CronHost {
   constructor(zk: ZooKeeper, root: string, slots = 8) {
     this.zk = zk;
     this.#root = root;
-    this.slots = new JobSlots(slots);
+    this.slots = new CronJobSlots(slots);
   }
 
   follow(job: CronJob, signal: AbortSignal = this.stop.signal): Promise<void> {
@@ -70,7 +70,7 @@ class CronHost {
     await Promise.all(this.#following);
   }
 
-  get #context(): FollowContext {
+  get #context(): FollowScheduleContext {
     const clock = systemClock();
     const context = {
       serversClock: new ServersClock(clock, Date.now),
@@ -91,7 +91,7 @@ class CronHost {
         startTimer: (ms: number, call: () => void) => clock.startTimer(ms === 30_000 ? 100 : ms, call),
       },
     };
-    return context as unknown as FollowContext;
+    return context as unknown as FollowScheduleContext;
   }
 }
 

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ZooKeeper } from "../../../src/protocols/zookeeper/zookeeper.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
-import { ItemTree } from "../../../src/coordination/pool/item_tree.ts";
+import { PoolItemTree } from "../../../src/coordination/pool/item_tree.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -34,7 +34,7 @@ class Lists {
 }
 
 async function recordsIn(crew: LockCrew, zk: ZooKeeper): Promise<string[]> {
-  const tree = new ItemTree(zk, pathIn(crew).records);
+  const tree = new PoolItemTree(zk, pathIn(crew).records);
   const lists = await Promise.all((await tree.listUsedShards() ?? []).map((shard) => tree.listItems(shard)));
   return lists.flat().sort();
 }

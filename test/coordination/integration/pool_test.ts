@@ -5,7 +5,7 @@ import { limitStateCodec } from "../../../src/coordination/lock/lock_state.ts";
 import { breakLock } from "../../../src/coordination/lock/break_lock.ts";
 import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
 import { clearPoolResults } from "../../../src/coordination/pool/clear_pool_results.ts";
-import { CompletionLog } from "../../../src/coordination/pool/completion_log.ts";
+import { ItemResultStore } from "../../../src/coordination/pool/item_result_store.ts";
 import type { PoolJob } from "../../../src/coordination/pool/pool_run_options.ts";
 import { readPoolStatus } from "../../../src/coordination/pool/read_pool_status.ts";
 import { systemClock } from "../../../src/base/support/clock.ts";
@@ -89,7 +89,7 @@ for (const kind of backends) {
       const second = pool(crew, zk, work, options);
       await work.end("bad");
       expect(await second).toEqual({ claimed: 1, done: 1, failed: 0, busy: 0, skipped: 1, remaining: 0 });
-      const memory = new CompletionLog(zk, pathIn(crew), []);
+      const memory = new ItemResultStore(zk, pathIn(crew), []);
       const until = (await memory.findResult("good", 0))?.untilMs ?? 0;
       expect(until - Date.now()).toBeGreaterThan(50_000);
       expect(await memory.findResult("good", until)).toBeNull();
@@ -98,7 +98,7 @@ for (const kind of backends) {
     test("what is remembered past its time is deleted, and nothing else", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const memory = new CompletionLog(zk, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const memory = new ItemResultStore(zk, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
       const end = { result: "done", what: "", by: "", atMs: 1 } as const;
       for (let index = 0; index < 50; index++) {
         await memory.write(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 });
@@ -159,7 +159,7 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const [zk, other] = await crew.clients(2);
       if (!zk || !other) throw new Error("no clients");
-      const memory = new CompletionLog(other, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const memory = new ItemResultStore(other, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
       const end = { result: "done", what: "", by: "", atMs: Date.now(), untilMs: Date.now() + 60_000 } as const;
       const late = new Proxy(zk, {
         get(client, key) {

@@ -1,13 +1,12 @@
 /**
  * Lists that are older than the end of an item they name (docs/protocol/pool.md) as an explicit-state model of one
- * item, with the recipe's own isListValid, isRecordNeeded and otherLists. Its lock is taken for granted: one holder at
- * a time, and no process of a job is left when its session ends. A read that a server answers late is the same read
- * made earlier.
+ * item, with the recipe's own isItemListValid, isItemRecordNeeded and findOtherItemLists. Its lock is taken for
+ * granted: one holder at a time, and no process of a job is left when its session ends. A read that a server answers
+ * late is the same read made earlier.
  *
- * Models: docs/protocol/pool.md, src/coordination/pool/item_record.ts, src/coordination/pool/item_records.ts,
- * src/coordination/pool/pool_lists.ts
+ * Models: docs/protocol/pool.md, src/coordination/pool/item_record.ts, src/coordination/pool/item_records.ts
  */
-import { isListValid, listName, otherLists } from "../../../src/coordination/pool/item_record.ts";
+import { findOtherItemLists, isItemListValid, itemListNodeName } from "../../../src/coordination/pool/item_record.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 import {
   cleanerMoves,
@@ -150,8 +149,8 @@ export class PoolListModel implements Model<ListState> {
         return write("shows its list", shown, { step: "others", listedAt: zxid, version: state.runsVersion + 1 });
       }
       case "others": {
-        const names = state.lists.map(({ owner }) => listName(owner));
-        const isAlone = otherLists(names, session).length === 0;
+        const names = state.lists.map(({ owner }) => itemListNodeName(owner));
+        const isAlone = findOtherItemLists(names, session).length === 0;
         if (!isQuery && this.#has("looks for lists before it reads the version")) {
           return void to("looks for lists", { step: "raise", sawNone: isAlone });
         }
@@ -232,7 +231,7 @@ export class PoolListModel implements Model<ListState> {
     const isMistaken = this.#has("takes the item of a pool that was killed for one that ended long ago");
     const isKilled = seen !== null && seen.holder !== null;
     const isValid = seen === null || listedAt === null || this.#options.runs[who] === "fixed" ||
-      (isKilled && isMistaken) || isListValid(recordOf(seen), BigInt(listedAt));
+      (isKilled && isMistaken) || isItemListValid(recordOf(seen), BigInt(listedAt));
     if (this.#has("writes no record before the end")) {
       return isValid
         ? void to("may run it", { step: "ready", before: null })

@@ -1,5 +1,5 @@
 /** What the model of a pool's lists is made of, when two states are the same, and what clears the records meanwhile. */
-import { isRecordNeeded, type ItemRecord } from "../../../src/coordination/pool/item_record.ts";
+import { isItemRecordNeeded, type PoolItemRecord } from "../../../src/coordination/pool/item_record.ts";
 import type { Transition, TransitionKind } from "../../support/explore.ts";
 
 /** Ways to build it wrong: each must be found out. */
@@ -80,7 +80,7 @@ export interface ListState {
 const ranked = new Set(["zxid", "listedAt", "before", "oldest"]);
 export const rest: Cleaner = { step: "rest", row: null, oldest: null, isKilled: false };
 
-export const recordOf = ({ holder, zxid }: Row): ItemRecord =>
+export const recordOf = ({ holder, zxid }: Row): PoolItemRecord =>
   holder === null ? { state: "ended", zxid: BigInt(zxid) } : { state: "running", holder };
 
 /** What can make a difference: of versions whether they still stand, of transactions their order. */
@@ -158,7 +158,7 @@ export function cleanerMoves(
       const record = recordOf(row);
       const isThere = state.record?.writtenAt === row.writtenAt;
       const least = cleaner.oldest === null ? null : BigInt(cleaner.oldest);
-      const isNeeded = has("clears whatever has ended") ? row.holder !== null : isRecordNeeded(record, least);
+      const isNeeded = has("clears whatever has ended") ? row.holder !== null : isItemRecordNeeded(record, least);
       const more: Partial<ListState> = { zxid: state.zxid + 1 };
       if (!isNeeded && (isThere || has("clears by name, not by version"))) {
         return void to("deletes it", rest, { ...more, record: null });

@@ -7,7 +7,7 @@
  * Models: docs/protocol/pool.md, src/coordination/pool/pool_admission.ts, src/coordination/pool/pool_membership.ts,
  * src/coordination/pool/shared_pool_settings.ts
  */
-import { decidePoolAdmission, runPrefix } from "../../../src/coordination/pool/pool_admission.ts";
+import { decidePoolAdmission, poolRunNodePrefix } from "../../../src/coordination/pool/pool_admission.ts";
 import type { Model, Transition, TransitionKind } from "../../support/explore.ts";
 
 export type SettingsFault = "lost reply" | "crash" | "expires";
@@ -124,7 +124,7 @@ export class PoolSettingsModel implements Model<SettingsState> {
         return void to("looks early", { step: "show", names: namesOf(state.nodes) });
       case "show": {
         const sequence = this.#options.sticks === true ? 2 ** 31 - 1 : state.sequence;
-        const prefix = runPrefix(this.#termsOf(who).repeat(16), guidOf(who, run));
+        const prefix = poolRunNodePrefix(this.#termsOf(who).repeat(16), guidOf(who, run));
         const node = { name: prefix + String(sequence).padStart(10, "0"), owner: sessionOf(who, run) };
         const done = { nodes: [...state.nodes, node], sequence: state.sequence + 1 };
         const step = this.#has("looks before it shows its settings") ? "act" : "look";

@@ -3,8 +3,8 @@
  * again and again.
  */
 import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
-import { type FollowContext, followSchedule } from "../../../../src/coordination/cron/follow_schedule.ts";
-import { JobSlots } from "../../../../src/coordination/cron/job_slots.ts";
+import { followSchedule, type FollowScheduleContext } from "../../../../src/coordination/cron/follow_schedule.ts";
+import { CronJobSlots } from "../../../../src/coordination/cron/cron_job_slots.ts";
 import { ServersClock } from "../../../../src/coordination/tick/servers_clock.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { historyLimitsDefault, historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
@@ -136,11 +136,11 @@ class SimCronHost extends RecipeClient {
     }
   }
 
-  #context(zk: ZooKeeper, stopJobs: AbortSignal): FollowContext {
+  #context(zk: ZooKeeper, stopJobs: AbortSignal): FollowScheduleContext {
     const { clock, world, name } = this.process;
     const { settings } = this.#shared;
     const context = {
-      ...{ zk, clock, onBreach() {}, place: { connect: {} }, slots: new JobSlots(settings.slots) },
+      ...{ zk, clock, onBreach() {}, place: { connect: {} }, slots: new CronJobSlots(settings.slots) },
       serversClock: this.#serversClock,
       describe: () => ({ ...unknownHolder, host: name }),
       log: (_level: string, event: string, sentence: string) => {
@@ -153,7 +153,7 @@ class SimCronHost extends RecipeClient {
       },
       runJob: (job: CronJob, tick: TickLease) => this.#runJob(job, tick, stopJobs),
     };
-    return context as unknown as FollowContext;
+    return context as unknown as FollowScheduleContext;
   }
 
   /** The command, until it ends, or loses its lock, or is stopped. */

@@ -15,7 +15,7 @@ import {
 import type { SignalSource } from "../../../../src/base/process/supervise/signal_source.ts";
 import { cookieVariable } from "../../../../src/base/process/proc/process_table.ts";
 import { registerChild } from "../../../../src/base/support/own_process.ts";
-import { keepSession } from "../../../../src/coordination/job/kept_session.ts";
+import { keepDeadBatonSession } from "../../../../src/coordination/job/kept_session.ts";
 import { endSession } from "../../../../src/protocols/zookeeper/end_session.ts";
 import { Chance } from "../../../world/chance.ts";
 import type { OsProcess, SignalName, SimOs } from "../../../world/sim_os.ts";
@@ -308,7 +308,7 @@ async function runGuard(
     if (next.kind === "keep") {
       if (kept === null) world.count("mark guard keeps the session");
       guard.keepsSession = true;
-      kept ??= keepSession(next.session.handle, { clock, dial: network.dial(sim) });
+      kept ??= keepDeadBatonSession(next.session.handle, { clock, dial: network.dial(sim) });
       kept.show(next.jobs);
       cancel = sim.startTimer(next.forMs, turn);
       return;

@@ -21,7 +21,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item is run from a list that is older than its end",
     world: "pool",
     changes: [{
-      in: "item_record:isListValid",
+      in: "item_record:isItemListValid",
       from: 'return record.state === "ended" && record.zxid < listedAt;',
       to: 'return record.state === "ended" && (record.zxid < listedAt || listedAt > 0n);',
     }],
@@ -33,7 +33,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "the record of an item is deleted while another run has a list",
     world: "pool",
     changes: [{
-      in: "item_records:ItemRecords.endRequests",
+      in: "item_records:PoolItemRecords.endRequests",
       from: 'return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];',
       to: 'return isMissing ? [] : [{ type: "delete", path, version: -1 }];',
     }],
@@ -45,7 +45,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "a run does not look under the lock whether an item is completed",
     world: "pool",
     changes: [{
-      in: "item_claimer:ItemClaimer.#tryClaim",
+      in: "item_claimer:PoolItemClaimer.#tryClaim",
       from: "if (undo !== null && !isDone) return { item, lease, undo };",
       to: "if (undo !== null) return { item, lease, undo };",
     }],
@@ -69,7 +69,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item whose lock is there in part is tried without a pause",
     world: "pool",
     changes: [{
-      in: "item_claimer:ItemClaimer.#tryClaim",
+      in: "item_claimer:PoolItemClaimer.#tryClaim",
       from: "      if (isNew) this.#existingLocks.add(item);\n",
       to: "",
     }],
@@ -83,9 +83,9 @@ export const poolMutants: readonly Mutant[] = [
     changes: [{
       in: "run_pool_items:ItemResults.#writeAndRelease",
       from:
-        "      await lease.releaseWith([...this.#records.endRequests(item), this.#completionLog.createRequest(item, ended)]);\n      return true;",
+        "      await lease.releaseWith([...this.#records.endRequests(item), this.#resultStore.createRequest(item, ended)]);\n      return true;",
       to:
-        "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#completionLog.write(item, ended);\n      return true;",
+        "      await lease.releaseWith([...this.#records.endRequests(item)]);\n      await this.#resultStore.write(item, ended);\n      return true;",
     }],
     kinds: ["done again"],
     seeds: 1,
@@ -107,7 +107,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "an item that is given back is lost from the list",
     world: "pool",
     changes: [{
-      in: "work_list:WorkList.putBack",
+      in: "work_list:PoolWorkList.putBack",
       from: "    for (const one of [item, ...waiting]) this.#waiting.add(one);",
       to: "    for (const one of waiting) this.#waiting.add(one);",
     }],
@@ -130,7 +130,7 @@ export const poolMutants: readonly Mutant[] = [
     name: "what is believed of the records' containers is not corrected",
     world: "pool",
     changes: [{
-      in: "item_records:ItemRecords.correctCache",
+      in: "item_records:PoolItemRecords.correctCache",
       from: "    if (isContainer) this.#hasTree = false;\n",
       to: "    if (isContainer) return true;\n",
     }],

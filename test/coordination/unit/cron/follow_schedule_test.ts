@@ -1,8 +1,8 @@
 /** Hosts with `baton cron` on a clock that is turned by hand: whose turn a tick is, and when it is tried again. */
 import { expect, test } from "bun:test";
 import type { CronJob } from "../../../../src/coordination/cron/crontab.ts";
-import { type FollowContext, followSchedule } from "../../../../src/coordination/cron/follow_schedule.ts";
-import { JobSlots } from "../../../../src/coordination/cron/job_slots.ts";
+import { followSchedule, type FollowScheduleContext } from "../../../../src/coordination/cron/follow_schedule.ts";
+import { CronJobSlots } from "../../../../src/coordination/cron/cron_job_slots.ts";
 import { unknownHolder } from "../../../../src/coordination/nodes/holder_info.ts";
 import { historyPath, readHistory } from "../../../../src/coordination/history/history_log.ts";
 import type { TickLease } from "../../../../src/coordination/tick/acquire_tick.ts";
@@ -46,7 +46,7 @@ class CronBench extends LockBench {
     const context = {
       zk,
       clock,
-      slots: new JobSlots(slots),
+      slots: new CronJobSlots(slots),
       onBreach() {},
       place: { connect: {} },
       log() {},
@@ -54,7 +54,7 @@ class CronBench extends LockBench {
       describe: () => ({ ...unknownHolder, host: "container" }), // all have one name
       settings: { splay, skew: 30_000, publishCommand: false, historyKeep: 128, historyMaxAge: 1e12 },
       runJob: (_job: CronJob, tick: TickLease) => this.#runJob(name, tick),
-    } as unknown as FollowContext;
+    } as unknown as FollowScheduleContext;
     for (const job of lines) this.#following.push(followSchedule(job, context, this.stop.signal));
     return { zk, context, wall };
   }
@@ -143,7 +143,7 @@ test("a host whose clock is ahead has no slot of -j while it waits for a tick: a
   wall.aheadMs = 20_000; // the servers were asked before
   await bench.clock.advance(3 * minuteMs);
   // At 15 s before each tick of the servers' clock the host takes the tick for due, if it trusts its own one.
-  const busy = async ({ slots }: FollowContext, seconds: number) => {
+  const busy = async ({ slots }: FollowScheduleContext, seconds: number) => {
     let count = 0;
     for (let second = 0; second < seconds; second++) {
       const taking = new AbortController();

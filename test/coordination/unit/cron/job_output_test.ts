@@ -3,11 +3,11 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  outputFileBytesMax,
-  OutputFolder,
-  outputLineLengthMax,
+  jobOutputFileBytesMax,
+  JobOutputFolder,
+  jobOutputLineLengthMax,
   printJobOutput,
-  readRestOfOutput,
+  readRestOfJobOutput,
 } from "../../../../src/coordination/cron/job_output.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { LineSink } from "../../../../src/base/terminal/log_sink.ts";
@@ -48,7 +48,7 @@ test("a line of any length is whole, also in a JSON log; one without end is divi
   const mebibyte = "x".repeat(1024 * 1024);
   const endless = (await printed({}, ...Array<string>(20).fill(mebibyte))).trimEnd().split("\n");
   const lengths = endless.map((line) => line.length - "backup[7]: ".length);
-  expect(lengths).toEqual([outputLineLengthMax + mebibyte.length, 3 * mebibyte.length]);
+  expect(lengths).toEqual([jobOutputLineLengthMax + mebibyte.length, 3 * mebibyte.length]);
 });
 
 test("a terminal gets no control characters but tabs; elsewhere a line is what the command wrote", async () => {
@@ -64,7 +64,7 @@ test("output of a dead command is given up when its reader takes nothing, not wh
   const clock = new FakeClock();
   const sink = { taken: 0 };
   const isOver = { is: false };
-  const rest = readRestOfOutput(sink, new Promise(() => {}), { clock, waitMs: 2000 }).then(() =>
+  const rest = readRestOfJobOutput(sink, new Promise(() => {}), { clock, waitMs: 2000 }).then(() =>
     void (isOver.is = true)
   );
   for (let count = 0; count < 10; count++) {
@@ -74,7 +74,7 @@ test("output of a dead command is given up when its reader takes nothing, not wh
   }
   await clock.advance(2000);
   await rest;
-  await readRestOfOutput(sink, Promise.resolve(), { clock, waitMs: 2000 });
+  await readRestOfJobOutput(sink, Promise.resolve(), { clock, waitMs: 2000 });
 });
 
 test("output without end is written in pieces that a pipe takes whole; other work goes on between", async () => {
@@ -122,7 +122,7 @@ test("in a JSON log each line is an object", async () => {
 });
 
 test("each run has a file, and the oldest ones of the name are removed", async () => {
-  const output = new OutputFolder(join(folder, "logs"), 2);
+  const output = new JobOutputFolder(join(folder, "logs"), 2);
   for (const [minute, name] of [[1, "a/b"], [2, "a/b"], [3, "a/b"], [1, "other"]] as const) {
     await output.write({ ...run, name, tickMs: run.tickMs + minute * 60_000 }, chunks(`run ${minute}`));
   }
@@ -133,7 +133,7 @@ test("each run has a file, and the oldest ones of the name are removed", async (
 });
 
 test("a run with much output has several files, in the order of writing; the newest are kept", async () => {
-  const output = new OutputFolder(join(folder, "logs"), 3);
+  const output = new JobOutputFolder(join(folder, "logs"), 3);
   const mebibyte = (index: number) => new Uint8Array(1024 * 1024).fill(97 + index % 26);
   await output.write({ ...run, attempt: 9 }, chunks("before"));
   await output.write({ ...run, attempt: 10 }, chunks(...Array.from({ length: 115 }, (_, index) => mebibyte(index))));
@@ -141,8 +141,8 @@ test("a run with much output has several files, in the order of writing; the new
   expect(readdirSync(join(folder, "logs/backup")).sort()).toEqual(names);
   const [first, second, last] = names.map((name) => readFileSync(join(folder, "logs/backup", name)));
   expect([first?.length, second?.length, last?.length]).toEqual([
-    outputFileBytesMax,
-    outputFileBytesMax,
+    jobOutputFileBytesMax,
+    jobOutputFileBytesMax,
     5 * 1024 * 1024,
   ]);
   expect([first?.[0], last?.at(-1)]).toEqual([mebibyte(90)[0], mebibyte(114)[0]]);
@@ -152,7 +152,7 @@ test("a run with much output has several files, in the order of writing; the new
 });
 
 test("output that cannot be written is read to its end, and the failure is reported", async () => {
-  const output = new OutputFolder(join(folder, "logs"), 2);
+  const output = new JobOutputFolder(join(folder, "logs"), 2);
   mkdirSync(join(folder, "logs/backup/2026-01-02T0304Z-2.log"), { recursive: true });
   let isRead = false;
   async function* whole() {
@@ -161,17 +161,17 @@ test("output that cannot be written is read to its end, and the failure is repor
   }
   await expect(output.write(run, whole())).rejects.toThrow("EISDIR");
   expect(isRead).toBe(true);
-  expect(() => new OutputFolder("/proc/none", 1)).toThrow("Cannot write into --output-dir /proc/none");
+  expect(() => new JobOutputFolder("/proc/none", 1)).toThrow("Cannot write into --output-dir /proc/none");
 });
 
 test("output goes on when an old file cannot be removed, which is reported, or its folder was removed", async () => {
-  const output = new OutputFolder(join(folder, "logs"), 1);
+  const output = new JobOutputFolder(join(folder, "logs"), 1);
   const old = join(folder, "logs/backup/2026-01-01T0000Z-1.log");
   mkdirSync(old, { recursive: true });
   await expect(output.write(run, chunks("a", "b"))).rejects.toThrow("2026-01-01T0000Z-1.log");
   expect(readFileSync(join(folder, "logs/backup/2026-01-02T0304Z-2.log"), "utf8")).toBe("ab");
   async function* removing() {
-    yield new Uint8Array(outputFileBytesMax);
+    yield new Uint8Array(jobOutputFileBytesMax);
     rmSync(join(folder, "logs"), { recursive: true });
     yield* chunks("after");
   }

@@ -1,7 +1,11 @@
 /** The command of an item; in a shell command it is one literal text, whatever quotes stand around its place. */
 import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { commandForItem, insertItem, namesProgramByItem } from "../../../../src/coordination/pool/item_command.ts";
+import {
+  commandForItem,
+  insertItemIntoCommand,
+  namesProgramByItem,
+} from "../../../../src/coordination/pool/item_command.ts";
 
 const items = [
   "a b",
@@ -45,7 +49,7 @@ printf '<%s>' "{}"`,
 test("the item is one literal text: bare, in both kinds of quotes, in $(…), after comments and escaped quotes", () => {
   for (const line of lines) {
     for (const item of items) {
-      const ended = spawnSync("/bin/sh", ["-c", insertItem(line, item)], { encoding: "utf8" });
+      const ended = spawnSync("/bin/sh", ["-c", insertItemIntoCommand(line, item)], { encoding: "utf8" });
       expect([line, item, ended.stdout, ended.stderr]).toEqual([line, item, `<${item}>`, ""]);
     }
   }
@@ -55,14 +59,16 @@ test("a place in which no quoting is safe is refused, with what to write", () =>
   for (
     const line of ["echo `basename {}`", 'x="`cat {}`"', "cat <<E\n{}\nE", "echo $'{}'", "echo ${}", 'echo "${x:-{}}"']
   ) {
-    expect(() => insertItem(line, "a")).toThrow(/^\{\} cannot be used in .* write "\$1" in place of \{\}$/);
+    expect(() => insertItemIntoCommand(line, "a")).toThrow(/^\{\} cannot be used in .* write "\$1" in place of \{\}$/);
   }
-  expect(() => insertItem('echo "$(echo $(echo); case x in x) echo {};; esac)"', "a")).toThrow(/case inside of/);
+  expect(() => insertItemIntoCommand('echo "$(echo $(echo); case x in x) echo {};; esac)"', "a")).toThrow(
+    /case inside of/,
+  );
 });
 
 test("a line without a place stays as it is, and so do an escaped place and one in a comment", () => {
   for (const line of ["cat <<E\n$1\nE", "echo `date`", "echo \\{}", "# {}\necho"]) {
-    expect(insertItem(line, "a")).toBe(line);
+    expect(insertItemIntoCommand(line, "a")).toBe(line);
   }
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { decidePoolAdmission, runPrefix } from "../../../../src/coordination/pool/pool_admission.ts";
+import { decidePoolAdmission, poolRunNodePrefix } from "../../../../src/coordination/pool/pool_admission.ts";
 import { newGuid } from "../../../../src/base/support/guid.ts";
 
 const x = "0123456789abcdef";
@@ -9,7 +9,7 @@ let sequence = 0;
 /** Shown after all before it. */
 function run(mark: string, digits = String(sequence++).padStart(10, "0")) {
   const guid = newGuid();
-  return { guid, name: runPrefix(mark, guid) + digits };
+  return { guid, name: poolRunNodePrefix(mark, guid) + digits };
 }
 
 const namesOf = (...runs: readonly { readonly name: string }[]) => runs.map(({ name }) => name).reverse();

@@ -3,7 +3,7 @@
  */
 import { expect, test } from "bun:test";
 import { acquireUncontendedLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
-import { CompletionLog } from "../../../../src/coordination/pool/completion_log.ts";
+import { ItemResultStore } from "../../../../src/coordination/pool/item_result_store.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import type { Cut } from "../../../support/fake_zookeeper.ts";
@@ -24,7 +24,7 @@ for (const [what, options] of [["-j 1", {}], ["-j 2", { jobs: 2 }], ["--total", 
       expect(await ended).toMatchObject({ claimed: 3, done: 3, failed: 0 });
       expect(ran.sort()).toEqual(["1", "2", "3"]);
       expect(problems).toEqual([]);
-      expect((await new CompletionLog(bench.client(), poolOfC, acl).readResults(0)).size).toBe(3);
+      expect((await new ItemResultStore(bench.client(), poolOfC, acl).readResults(0)).size).toBe(3);
       expect([...leftIn(bench), ...recordsIn(bench)]).toEqual([]);
       return zk.sent.length;
     });

@@ -1,6 +1,11 @@
 import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/base/errors.ts";
-import { itemsMax, parseItems, poolPath, type PoolTemplates } from "../../../../src/coordination/pool/pool_path.ts";
+import {
+  parsePoolItems,
+  poolItemsMax,
+  poolPath,
+  type PoolTemplates,
+} from "../../../../src/coordination/pool/pool_path.ts";
 import { lockPath } from "../../../../src/coordination/nodes/node_paths.ts";
 
 const newspaper = { component: "/SBOI/{component}", item: "/{component}/{item}" };
@@ -79,7 +84,8 @@ test("values cannot leave their place in the tree", () => {
 });
 
 test("one item in each line, in their order, without empty lines and repetitions", () => {
-  const read = (text: string) => parseItems(text, { component: "c", path: poolPath("c"), source: "standard input" });
+  const read = (text: string) =>
+    parsePoolItems(text, { component: "c", path: poolPath("c"), source: "standard input" });
   expect(read("b\n\na\r\n  \nb\nc d\n")).toEqual(["b", "a", "c d"]);
   expect(read("a,b,,a".replaceAll(",", "\n"))).toEqual(["a", "b"]);
   expect(read("")).toEqual([]);
@@ -88,7 +94,7 @@ test("one item in each line, in their order, without empty lines and repetitions
 test("what cannot be an item is told with its line", () => {
   const refused = (text: string, path = poolPath("c"), more: { readonly unit?: "item" } = {}) => {
     try {
-      parseItems(text, { component: "c", path, source: "the list", ...more });
+      parsePoolItems(text, { component: "c", path, source: "the list", ...more });
     } catch (thrown) {
       return thrown instanceof BatonError ? `${thrown.code}: ${thrown.message}` : String(thrown);
     }
@@ -102,7 +108,7 @@ test("what cannot be an item is told with its line", () => {
   expect(refused("a 1\n\nb 2\nc\n", wordy)).toBe(`BAD_DATA: the list, line 4: ${told}`);
   expect(refused("a 1\nc", wordy, { unit: "item" })).toBe(`BAD_DATA: the list, item 2: ${told}`);
   expect(refused("a\tb")).toMatch(/^BAD_DATA: the list, line 1: .*control character$/);
-  expect(refused(Array.from({ length: itemsMax + 1 }, (_, index) => index).join("\n"))).toBe(
-    `BAD_DATA: the list has more than ${itemsMax} items, the maximum of a pool`,
+  expect(refused(Array.from({ length: poolItemsMax + 1 }, (_, index) => index).join("\n"))).toBe(
+    `BAD_DATA: the list has more than ${poolItemsMax} items, the maximum of a pool`,
   );
 });

@@ -3,13 +3,13 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readItems } from "../../../../src/coordination/pool/pool_source.ts";
-import { itemsBytesMax, poolPath } from "../../../../src/coordination/pool/pool_path.ts";
+import { readPoolItems } from "../../../../src/coordination/pool/pool_source.ts";
+import { poolItemsBytesMax, poolPath } from "../../../../src/coordination/pool/pool_path.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-pool-source-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const read = (file: string) =>
-  readItems({ kind: "file", file }, {
+  readPoolItems({ kind: "file", file }, {
     component: "c",
     path: poolPath("c"),
     signal: new AbortController().signal,
@@ -50,6 +50,6 @@ test("what cannot be read is named, and what is too long", async () => {
   await expect(read(folder)).rejects.toThrow(/Cannot read the items from/);
   const file = join(folder, "long");
   writeFileSync(file, "");
-  truncateSync(file, itemsBytesMax + 1);
+  truncateSync(file, poolItemsBytesMax + 1);
   await expect(read(file)).rejects.toThrow(/longer than/);
 });

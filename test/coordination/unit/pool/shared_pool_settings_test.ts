@@ -3,14 +3,14 @@ import { poolPath, type PoolTemplates } from "../../../../src/coordination/pool/
 import {
   formatPoolRunInfo,
   parsePoolRunInfo,
-  settingsMismatchError,
-  sharedSettingsHash,
+  poolSettingsHash,
+  poolSettingsMismatchError,
 } from "../../../../src/coordination/pool/shared_pool_settings.ts";
 
 const info = { host: "db1", pid: 812, user: "root", argv0: "import.sh", reason: "" };
 const usual = { component: "{root}/locks/{component}", item: "{root}/locks/{component}%2F{item}" };
 const mark = (templates: Partial<PoolTemplates>, { root = "/baton", total = null as number | null } = {}) =>
-  sharedSettingsHash(poolPath("c", { root, templates: { ...usual, ...templates } }), total);
+  poolSettingsHash(poolPath("c", { root, templates: { ...usual, ...templates } }), total);
 
 test("the same places have the same mark, however they are written, also below another root", () => {
   expect(mark({})).toMatch(/^[0-9a-f]{16}$/);
@@ -44,7 +44,7 @@ test("what a run shows is read again; of what others have written as much as can
 
 test("a refusal says what, which value here and there, who, and what to do", () => {
   const other = { component: "/SBOI/{component}", item: "/{component}/{item}" };
-  const { code, message } = settingsMismatchError("c", { templates: usual, total: null }, {
+  const { code, message } = poolSettingsMismatchError("c", { templates: usual, total: null }, {
     templates: other,
     total: 2,
     info,
@@ -61,19 +61,19 @@ test("a refusal says what, which value here and there, who, and what to do", () 
 });
 
 test("--total alone has a code of its own, and what others have written forges no line", () => {
-  const limit = settingsMismatchError("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
+  const limit = poolSettingsMismatchError("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
   expect(limit.code).toBe("LIMIT_MISMATCH");
   expect(limit.message).toBe(
     'Cannot run pool "c" at the same time as root@db1 (pid 812, import.sh): ' +
       "it runs with --total 4 here and with --total 3 there; " +
       "use the same in all calls, or wait until the other calls have ended",
   );
-  const forged = settingsMismatchError("c", { templates: usual, total: 4 }, {
+  const forged = poolSettingsMismatchError("c", { templates: usual, total: 4 }, {
     templates: { ...usual, item: "\nbaton: all is well" },
     total: 4,
     info: { ...info, host: "\r" },
   });
   expect(forged.message).not.toMatch(/[\r\n]/);
-  const same = settingsMismatchError("c", { templates: usual, total: 4 }, { templates: usual, total: 4, info });
+  const same = poolSettingsMismatchError("c", { templates: usual, total: 4 }, { templates: usual, total: 4, info });
   expect([same.code, same.message]).toEqual(["CONFIG", expect.stringContaining("its locks are at other paths there")]);
 });

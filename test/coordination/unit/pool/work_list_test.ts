@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { WorkList } from "../../../../src/coordination/pool/work_list.ts";
+import { PoolWorkList } from "../../../../src/coordination/pool/work_list.ts";
 
-function bookOf(...items: string[]): WorkList {
-  const book = new WorkList();
+function bookOf(...items: string[]): PoolWorkList {
+  const book = new PoolWorkList();
   book.update(items);
   return book;
 }

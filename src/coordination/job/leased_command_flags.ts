@@ -3,14 +3,14 @@ import { flag, inGroup, type SettingTable, toggle } from "../../base/config/sett
 import { lockSettings } from "../settings/coordination_settings.ts";
 import { integerType, textType } from "../../base/config/value_types.ts";
 
-export const statusFlags = inGroup("output", {
+export const statusReportFlags = inGroup("output", {
   statusFd: flag("--status-fd", integerType("number", { min: 0, max: 65_535 }), {
     help: "write a status report to this open descriptor, as one JSON line",
   }),
   statusFile: flag("--status-file", textType("file"), { help: "write the status report to this file" }),
 }) satisfies SettingTable;
 
-export const jobFlags = {
+export const commandFlags = {
   ...inGroup("command", {
     foreground: toggle("--foreground", {
       help: "keep the command in the terminal's process group, so that it can read from the terminal; default if " +
@@ -20,7 +20,7 @@ export const jobFlags = {
       help: "keep the variables with credentials in the command's environment",
     }),
   }),
-  ...statusFlags,
+  ...statusReportFlags,
 } satisfies SettingTable;
 
 /** Replacement for the exit code 75 of a lock that was not acquired in time. */
@@ -33,4 +33,4 @@ export const conflictExitCode = flag("-E, --conflict-exit-code", integerType("co
 const { scope, killAfter, onDoubt, signal, publishCommand } = lockSettings;
 
 /** Settings of a lock that do not concern its queue. */
-export const jobSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;
+export const commandSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;

@@ -2,7 +2,7 @@
 import { BatonError } from "../../base/errors.ts";
 import type { Io } from "../../base/terminal/io.ts";
 
-export interface HeldJob {
+export interface OuterLocks {
   readonly locks: readonly {
     readonly name: string;
     readonly path: string;
@@ -12,7 +12,7 @@ export interface HeldJob {
 }
 
 /** Returns the locks of the innermost call; null outside a lock. */
-function heldJobOf(env: Io["env"]): HeldJob | null {
+function findOuterLocks(env: Io["env"]): OuterLocks | null {
   const names = env["BATON_LOCK_NAME"]?.split("\n") ?? [];
   const paths = env["BATON_LOCK_PATH"]?.split("\n").filter(Boolean) ?? [];
   const ids = outerHolderIds(env);
@@ -26,8 +26,8 @@ export function outerHolderIds(env: Io["env"]): string[] {
 }
 
 /** Throws USAGE outside a lock. */
-export function demandHeldJob(env: Io["env"], command: string, what: string): HeldJob {
-  const job = heldJobOf(env);
+export function requireOuterLocks(env: Io["env"], command: string, what: string): OuterLocks {
+  const job = findOuterLocks(env);
   if (job !== null) return job;
   throw new BatonError(
     "USAGE",
@@ -39,13 +39,13 @@ export function demandHeldJob(env: Io["env"], command: string, what: string): He
  * Throws USAGE for a lock that the outer command holds, because it would wait for itself forever. `holders` reads the
  * holders.
  */
-export type NestedJob = (
+export type NestedLockCheck = (
   name: string,
   holders: () => Promise<readonly { readonly holderId: string }[]>,
 ) => Promise<void>;
 
 /** Returns null if this call does not run under a lock. */
-export function nestedJob(io: Io): NestedJob | null {
+export function nestedLockCheck(io: Io): NestedLockCheck | null {
   const cookies = outerHolderIds(io.env);
   if (cookies.length === 0) return null;
   return async (name, holders) => {

@@ -13,23 +13,23 @@ import { abortable } from "../../base/support/abort.ts";
 import type { Clock } from "../../base/support/clock.ts";
 import type { Coordination } from "../connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../../base/exit_codes.ts";
-import { jobEnvironment, type JobOptions, superviseOptions } from "../job/job.ts";
+import { commandEnvironment, type CommandRunOptions, toSuperviseOptions } from "../job/leased_command.ts";
 import type { ItemTrace, JobTrace } from "../job/job_trace.ts";
 import { decideLockEnding, type LockEnding } from "../job/lock_ending.ts";
 import { commandForItem, namesProgramByItem } from "./item_command.ts";
 import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
-import { queryFailure, queryTimeoutMessage, readItemText } from "./pool_source.ts";
+import { itemQueryError, itemQueryTimeoutMessage, readPoolItemText } from "./pool_source.ts";
 
 /** Options of a run that its items use. Times in milliseconds. */
-export interface PoolJobOptions {
+export interface PoolCommandRunnerOptions {
   readonly component: string;
   readonly command: readonly [string, ...string[]];
   /** The last argument is a shell command. */
   readonly isLine: boolean;
   readonly quiet: boolean;
   readonly verbose: boolean;
-  readonly values: Pick<JobOptions["values"], "killAfter" | "signal" | "onDoubt" | "maxHold"> & {
+  readonly values: Pick<CommandRunOptions["values"], "killAfter" | "signal" | "onDoubt" | "maxHold"> & {
     readonly queryTimeout: number;
     /** True: commands inherit the credentials of baton's environment. */
     readonly passAuth: boolean;
@@ -38,7 +38,7 @@ export interface PoolJobOptions {
   };
 }
 
-export interface PoolJobContext {
+export interface PoolCommandRunnerContext {
   readonly report: Pick<PoolReport, "io" | "jobLog">;
   readonly clock: Clock;
   readonly signals: PoolSignals;
@@ -84,14 +84,14 @@ interface SupervisedEnd {
   readonly ending: LockEnding | null;
 }
 
-export class PoolJobs {
-  readonly #options: PoolJobOptions;
-  readonly #context: PoolJobContext;
+export class PoolCommandRunner {
+  readonly #options: PoolCommandRunnerOptions;
+  readonly #context: PoolCommandRunnerContext;
   /** Exit codes of baton among the ends of jobs. */
   readonly #severe = new Set<ExitCode>();
   #hasBreach = false;
 
-  constructor(options: PoolJobOptions, context: PoolJobContext) {
+  constructor(options: PoolCommandRunnerOptions, context: PoolCommandRunnerContext) {
     this.#options = options;
     this.#context = context;
   }
@@ -177,7 +177,7 @@ export class PoolJobs {
         signals: this.#context.signals.forClaiming(),
         isRead: true,
         onStarted({ output }) {
-          reading = output === null ? reading : readItemText(output, name);
+          reading = output === null ? reading : readPoolItemText(output, name);
           reading.catch(() => {}); // looked at below
         },
       },
@@ -193,10 +193,10 @@ export class PoolJobs {
     // The query is stopped before the end of the lease, so the lease has not reported the loss.
     if (outcome.kind === "lost") throw new BatonError("LOCK_LOST", ending?.message ?? "");
     if (outcome.kind === "revoked") throw new BatonError("REVOKED", ending?.message ?? "");
-    throw queryFailure(
+    throw itemQueryError(
       line,
       outcome.kind === "time_limit"
-        ? queryTimeoutMessage(values.queryTimeout)
+        ? itemQueryTimeoutMessage(values.queryTimeout)
         : ending?.message ?? `it exited with ${ending?.exitCode}`,
     );
   }
@@ -233,7 +233,7 @@ export class PoolJobs {
     const { values } = this.#options;
     const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
     const facts = { leases: [itemLease], waitedMs: itemLease.waitedMs, place, note, passAuth: values.passAuth };
-    const options = superviseOptions(
+    const options = toSuperviseOptions(
       { ...this.#options, command, item: pool?.item, values: { ...values, foreground: false, maxHold: maxHoldMs } },
       io,
       { clock, signals },
@@ -246,7 +246,7 @@ export class PoolJobs {
       beside,
       readsNothing: true,
       signal: signals.stop,
-      env: jobEnvironment(io, { ...facts, trace, ...(pool === undefined ? {} : { pool }) }),
+      env: commandEnvironment(io, { ...facts, trace, ...(pool === undefined ? {} : { pool }) }),
     });
     return { child, note };
   }

@@ -1,6 +1,6 @@
 /** What the end of the query's processes comes to, with those processes in the test's hand. */
 import { expect, test } from "bun:test";
-import { PoolJobs } from "../../../../src/coordination/pool/pool_job.ts";
+import { PoolCommandRunner } from "../../../../src/coordination/pool/pool_command_runner.ts";
 import { poolCommandSettings, readPoolOptions } from "../../../../commands/coordination/pool/pool_options.ts";
 import { PoolSignals } from "../../../../src/coordination/pool/pool_signals.ts";
 import type { Coordination } from "../../../../src/coordination/connect/coordination_servers.ts";
@@ -21,7 +21,7 @@ async function endOfQuery(ending: ChildEnding): Promise<string> {
     drains: false,
     clock: systemClock(),
   });
-  const jobs = new PoolJobs(options, {
+  const jobs = new PoolCommandRunner(options, {
     report: { io, jobLog: null },
     clock,
     signals,

@@ -4,7 +4,7 @@ import { type StatusReport, StatusWriter } from "../../base/terminal/status_repo
 import type { Io } from "../../base/terminal/io.ts";
 
 /** How a call has ended. */
-export type ReportedEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;
+export type ReportedJobEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;
 
 interface ReportedJob {
   readonly io: Io;
@@ -19,7 +19,7 @@ interface ReportedJob {
   };
 }
 
-export class JobStatus implements Disposable {
+export class JobStatusWriter implements Disposable {
   readonly #job: ReportedJob;
   readonly #writer: StatusWriter;
   /** A target could not be written. */
@@ -32,7 +32,7 @@ export class JobStatus implements Disposable {
     this.#writer = new StatusWriter({ fd, file, inheritedFds });
   }
 
-  write(end: ReportedEnd): void {
+  write(end: ReportedJobEnd): void {
     for (const problem of this.#writer.write(statusReportOf(this.#job, end))) {
       this.#job.io.err(`baton: ${problem}\n`);
       this.isIncomplete = true;
@@ -46,7 +46,7 @@ export class JobStatus implements Disposable {
 
 function statusReportOf(
   { verb: command, names, facts: { outcome, tokens, waitedMs, items } }: ReportedJob,
-  end: ReportedEnd,
+  end: ReportedJobEnd,
 ): StatusReport {
   return {
     version: 1,

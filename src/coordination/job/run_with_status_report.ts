@@ -8,11 +8,11 @@ import { BatonError, type ErrorCode } from "../../base/errors.ts";
 import { type ExitCode, exitCodes, toExitCode } from "../../base/exit_codes.ts";
 import { wantsTraces } from "../settings/coordination_settings.ts";
 import type { JobTrace } from "./job_trace.ts";
-import type { ReportedEnd } from "./job_status.ts";
+import type { ReportedJobEnd } from "./job_status_writer.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
 /** Facts for the status report, as far as known. */
-export class ReportFacts {
+export class StatusReportFacts {
   outcome: ChildOutcome | null = null;
   leases: readonly Lease[] = [];
   /** Fencing tokens in the order of the names. */
@@ -31,7 +31,7 @@ export class ReportFacts {
   }
 }
 
-export interface ReportedRunOptions {
+export interface StatusReportRunOptions {
   readonly io: Io;
   readonly verb: string;
   readonly names: readonly string[];
@@ -52,19 +52,22 @@ export interface ReportedRunOptions {
   readonly sendsSpans?: boolean;
   /** True: --quiet also suppresses the message of an ending. */
   readonly hasQuietEndings?: boolean;
-  readonly facts: ReportFacts;
+  readonly facts: StatusReportFacts;
 }
 
 /**
  * Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal that ended the wait
  * or the command, when all is closed and reported.
  */
-export async function runReported(options: ReportedRunOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
+export async function runWithStatusReport(
+  options: StatusReportRunOptions,
+  run: () => Promise<LockEnding>,
+): Promise<ExitCode> {
   const { io, quiet, verbose, values, conflicts, skips = false, hasQuietEndings = false, sendsSpans = true, facts } =
     options;
   const isWritten = values.statusFd !== undefined || values.statusFile !== undefined;
-  using status = isWritten ? new (await import("./job_status.ts")).JobStatus(options) : null;
-  const report = async (end: ReportedEnd) => {
+  using status = isWritten ? new (await import("./job_status_writer.ts")).JobStatusWriter(options) : null;
+  const report = async (end: ReportedJobEnd) => {
     status?.write(end);
     await facts.trace?.sendEnd(end);
   };

@@ -9,7 +9,7 @@ import { jsonFields, stringOrEmpty, toJsonData } from "../../base/support/json_f
 import { createFlag } from "../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import { containerRequest, createParents } from "../nodes/create_nodes.ts";
 import { isRefusal, mapInBatches, nullIfNoNode } from "../nodes/node_requests.ts";
-import { ItemTree } from "./item_tree.ts";
+import { PoolItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
 
 export interface ItemResult {
@@ -25,7 +25,7 @@ export interface ItemResult {
 }
 
 /** The results of a pool in numbers. */
-export interface ResultCounts {
+export interface ItemResultCounts {
   readonly done: number;
   readonly failed: number;
   /** The failed items that were read, the newest first. */
@@ -35,14 +35,14 @@ export interface ResultCounts {
 /** The number of results that are read at the same time. */
 const batchSize = 50;
 
-export class CompletionLog {
+export class ItemResultStore {
   readonly #zk: ZooKeeper;
-  readonly #trees: Readonly<Record<ItemResult["result"], ItemTree>>;
+  readonly #trees: Readonly<Record<ItemResult["result"], PoolItemTree>>;
   readonly #acl: Acl[];
 
   constructor(zk: ZooKeeper, path: Pick<PoolPath, "ended" | "failed">, acl: Acl[]) {
     this.#zk = zk;
-    this.#trees = { done: new ItemTree(zk, path.ended), failed: new ItemTree(zk, path.failed) };
+    this.#trees = { done: new PoolItemTree(zk, path.ended), failed: new PoolItemTree(zk, path.failed) };
     this.#acl = acl;
   }
 
@@ -67,7 +67,7 @@ export class CompletionLog {
    * Counts the results by the names of their nodes, expired ones included, so that it is cheap for 100,000 items. Reads
    * the results of up to `failuresMax` failed items.
    */
-  async countResults(failuresMax: number): Promise<ResultCounts> {
+  async countResults(failuresMax: number): Promise<ItemResultCounts> {
     const [completed, failed] = await Promise.all([this.listCompletedItems(), listAll(this.#trees.failed)]);
     const names = [...failed];
     const read = await mapInBatches(names.slice(0, failuresMax), batchSize, async (item) => {
@@ -154,12 +154,12 @@ export class CompletionLog {
     return Object.values(this.#trees).flatMap((tree) => tree.shardPaths());
   }
 
-  async #delete(tree: ItemTree, shard: string, isWanted: (ended: ItemResult | null) => boolean): Promise<number> {
+  async #delete(tree: PoolItemTree, shard: string, isWanted: (ended: ItemResult | null) => boolean): Promise<number> {
     return await tree.delete((await tree.readRows(shard)).filter(({ data }) => isWanted(parseResult(data))));
   }
 }
 
-async function listAll(tree: ItemTree): Promise<Set<string>> {
+async function listAll(tree: PoolItemTree): Promise<Set<string>> {
   const lists = await Promise.all((await tree.listUsedShards() ?? []).map((shard) => tree.listItems(shard)));
   return new Set(lists.flat());
 }

@@ -12,7 +12,7 @@ import { Output } from "../../base/terminal/io.ts";
 const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
 
 /** One try of an item. */
-export interface LoggedTry {
+export interface LoggedItemTry {
   /** The start by the wall clock, in Unix milliseconds. */
   readonly startedMs: number;
   readonly tookMs: number;
@@ -23,13 +23,13 @@ export interface LoggedTry {
   readonly command: readonly string[];
 }
 
-export class JobLog implements Disposable {
+export class PoolJobLog implements Disposable {
   readonly #file: string;
   readonly #fd: number;
   readonly #output: Output;
   readonly #host = hostname();
   /** The numbers of the items that run, in the order of their starts, and their last tries. */
-  readonly #running = new Map<string, { readonly sequence: number; last: LoggedTry | null }>();
+  readonly #running = new Map<string, { readonly sequence: number; last: LoggedItemTry | null }>();
   #started = 0;
 
   /** `named` is the file, or `+` and the file to append to it. Throws CANNOT_CREATE. */
@@ -60,7 +60,7 @@ export class JobLog implements Disposable {
   }
 
   /** A try of an item has ended. */
-  endTry(item: string, last: LoggedTry): void {
+  endTry(item: string, last: LoggedItemTry): void {
     const running = this.#running.get(item);
     if (running !== undefined) running.last = last;
   }
@@ -71,7 +71,7 @@ export class JobLog implements Disposable {
     this.#running.delete(item);
     if (last === null || this.#output.failure !== null) return;
     try {
-      this.#output.write(jobLogLine(sequence, this.#host, last));
+      this.#output.write(formatJobLogLine(sequence, this.#host, last));
     } catch {
       // `end` reports it
     }
@@ -83,7 +83,7 @@ export class JobLog implements Disposable {
 }
 
 /** Pure. Send and Receive are 0: they count bytes that parallel copies to other machines. */
-export function jobLogLine(sequence: number, host: string, last: LoggedTry): string {
+export function formatJobLogLine(sequence: number, host: string, last: LoggedItemTry): string {
   const { startedMs, tookMs, exitCode, signal, command } = last;
   const seconds = (ms: number) => (ms / 1000).toFixed(3);
   // parallel writes a NUL for a line feed, and reads it back so.

@@ -15,7 +15,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { JobTrace } from "./job_trace.ts";
 import { leftoversMessage, unstoppableMessage } from "../../base/process/supervise/leftovers.ts";
 
-export interface JobOptions {
+export interface CommandRunOptions {
   readonly command: readonly [string, ...string[]];
   readonly quiet: boolean;
   readonly verbose: boolean;
@@ -30,8 +30,8 @@ export interface JobOptions {
   };
 }
 
-export function superviseOptions(
-  { command, quiet, verbose, script, item, values }: JobOptions,
+export function toSuperviseOptions(
+  { command, quiet, verbose, script, item, values }: CommandRunOptions,
   io: Io,
   { clock, signals }: { readonly clock: Clock; readonly signals: SignalSource },
 ) {
@@ -61,7 +61,7 @@ export function superviseOptions(
   } as const satisfies Partial<SuperviseOptions>;
 }
 
-export interface JobFacts {
+export interface CommandRunFacts {
   /** Leases in the order of their names; at least one. */
   readonly leases: readonly Lease[];
   readonly waitedMs: number;
@@ -84,7 +84,7 @@ export interface JobFacts {
  * Returns a value for every variable; undefined removes the value of an outer call. Supervision appends its own holder
  * id to BATON_LOCK_COOKIE.
  */
-export function jobEnvironment({ env }: Io, facts: JobFacts): Record<string, string | undefined> {
+export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<string, string | undefined> {
   const { leases, place, election, barrier, pool, tick } = facts;
   const [first] = leases;
   const each = (value: (lease: Lease) => string) => leases.map(value).join("\n");
@@ -140,13 +140,13 @@ export function quotedNames(names: readonly string[]): string {
   return names.map((name) => JSON.stringify(name)).join(", ");
 }
 
-export interface JobDependencies {
+export interface RunDependencies {
   readonly clock: Clock;
   readonly signals: SignalSource;
   connect(options: ConnectOptions): Promise<ZooKeeper>;
 }
 
-export function jobDependencies(): JobDependencies {
+export function runDependencies(): RunDependencies {
   const clock = systemClock();
   return { clock, signals: processSignals(), connect: (options) => connect({ ...options, clock }) };
 }

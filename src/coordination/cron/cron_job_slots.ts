@@ -1,7 +1,7 @@
 /** A limit for the number of jobs that run on this host at the same time. */
 import { abortable } from "../../base/support/abort.ts";
 
-export class JobSlots {
+export class CronJobSlots {
   #free: number;
   readonly #waiting: PromiseWithResolvers<void>[] = [];
 
@@ -10,19 +10,19 @@ export class JobSlots {
   }
 
   /** Waits for a slot, first come, first served. Rejects with the signal's reason. Dispose of the slot to free it. */
-  async take(signal: AbortSignal): Promise<JobSlot> {
+  async take(signal: AbortSignal): Promise<CronJobSlot> {
     await this.#take(signal, { isFirst: false });
     return this.#slot(true);
   }
 
   /** Returns a slot as after `leave`: for a look that takes no tick, unless it is the first one to see that it may. */
-  untaken(): JobSlot {
+  untaken(): CronJobSlot {
     return this.#slot(false);
   }
 
-  #slot(isTaken: boolean): JobSlot {
+  #slot(isTaken: boolean): CronJobSlot {
     const owner = { take: (signal: AbortSignal) => this.#take(signal, { isFirst: true }), free: () => this.#giveOn() };
-    return new JobSlot(owner, isTaken);
+    return new CronJobSlot(owner, isTaken);
   }
 
   async #take(signal: AbortSignal, { isFirst }: { readonly isFirst: boolean }): Promise<void> {
@@ -55,7 +55,7 @@ interface SlotOwner {
 }
 
 /** A slot that can be left while a job waits for its lock, which may take hours. */
-export class JobSlot implements Disposable {
+export class CronJobSlot implements Disposable {
   readonly #of: SlotOwner;
   #isTaken: boolean;
 
