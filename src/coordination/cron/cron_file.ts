@@ -11,12 +11,12 @@ import { scheduleZone } from "../../base/schedule/local_zone.ts";
 import { type Crontab, type CrontabProblem, parseCrontab } from "./crontab.ts";
 
 const fileBytesMax = 1024 * 1024;
-/** PATH of the commands of a file that sets none, as in cron. */
+/** The PATH of commands if the file sets none, as in cron. */
 export const cronSearchPath = "/usr/local/bin:/usr/bin:/bin";
 
 /**
- * Throws IO for a file that cannot be read, BAD_DATA for too many bytes or bytes that are not UTF-8, and USAGE for an
- * invalid zone. `waits`: the file may be a pipe, which is read until its writers have closed it.
+ * Reads and parses a crontab file. With `waits`, the file may be a pipe, which is read until its writers have closed
+ * it. Throws IO for a file that cannot be read, BAD_DATA if it is too long or not UTF-8, and USAGE for an invalid zone.
  */
 export function readCrontab(
   file: string,
@@ -73,7 +73,7 @@ export function printCrontabProblems(io: Io, file: string, { mistakes, warnings 
   if (!quiet) { for (const warning of warnings) print(warning, "warning: "); }
 }
 
-/** Throws CONFIG if the file has mistakes, which are printed. */
+/** Prints the mistakes of a file, and throws CONFIG if there are any. */
 export function requireValidCrontab(io: Io, file: string, crontab: Crontab, quiet: boolean): void {
   if (crontab.mistakes.length === 0) return;
   printCrontabProblems(io, file, crontab, quiet);

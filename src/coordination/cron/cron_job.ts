@@ -1,4 +1,4 @@
-/** Runs the command of one tick under its lease, beside the commands of other jobs, and records the end. */
+/** Runs the command of a cron job for one tick, under the tick's lease, and records how it ended. */
 import { closeSync, statSync } from "node:fs";
 import process from "node:process";
 import type { Coordination } from "../connect/coordination_servers.ts";
@@ -36,11 +36,10 @@ import type { CronJob } from "./crontab.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { JobOutputFolder, printJobOutput, readRestOfJobOutput } from "./job_output.ts";
 
-/** Options of the service that its jobs use. */
+/** The options of the service that its jobs use. */
 export interface CronJobSettings extends Pick<CommandRunOptions["values"], "killAfter" | "signal" | "onDoubt"> {
   readonly quiet: boolean;
   readonly verbose: boolean;
-  /** Form of the log. */
   readonly log: "text" | "json";
 }
 
@@ -54,21 +53,21 @@ export interface CronJobContext {
   readonly guard: Guard;
   readonly beside: JobTable;
   readonly hangUpIgnored: boolean;
-  /** Null: output is printed. */
+  /** The folder for the output of jobs; null to print it. */
   readonly folder: JobOutputFolder | null;
-  /** Null: no traces are sent. */
+  /** Null if no traces are sent. */
   readonly traces: TraceSource | null;
-  /** Aborts when running jobs are to be stopped, with a sentence. */
+  /** Aborts when running jobs must stop; the reason is a sentence. */
   readonly stopJobs: AbortSignal;
 }
 
 /**
- * The rest of the output of a command whose processes are dead is given up when its reader takes nothing for this time,
- * in milliseconds.
+ * How long the reader of the log may take nothing before the remaining output of a dead command is discarded, in
+ * milliseconds.
  */
 const outputMsMax = 2000;
 
-/** Returns true if a process of the job could not be killed: the session must stay open. Rejects only for a bug. */
+/** Returns true if a process of the job could not be killed, so that the session must stay. Rejects only for a bug. */
 export async function runCronJob(job: CronJob, tick: TickLease, context: CronJobContext): Promise<boolean> {
   const { io, stderr, clock, log, guard, beside, settings, folder, hangUpIgnored, stopJobs } = context;
   const { name, options: { maxHoldMs } } = job;
@@ -173,7 +172,7 @@ interface LoggedJob {
   readonly fields: Readonly<Record<string, string | number>>;
 }
 
-/** Logs what happens to a command beside its start and its end, such as processes that it has left running. */
+/** Logs what happens to a command besides its start and its end, such as processes that it has left running. */
 function logEvent(log: Log, event: ChildEvent, { sentence, fields }: LoggedJob): void {
   if (event.kind === "unstoppable") {
     return log("error", event.kind, `${sentence}: ${unstoppableMessage(event.what, "command")}`, fields);
@@ -207,12 +206,12 @@ function asDisposable(end: () => void): Disposable {
   return { [Symbol.dispose]: end };
 }
 
-/** Both outputs go through one pipe, in their order. */
+/** Returns the command for a shell that sends stdout and stderr through one pipe, to keep their order. */
 function shellCommand({ command }: CronJob, shell: string): [string, ...string[]] {
   return ["/bin/sh", "-c", 'exec 2>&1; exec "$0" -c "$1"', shell, command];
 }
 
-/** Only the variables of cron, of the file, and of baton: those of the service are removed. */
+/** Returns the variables of cron, of the file, and of baton, and removes those of the service. */
 function jobVariables(
   io: Io,
   environment: CronEnvironment,
@@ -230,7 +229,7 @@ interface CronEnvironment extends Record<string, string> {
   readonly HOME: string;
 }
 
-/** The variables that cron sets, and those of the file. */
+/** Returns the variables that cron sets, and those of the file. */
 function cronEnvironment({ env }: Pick<Io, "env">, { variables }: CronJob): CronEnvironment {
   const user = userName();
   const home = homeInDatabase(process.geteuid?.() ?? 0, "/etc/passwd") ?? (env["HOME"] || "/");

@@ -1,4 +1,4 @@
-/** A limit for the number of jobs that run on this host at the same time. */
+/** Limits the number of cron jobs that run on this host at the same time. */
 import { abortable } from "../../base/support/abort.ts";
 
 export class CronJobSlots {
@@ -15,7 +15,7 @@ export class CronJobSlots {
     return this.#slot(true);
   }
 
-  /** Returns a slot as after `leave`: for a look that takes no tick, unless it is the first one to see that it may. */
+  /** Returns a slot that is not taken yet, for a look that rarely takes a tick. `return` takes it if necessary. */
   untaken(): CronJobSlot {
     return this.#slot(false);
   }
@@ -69,7 +69,9 @@ export class CronJobSlot implements Disposable {
     this.#isTaken = false;
   }
 
-  /** Takes a slot again if it was left, before all that have none yet. Rejects with the signal's reason. */
+  /**
+   * Takes the slot again if it was left, ahead of jobs that wait for their first one. Rejects with the signal's reason.
+   */
   async return(signal: AbortSignal): Promise<void> {
     if (this.#isTaken) return;
     await this.#of.take(signal);

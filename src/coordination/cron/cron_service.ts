@@ -1,4 +1,6 @@
-/** The service of `baton cron FILE`: runs the jobs of a crontab file on this host, beside other hosts that have it. */
+/**
+ * The service of `baton cron FILE`, which runs the jobs of a crontab file together with the other hosts that have it.
+ */
 import process from "node:process";
 import type { Coordination } from "../connect/coordination_servers.ts";
 import { holderInfo } from "../nodes/holder_info.ts";
@@ -28,12 +30,12 @@ import type { LogSink } from "../../base/terminal/log_sink.ts";
 import type { JobOutputFolder } from "./job_output.ts";
 import { CronJobSlots } from "./cron_job_slots.ts";
 
-/** Options that the service uses. Times in milliseconds. */
+/** The options that the service uses. Times are in milliseconds. */
 export interface CronServiceSettings extends CronJobSettings, CronScheduleSettings {
   readonly timezone?: string | undefined;
-  /** Maximum number of jobs at the same time. */
+  /** The most jobs that run on this host at the same time. */
   readonly jobs: number;
-  /** Running jobs may finish within this time when the service stops. */
+  /** How long running jobs may take to finish when the service stops. */
   readonly drain: number;
   readonly sessionTimeout: number;
 }
@@ -44,10 +46,10 @@ export interface CronServiceContext {
   readonly io: Io;
   readonly stderr: LogSink;
   readonly log: Log;
-  /** Null: output is printed. */
+  /** The folder for the output of jobs; null to print it. */
   readonly folder: JobOutputFolder | null;
   readonly place: Coordination;
-  /** Null: no traces are sent. */
+  /** Null if no traces are sent. */
   readonly traces: TraceSource | null;
 }
 
@@ -77,9 +79,9 @@ class CronService {
   readonly #slots: CronJobSlots;
   readonly #serversClock = new ServersClock(this.#deps.clock, Date.now);
   readonly #reloaded = new ListenerSet();
-  /** Aborts when no further tick is to be taken. */
+  /** Aborts when the service must take no further tick. */
   readonly #stop = new AbortController();
-  /** Aborts when running jobs are to be stopped. */
+  /** Aborts when the service must stop running jobs. */
   readonly #stopJobs = new AbortController();
   #jobs: readonly CronJob[];
   #hasBreach = false;
@@ -174,7 +176,7 @@ class CronService {
     }
   }
 
-  /** Asks the servers for their time before the schedules do, whose questions come together and wait for each other. */
+  /** Asks the servers for their time once, before all schedules ask at the same time and wait for each other. */
   async #askClock(zk: ZooKeeper): Promise<void> {
     const { root, skew } = this.#settings;
     const sentWallMs = Date.now();
@@ -228,7 +230,7 @@ class CronService {
     });
   }
 
-  /** Reads the file again. With mistakes the jobs stay as they are. */
+  /** Reads the file again. If it has mistakes, the jobs stay as they are. */
   #reload(): void {
     const { timezone, quiet } = this.#settings;
     try {
@@ -256,13 +258,13 @@ class CronService {
   }
 }
 
-/** Listens also under nohup: for a service the signal means something else. Returns the function that undoes it. */
+/** Listens to SIGHUP, even under nohup, because it means "reload" for a service. Returns the function that stops it. */
 function onHangUp(listener: () => void): () => void {
   process.on("SIGHUP", listener);
   return () => process.off("SIGHUP", listener);
 }
 
-/** Two jobs with one key are the same job in two versions of a file. */
+/** Returns a key that is equal for the same job in two versions of a file. */
 function keyOf({ name, schedule, command, input, variables, options }: CronJob): string {
   return JSON.stringify([name, schedule.text, schedule.zone, command, input, [...variables], options]);
 }

@@ -1,6 +1,6 @@
 /**
- * A crontab file in the form of crontab(5): jobs, variables for the lines below them, and the options of a job in a
- * comment before it, which begins with #baton. Pure.
+ * Parses a crontab file in the format of crontab(5): jobs, and variables for the lines below them. A comment that
+ * begins with #baton holds the options of the next job. Pure.
  */
 import { createHash } from "node:crypto";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -13,18 +13,18 @@ import { isTimeField, noSeconds } from "../../base/schedule/schedule_text.ts";
 import { countWithNoun } from "../../base/support/text.ts";
 import { nearestWord } from "../../base/support/did_you_mean.ts";
 
-/** The options of a job, as `baton lock --tick` has them. Times in milliseconds. */
+/** The options of a job, like those of `baton lock --tick`. Times are in milliseconds. */
 export interface CronJobOptions {
-  /** A tick may begin this long after its time; undefined: a minute more than --skew. */
+  /** How long after its time a tick may begin; if undefined, a minute more than --skew. */
   readonly catchUpMs: number | undefined;
-  /** Number of further tries of a tick. */
+  /** How often a failed tick is tried again. */
   readonly retriesMax: number;
-  /** A further try waits for this time. */
+  /** The pause before a failed tick is tried again. */
   readonly retryDelayMs: number;
-  /** Behaviour of a tick that finds the lock busy. */
+  /** Decides what a tick does that finds the lock busy. */
   readonly overlap: "skip" | "wait";
   readonly maxHoldMs: number | undefined;
-  /** Limits of its history; undefined: those of the service. */
+  /** The limits of the job's history; if undefined, those of the service. */
   readonly historyKeep: number | undefined;
   readonly historyMaxAge: number | undefined;
 }
@@ -37,14 +37,13 @@ export interface CronJob {
   readonly schedule: Schedule;
   /** Line for the shell. */
   readonly command: string;
-  /** Standard input of the command: the text after the first %; null without one. */
+  /** The command's standard input: the text after the first %. Null if there is no %. */
   readonly input: string | null;
   /** The variables of the lines before it. */
   readonly variables: ReadonlyMap<string, string>;
   readonly options: CronJobOptions;
 }
 
-/** A problem of a line. */
 export interface CrontabProblem {
   readonly line: number;
   readonly what: string;
@@ -53,26 +52,24 @@ export interface CrontabProblem {
 export interface Crontab {
   readonly jobs: readonly CronJob[];
   readonly mistakes: readonly CrontabProblem[];
-  /** Lines that are valid, and do something else than in cron. */
+  /** Lines that are valid, but do something else than in cron. */
   readonly warnings: readonly CrontabProblem[];
 }
 
 export interface CrontabContext {
-  /** First part of the names of jobs that have none. */
+  /** The first part of the names of jobs that have no name of their own. */
   readonly group: string;
-  /** Time zone of lines that have no CRON_TZ. */
+  /** The time zone of lines to which no CRON_TZ applies. */
   readonly zone: string;
   /** True if the word is the name of a user. */
   isUser(word: string): boolean;
-  /** True if the word is a program. `path`: PATH of the command; undefined: the one of cron. */
+  /** True if the word is a program in `path`, the PATH of the command; if it is undefined, in cron's PATH. */
   isProgram(word: string, path: string | undefined): boolean;
 }
 
-/** Maximum number of jobs of a file. */
 const jobsMax = 1000;
-/** Maximum number of variables of a job. */
 const variablesMax = 1000;
-/** Maximum length of a line in bytes: the command is one argument of a shell, which may have 128 KiB on Linux. */
+/** The maximum length of a line in bytes. On Linux, the command, as one argument of a shell, may have 128 KiB. */
 const lineBytesMax = 64 * 1024;
 
 export function parseCrontab(text: string, context: CrontabContext): Crontab {
@@ -91,10 +88,10 @@ class CrontabReader {
   readonly #jobs: ReadJob[] = [];
   readonly #mistakes: CrontabProblem[] = [];
   readonly #warnings: CrontabProblem[] = [];
-  /** The first job beyond the maximum, and the number of them: they are not read. */
+  /** The line of the first job above the maximum, and the number of such jobs, which are not read. */
   #excess: { readonly line: number; readonly count: number } | null = null;
   #variables = new Map<string, string>();
-  /** True: a job has these variables. */
+  /** Whether a job uses this map of variables, so that it must be copied before a change. */
   #areVariablesUsed = false;
   #zone: string;
   /** The options for the next job, and their line. */
@@ -216,7 +213,9 @@ class CrontabReader {
     });
   }
 
-  /** The first word of a command is that of a file for another program: a further field of the schedule, or a user. */
+  /**
+   * Refuses a command that begins as in files for other programs: with another field of the schedule, or with a user.
+   */
   #refuseWords(command: string): void {
     const [first = "", ...more] = command.split(/\s+/);
     const { isUser, isProgram } = this.#context;
@@ -238,9 +237,9 @@ class CrontabReader {
   }
 
   /**
-   * The jobs with their names. One without a name has that of its schedule, and also that of its command where several
-   * have the same schedule: cron runs each of them. Of two jobs with the same name and schedule the second one is a
-   * mistake.
+   * Returns the jobs with their names. A job without a name is named after its schedule, and also after its command if
+   * several have the same schedule, because cron runs each of them. If two jobs have the same name and schedule, the
+   * second one is a mistake.
    */
   #named(): CronJob[] {
     const unnamed = Map.groupBy(
@@ -276,7 +275,7 @@ class CrontabReader {
   }
 }
 
-/** Variables that mean something to cron, and nothing to baton. */
+/** The variables that mean something to cron but nothing to baton. */
 const ignoredVariables: ReadonlyMap<string, string> = new Map([
   ["MAILTO", "baton sends no mail: output goes to the log, and ends are in baton history"],
   ["TZ", "TZ is a variable of the commands only; CRON_TZ is the time zone of the schedules"],
@@ -335,13 +334,13 @@ function jobOptionsOf(values: ReadonlyMap<string, string>): CronJobOptions {
   };
 }
 
-/** Identifies the command of a job among those with its schedule, by the zone of the file, not of the host. */
+/** Returns an ID of the job's command among jobs with the same schedule. It does not depend on the host's time zone. */
 function commandId({ command, input, variables }: Pick<CronJob, "command" | "input" | "variables">): string {
   const written = JSON.stringify([command, input, variables.get("CRON_TZ") ?? ""]);
   return createHash("sha256").update(written).digest("hex").slice(0, 12);
 }
 
-/** Splits at each % that has no backslash before it; `\%` is a %. */
+/** Splits the text at each % that has no backslash before it, and replaces `\%` by %. */
 function splitAtPercent(text: string): string[] {
   const parts = [""];
   for (const [piece] of text.matchAll(/\\%|[^]/g)) {

@@ -1,4 +1,6 @@
-/** Follows the schedule of one job in one session: wakes up for each tick, takes it or leaves it to others, runs it. */
+/**
+ * Follows the schedule of one cron job: wakes up for each tick, and runs the job or leaves the tick to another host.
+ */
 import { createHash } from "node:crypto";
 import { acquireTick, type TickLease } from "../tick/acquire_tick.ts";
 import type { ServersClock } from "../tick/servers_clock.ts";
@@ -15,12 +17,12 @@ import type { CronJobContext, CronJobSettings } from "./cron_job.ts";
 import type { CronJob } from "./crontab.ts";
 import type { CronJobSlot, CronJobSlots } from "./cron_job_slots.ts";
 
-/** Options of the service that concern all of its schedules. Times in milliseconds. */
+/** The options of the service that concern all of its schedules. Times are in milliseconds. */
 export interface CronScheduleSettings {
   readonly root: string;
   /** The first requests of all hosts for a tick are spread over this time. */
   readonly splay: number;
-  /** Maximum difference between the clocks of this host and of the servers. */
+  /** The largest expected difference between the clocks of this host and of the servers. */
   readonly skew: number;
   readonly publishCommand: boolean;
   readonly historyKeep: number;
@@ -41,24 +43,24 @@ export interface FollowScheduleContext extends CronJobContext {
 }
 
 /**
- * Longest sleep, in milliseconds. A machine that was suspended, and a clock that was set, are noticed after it, and so
- * is a try of another host that failed and may be repeated.
+ * The longest sleep, in milliseconds. After it, the service notices that the machine was suspended, that the clock was
+ * set, or that another host's try has failed and may be repeated.
  */
 const sleepMsMax = 30_000;
-/** Pause after a call that failed because no server responded. */
+/** The pause after a call that failed because no server responded, in milliseconds. */
 const failedMs = 2000;
 
 type Step =
-  /** `isOpen`: a try of it runs, or failed, and may have to be taken over; from `againMs` on, if that is known. */
+  /** `isOpen`: a try of the tick runs, or has failed, and this host may have to take over, from `againMs` if known. */
   | { readonly kind: "started" | "settled"; readonly isOpen: boolean; readonly againMs?: number | null }
   /** Nothing is due yet: the next tick is near, by the servers' clock. */
   | { readonly kind: "early"; readonly waitMs: number; readonly nextTickMs: number }
-  /** No server responded: try again soon. */
+  /** No server responded, so try again soon. */
   | { readonly kind: "failed" }
   /** Something has to be corrected first. */
   | { readonly kind: "refused" };
 
-/** Ends when the signal aborts or the session ends, after the job that runs. Rejects only for a bug. */
+/** Follows the schedule until the signal aborts or the session ends, and the job has ended. Rejects only for a bug. */
 export async function followSchedule(job: CronJob, context: FollowScheduleContext, signal: AbortSignal): Promise<void> {
   const follower = new ScheduleFollower(job, context, signal);
   try {
@@ -70,7 +72,9 @@ export async function followSchedule(job: CronJob, context: FollowScheduleContex
   }
 }
 
-/** Returns how long after a tick a session looks at it, in milliseconds. Containers may have one host name. */
+/**
+ * Returns how long after a tick a session looks at it, in milliseconds. It uses no host name: containers may share one.
+ */
 export function tickTurnDelayMs(
   sessionId: bigint,
   { name, tickMs, splayMs }: { readonly name: string; readonly tickMs: number; readonly splayMs: number },
@@ -83,12 +87,12 @@ class ScheduleFollower {
   readonly #job: CronJob;
   readonly #context: FollowScheduleContext;
   readonly #signal: AbortSignal;
-  /** Every tick up to this one no longer needs a call of this host. */
+  /** This host no longer has to look at ticks up to this one. */
   #settledMs = -Infinity;
   /** The last tick and the next one by the servers' clock. */
   #due = -Infinity;
   #next = -Infinity;
-  /** The sentence that was logged last: it is not repeated every 30 s. */
+  /** The refusal that was logged last, so that it is not repeated every 30 s. */
   #refusal = "";
   /** True if the servers are known to have the schedule. */
   #isRegistered = false;
@@ -101,7 +105,7 @@ class ScheduleFollower {
     this.#signal = signal;
   }
 
-  /** Ends with the job that runs; null: none does. */
+  /** Resolves when the running job ends; null if none runs. */
   get running(): Promise<void> | null {
     return this.#running;
   }
@@ -174,7 +178,7 @@ class ScheduleFollower {
     return await readTickState(zk, this.#job.name, { id: this.#job.schedule.id, root });
   }
 
-  /** Hosts look at a tick in turn, in another order for each tick: the first one takes it, the others only read. */
+  /** Hosts look at a tick in turn, in a new order for each tick. The first one takes it, the others only read. */
   #startOf(tickMs: number): number {
     return tickMs + this.#turnOf(tickMs);
   }
@@ -184,7 +188,7 @@ class ScheduleFollower {
     return tickTurnDelayMs(zk.session.id, { name: this.#job.name, tickMs, splayMs: splay });
   }
 
-  /** `isDue`: a tick has come, as far as this host knows the servers' clock. */
+  /** Looks at the tick. `isDue` is true if its time has come, as far as this host knows the servers' clock. */
   async #try(isDue: boolean): Promise<Step> {
     const { zk, log } = this.#context;
     const { name, line } = this.#job;
@@ -234,8 +238,8 @@ class ScheduleFollower {
   }
 
   /**
-   * Starts the job of a tick, which goes on after this. A tick whose job may not start is given back. Rejects with the
-   * signal's reason.
+   * Starts the job of a tick, and returns while it runs. Gives the tick back if the job may not start; then rejects
+   * with the signal's reason.
    */
   async #start(tick: TickLease, slot: CronJobSlot): Promise<void> {
     try {
@@ -251,7 +255,7 @@ class ScheduleFollower {
     this.#running = running;
   }
 
-  /** Whatever happens, the lock is not kept: its deletion goes on when it is not confirmed. Rejects only for a bug. */
+  /** Runs the job, and releases its lock unless a process of the job could not be killed. Rejects only for a bug. */
   async #run(tick: TickLease, slot: CronJobSlot): Promise<void> {
     const { runJob, onBreach, log } = this.#context;
     const { name, line } = this.#job;
@@ -270,13 +274,15 @@ class ScheduleFollower {
     }
   }
 
-  /** Also of a lease that is lost: its session may live on, and would keep the lock. */
+  /** Releases the lock, even if the lease is lost: its session may live on, and would keep the lock. */
   async #release({ lease }: TickLease): Promise<void> {
     const onFailure = (thrown: unknown) => this.#context.log("warning", "release_unconfirmed", errorMessage(thrown));
     await lease.release().catch(onFailure);
   }
 
-  /** A job that waits for its lock leaves its slot: all hosts wait for the same lock, and would run nothing else. */
+  /**
+   * Acquires the tick. A job that waits for its lock leaves its slot, so that the host can run other jobs meanwhile.
+   */
   async #acquire(isDue: boolean, slot: CronJobSlot) {
     const { zk, clock, settings, place, serversClock } = this.#context;
     const { name, schedule, command, options } = this.#job;

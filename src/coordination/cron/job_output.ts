@@ -1,4 +1,4 @@
-/** The output of jobs: each line with the job's name on stderr, or files of each run. */
+/** Writes the output of cron jobs: to stderr, each line with the job's name, or to files for each run. */
 import { accessSync, closeSync, constants, fstatSync, mkdirSync, readdirSync, unlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { BatonError, errnoName, errorReason } from "../../base/errors.ts";
@@ -12,11 +12,11 @@ import { pieceBytesMax } from "../../base/terminal/output_writer.ts";
 import type { LogSink } from "../../base/terminal/log_sink.ts";
 import { escapeControls } from "../../base/terminal/process_log.ts";
 
-/** A longer line is divided: it is kept in memory until its end, and may have none. UTF-16 units. */
+/** Longer lines are divided, because a line is kept in memory until its end. In UTF-16 units. */
 export const jobOutputLineLengthMax = 16 * 1024 * 1024;
-/** Shorter lines are written together; a short one fits into a piece with its name. UTF-16 units. */
+/** Lines of up to this length are written together, in UTF-16 units. */
 const shortLengthMax = 1000;
-/** A run whose output is longer has several files. */
+/** A run whose output is longer than this many bytes has several files. */
 export const jobOutputFileBytesMax = 10 * 1024 * 1024;
 
 export interface JobOutputRun {
@@ -28,13 +28,13 @@ export interface JobOutputRun {
 
 export interface PrintedJobRun extends JobOutputRun {
   readonly format: "text" | "json";
-  /** Control characters are replaced. */
+  /** Whether control characters must be replaced. */
   readonly isTerminal: boolean;
 }
 
 /**
- * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Other work of the process
- * goes first: the session of the locks must not wait for a command that prints without end, or for a reader of the log.
+ * Prints lines as `backup[4711]: …`, or as objects of the log, until the end of the output. Lets other work of the
+ * process go first: the session must not wait for a command that prints without end, or for a reader of the log.
  */
 export async function printJobOutput(
   sink: Pick<LogSink, "write">,
@@ -81,7 +81,7 @@ export async function printJobOutput(
   await flush();
 }
 
-/** One line as it is printed, in parts that hold whole characters. */
+/** Yields one line as it is printed, in parts that hold whole characters. */
 function* lineOf(
   { name, pid, format, isTerminal }: PrintedJobRun,
   parts: readonly string[],
@@ -101,19 +101,19 @@ function* lineOf(
   yield `${object.slice(at)}\n`;
 }
 
-/** A terminal would obey control characters. */
+/** Replaces control characters, which a terminal would obey. */
 function shown(text: string): string {
   return text.split("\t").map(printable).join("\t");
 }
 
-/** The text inside a JSON string. */
+/** Returns the text as it stands inside a JSON string. */
 function escaped(text: string): string {
   return escapeControls(JSON.stringify(text).slice(1, -1));
 }
 
 /**
- * Resolves when the output of a dead command has been read, or the reader of the log has taken nothing for `waitMs`:
- * other jobs print, too.
+ * Resolves when the output of a dead command has been read, or when the reader of the log has taken nothing, also of
+ * other jobs, for `waitMs`.
  */
 export async function readRestOfJobOutput(
   sink: Pick<LogSink, "taken">,
@@ -127,12 +127,12 @@ export async function readRestOfJobOutput(
   }
 }
 
-/** A folder with a folder for each name, with the files of each run: `2026-11-24T0300Z-1.log`, `….2.log`. */
+/** The folder of --output-dir. It has a folder for each job, with files like `2026-11-24T0300Z-1.log` for each run. */
 export class JobOutputFolder {
   readonly #folder: string;
   readonly #filesMax: number;
 
-  /** Throws CANNOT_CREATE. `filesMax`: number of files of a name that are kept. */
+  /** `filesMax` is the number of files to keep for each job. Throws CANNOT_CREATE. */
   constructor(folder: string, filesMax: number) {
     this.#folder = folder;
     this.#filesMax = filesMax;
@@ -148,14 +148,14 @@ export class JobOutputFolder {
   }
 
   /**
-   * Copies the output to the run's files. Reads it to its end in any case: a command must not wait for a full disk.
-   * Rejects with the first failure.
+   * Copies the output to the run's files. Reads it to its end even after a failure, because a command must not wait for
+   * a full disk. Rejects with the first failure.
    */
   async write({ name, tickMs, attempt }: JobOutputRun, output: AsyncIterable<Uint8Array>): Promise<void> {
     const folder = join(this.#folder, encodeLockName(name));
     const run = `${new Date(tickMs).toISOString().slice(0, 16).replaceAll(":", "")}Z-${attempt}`;
     let failure: unknown = null;
-    /** The output goes on beside an old file that cannot be removed. */
+    /** The output is still written if an old file cannot be removed. */
     let removalFailure: unknown = null;
     using files = new RunFiles(join(folder, run), () => removalFailure ??= this.#removeOld(folder));
     const attemptTo = (work: () => void) => {
@@ -170,7 +170,7 @@ export class JobOutputFolder {
     if ((failure ?? removalFailure) !== null) throw failure ?? removalFailure;
   }
 
-  /** Returns the first failure; null: there is none. */
+  /** Removes the oldest files. Returns the first failure, or null. */
   #removeOld(folder: string): unknown {
     const files = readdirSync(folder).flatMap((file) => {
       const [, time, attempt, number = "1"] = /^(\S+Z)-(\d+)(?:\.(\d+))?\.log$/.exec(file) ?? [];
@@ -200,7 +200,7 @@ class RunFiles implements Disposable {
   #fd: number | null = null;
   #bytes = 0;
 
-  /** `path`: that of the files without its number and extension. */
+  /** `path` is the path of the files without number and extension. */
   constructor(path: string, onOpened: () => void) {
     this.#path = path;
     this.#onOpened = onOpened;

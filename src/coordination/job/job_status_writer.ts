@@ -3,7 +3,7 @@ import type { ChildEnding, ChildOutcome } from "../../base/process/spawn/child_o
 import { type StatusReport, StatusWriter } from "../../base/terminal/status_report.ts";
 import type { Io } from "../../base/terminal/io.ts";
 
-/** How a call has ended. */
+/** The end of a call as the status report shows it. */
 export type ReportedJobEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;
 
 interface ReportedJob {
@@ -22,10 +22,10 @@ interface ReportedJob {
 export class JobStatusWriter implements Disposable {
   readonly #job: ReportedJob;
   readonly #writer: StatusWriter;
-  /** A target could not be written. */
+  /** Whether a target could not be written. */
   isIncomplete = false;
 
-  /** Throws as StatusWriter does. */
+  /** Opens the targets. Throws like StatusWriter. */
   constructor(job: ReportedJob) {
     const { values: { statusFd: fd, statusFile: file }, io: { inheritedFds } } = job;
     this.#job = job;

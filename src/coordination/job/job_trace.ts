@@ -32,7 +32,7 @@ export async function openTraceSource(
   return new TraceSource({ env: io.env, version, clock: systemClock(), passAuth, onProblem });
 }
 
-/** The span of one of several commands of a call. */
+/** The trace span of one item's command in a pool. */
 export class ItemTrace {
   readonly #source: TraceSource;
   readonly #context: TraceContext;
@@ -57,7 +57,7 @@ export class ItemTrace {
     this.#startMs = this.#source.now();
   }
 
-  /** Null: the command was not started, and there is no span. */
+  /** Ends the span. Null means that the command was not started; then there is no span. */
   end(ending: { readonly exitCode: number; readonly message: string | null } | null): void {
     if (ending === null) return;
     const { exitCode, message } = ending;
@@ -73,7 +73,6 @@ export class ItemTrace {
   }
 }
 
-/** The trace of a whole call. */
 export async function openJobTrace({ io, verb, names, quiet, values }: {
   readonly io: Io;
   readonly verb: string;
@@ -95,7 +94,7 @@ export class JobTrace {
   #found: SpanAttributes = {};
   #isTick = false;
 
-  /** `name`: the verb. `beganMsAgo`: how long ago its wait began, in milliseconds. */
+  /** `name` is the command's verb. `beganMsAgo` says how long ago its wait began, in milliseconds. */
   constructor(source: TraceSource, name: string, { names, beganMsAgo = 0 }: {
     readonly names: readonly string[];
     readonly beganMsAgo?: number;
@@ -109,7 +108,7 @@ export class JobTrace {
     this.#startMs = source.now() - beganMsAgo;
   }
 
-  /** The lease is granted, and its command is about to start. Returns the variables of the command. */
+  /** Call this when the lease is granted and its command is about to start. Returns the variables of the command. */
   startCommand(
     { leases, tick }: { readonly leases: readonly Lease[]; readonly tick?: TracedTick | undefined },
   ): Record<string, string | undefined> {
@@ -124,12 +123,11 @@ export class JobTrace {
     return this.source.environment(this.#hold);
   }
 
-  /** The span of the command of an item. */
   startItem(attributes: SpanAttributes): ItemTrace {
     return new ItemTrace(this.source, this.#call, { ...this.#attributes, ...attributes });
   }
 
-  /** Ends all spans. A tick that another host has is no failure. */
+  /** Ends all spans. It is not a failure if another host has the tick. */
   end({ exit_code: exitCode, signal = null, message }: TracedJobEnd): void {
     const endMs = this.source.now();
     const isGood = exitCode === exitCodes.SUCCESS || exitCode === exitCodes.SKIPPED;

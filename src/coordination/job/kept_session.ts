@@ -1,7 +1,7 @@
 /**
- * The session of a dead baton whose processes its guard cannot stop: keeps it alive, so that its locks do not move, and
- * shows why in the holders' records. Stops when the session has ended, or when an operator has taken the locks (`baton
- * break --force`).
+ * Keeps the session of a dead baton alive while its guard cannot stop the command's processes, so that its locks stay
+ * held. Shows the reason in the holders' records. Stops when the session has ended, or when an operator has broken the
+ * locks (`baton break --force`).
  */
 import type { GuardSessions, KeptJob, KeptSession } from "../../base/process/guard/guard_main.ts";
 import type { Clock } from "../../base/support/clock.ts";
@@ -12,7 +12,7 @@ import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { formatNodeInfo, parseNodeInfo } from "../nodes/holder_info.ts";
 import { nullIfNoNode } from "../nodes/node_requests.ts";
 
-/** Milliseconds between two looks at the records. */
+/** The interval between two looks at the records, in milliseconds. */
 const showEveryMs = 1000;
 
 /** The time limit for ending a session that no server has resumed, in milliseconds. */
@@ -20,7 +20,7 @@ const endMsMax = 5000;
 
 type KeepOptions = Pick<ConnectOptions, "dial" | "resolve"> & { readonly clock: Clock };
 
-/** `handle` as in `GuardSessions`. */
+/** Resumes the session of a dead baton. `handle` is the one of `GuardSessions`. */
 export function keepDeadBatonSession(
   handle: Parameters<GuardSessions["keep"]>[0],
   options: KeepOptions,
@@ -80,7 +80,7 @@ class ResumedSession implements KeptSession {
     this.#isTaken = found.length > 0 && !found.includes(true);
   }
 
-  /** False if the node is gone. */
+  /** Shows the warning in a holder's node. Returns false if the node is gone. */
   async #showIn(zk: ZooKeeper, node: string, warning: string): Promise<boolean> {
     const found = await nullIfNoNode(zk.getData(node));
     if (found === null || found.stat.ephemeralOwner !== zk.session.id) return false;

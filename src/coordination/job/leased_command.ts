@@ -1,4 +1,4 @@
-/** Common parts of the verbs that run a command under a lease: supervision, environment, status. */
+/** Common parts of the verbs that run a command under a lease: supervision and the command's environment. */
 import { processSignals, type SignalSource } from "../../base/process/supervise/signal_source.ts";
 import type { LeaseNote } from "../../base/process/supervise/lease_note.ts";
 import type { SuperviseOptions } from "../../base/process/supervise/supervise_child.ts";
@@ -19,9 +19,9 @@ export interface CommandRunOptions {
   readonly command: readonly [string, ...string[]];
   readonly quiet: boolean;
   readonly verbose: boolean;
-  /** The script that runs already, in place of the command. */
+  /** The script that already runs, if there is no command to start. */
   readonly script?: { readonly pid: number };
-  /** The item of a pool that the command processes. */
+  /** The item of a pool that the command processes, if any. */
   readonly item?: string | undefined;
   readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
     readonly foreground: boolean;
@@ -62,27 +62,27 @@ export function toSuperviseOptions(
 }
 
 export interface CommandRunFacts {
-  /** Leases in the order of their names; at least one. */
+  /** The leases in the order of their names; at least one. */
   readonly leases: readonly Lease[];
   readonly waitedMs: number;
   readonly place: Coordination;
   /** Null on systems without lease notes. */
   readonly note: LeaseNote | null;
-  /** True: the command inherits the credentials of baton's environment. */
+  /** Whether the command inherits the credentials in baton's environment. */
   readonly passAuth: boolean;
-  /** Election that the command leads, if any. */
+  /** The election that the command leads, if any. */
   readonly election?: { readonly name: string; readonly value: string };
-  /** Started barrier of which the command is a member, if any. */
+  /** The started barrier of which the command is a member, if any. */
   readonly barrier?: Pick<BarrierMembership, "name" | "rank" | "size" | "generation">;
   readonly pool?: { readonly name: string; readonly item: string } | undefined;
-  /** Tick of a schedule that the command runs for, if any. */
+  /** The tick for which the command runs, if any. */
   readonly tick?: { readonly tickMs: number; readonly attempt: number } | undefined;
   readonly trace?: Pick<JobTrace, "startCommand"> | undefined;
 }
 
 /**
- * Returns a value for every variable; undefined removes the value of an outer call. Supervision appends its own holder
- * id to BATON_LOCK_COOKIE.
+ * Returns the command's variables; undefined removes the value of an outer call. Supervision appends the first lease's
+ * holder ID to BATON_LOCK_COOKIE.
  */
 export function commandEnvironment({ env }: Io, facts: CommandRunFacts): Record<string, string | undefined> {
   const { leases, place, election, barrier, pool, tick } = facts;

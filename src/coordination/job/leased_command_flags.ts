@@ -1,4 +1,4 @@
-/** Flags of the verbs that run the user's command under a lease. */
+/** The flags of all verbs that run the user's command under a lease. */
 import { flag, inGroup, type SettingTable, toggle } from "../../base/config/setting.ts";
 import { lockSettings } from "../settings/coordination_settings.ts";
 import { integerType, textType } from "../../base/config/value_types.ts";
@@ -23,7 +23,7 @@ export const commandFlags = {
   ...statusReportFlags,
 } satisfies SettingTable;
 
-/** Replacement for the exit code 75 of a lock that was not acquired in time. */
+/** Replaces the exit code 75 of a lock that was not acquired in time. */
 export const conflictExitCode = flag("-E, --conflict-exit-code", integerType("code", { min: 0, max: 255 }), {
   group: "waiting",
   basic: true,
@@ -32,5 +32,5 @@ export const conflictExitCode = flag("-E, --conflict-exit-code", integerType("co
 
 const { scope, killAfter, onDoubt, signal, publishCommand } = lockSettings;
 
-/** Settings of a lock that do not concern its queue. */
+/** The settings of a lock that do not concern its queue. */
 export const commandSettings = { scope, killAfter, onDoubt, signal, publishCommand } satisfies SettingTable;

@@ -1,5 +1,5 @@
 /**
- * Converts the outcome of a supervised command to an exit code, a reason for the status report, and a message. Pure.
+ * Decides how a call ends after its command: the exit code, the reason in the status report, and the message. Pure.
  */
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../base/support/duration.ts";
@@ -8,51 +8,48 @@ import { type ExitCode, toExitCode } from "../../base/exit_codes.ts";
 
 export interface LockEnding {
   readonly exitCode: ExitCode;
-  /** Reason in the status report: command_exited, command_signaled, or an error code in lower case. */
+  /** The reason in the status report: command_exited, command_signaled, or an error code in lower case. */
   readonly reason: string;
-  /** Message for stderr; null if the command ended by itself. */
+  /** The message for stderr; null if the command ended by itself. */
   readonly message: string | null;
-  /** The signal by which baton ends, in place of the exit code. */
+  /** The signal by which baton ends itself, instead of exiting with the code. */
   readonly signal?: NodeJS.Signals | null;
 }
 
 /**
- * The signals with which users and supervisors end a program. When one of them has ended the command, baton ends by it,
- * too, as if the command had been started without baton: only then a shell ends its loop after Ctrl-C, and systemd
- * takes the end for a clean one. After other signals (KILL, SEGV) it exits with 128 + n: its own death by them would
- * look like a defect of baton.
+ * The signals with which users and supervisors end a program. If one of them has ended the command, baton ends itself
+ * by the same signal. Only then does a shell end its loop after Ctrl-C, and systemd count the end as clean. After other
+ * signals (KILL, SEGV) baton exits with 128 + n, because its own death by them would look like a defect of baton.
  */
 export const mirroredSignals: readonly string[] = ["SIGHUP", "SIGINT", "SIGPIPE", "SIGQUIT", "SIGTERM"];
 
-/** The signal by which baton has to end, because it has ended the command; null if baton exits with a code. */
+/** Returns the signal by which baton must end itself, or null if it exits with a code. */
 export function signalToMirror(end: ChildEnding): NodeJS.Signals | null {
   return end.kind === "signaled" && mirroredSignals.includes(end.signal) ? end.signal as NodeJS.Signals : null;
 }
 
 export interface LockEndingFacts {
-  /** Name of the lock in messages. */
   readonly what: string;
-  /** Kind of the lock in messages; "Lock" when left out. */
+  /** The kind of the lock in messages; "Lock" by default. */
   readonly kind?: string | undefined;
   /** Aborts with the reason of the loss. */
   readonly lost: AbortSignal;
-  /** Why no server responds, in parentheses; empty, or left out: they do. */
+  /** Why no server responds, in parentheses; empty or undefined if one does. */
   readonly outage?: string | undefined;
   readonly maxHoldMs: number | undefined;
   /** Added to the message for a command that could not be started. */
   readonly startHint?: string;
-  /** True for a script that baton did not start, so that its exit status is unknown. */
+  /** Whether this is a script that baton did not start, so that its exit status is unknown. */
   readonly isScript?: boolean;
 }
 
-/** Error codes for commands that could not be started. */
 export const commandStartErrorCodes = {
   not_found: "COMMAND_NOT_FOUND",
   not_executable: "NOT_EXECUTABLE",
   start_failed: "START_FAILED",
 } as const satisfies Record<string, ErrorCode>;
 
-/** Returns null when a request to stop came before the command was started. */
+/** Decides how the call ends. Returns null if a request to stop came before the command was started. */
 export function decideLockEnding(outcome: ChildOutcome, facts: LockEndingFacts): LockEnding | null {
   const { what, kind = "Lock" } = facts;
   switch (outcome.kind) {

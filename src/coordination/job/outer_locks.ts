@@ -1,4 +1,4 @@
-/** Locks of the command or script around this call, as found in the environment. Pure. */
+/** Finds the locks under which this call runs, in the environment that the outer baton has set. Pure. */
 import { BatonError } from "../../base/errors.ts";
 import type { Io } from "../../base/terminal/io.ts";
 
@@ -7,11 +7,11 @@ export interface OuterLocks {
     readonly name: string;
     readonly path: string;
   }[];
-  /** Ids of the holders, including those of outer locks. */
+  /** The IDs of the holders, including those of locks further out. */
   readonly ids: readonly string[];
 }
 
-/** Returns the locks of the innermost call; null outside a lock. */
+/** Returns the locks of the innermost outer call; null outside a lock. */
 function findOuterLocks(env: Io["env"]): OuterLocks | null {
   const names = env["BATON_LOCK_NAME"]?.split("\n") ?? [];
   const paths = env["BATON_LOCK_PATH"]?.split("\n").filter(Boolean) ?? [];
@@ -20,12 +20,12 @@ function findOuterLocks(env: Io["env"]): OuterLocks | null {
   return { locks: paths.map((path, index) => ({ name: names[index] ?? path, path })), ids };
 }
 
-/** Ids of the holders around this call. */
+/** Returns the IDs of all holders under which this call runs. */
 export function outerHolderIds(env: Io["env"]): string[] {
   return (env["BATON_LOCK_COOKIE"] ?? "").split(":").filter(Boolean);
 }
 
-/** Throws USAGE outside a lock. */
+/** Returns the locks under which this call runs. Throws USAGE outside a lock. */
 export function requireOuterLocks(env: Io["env"], command: string, what: string): OuterLocks {
   const job = findOuterLocks(env);
   if (job !== null) return job;
@@ -36,7 +36,7 @@ export function requireOuterLocks(env: Io["env"], command: string, what: string)
 }
 
 /**
- * Throws USAGE for a lock that the outer command holds, because it would wait for itself forever. `holders` reads the
+ * Throws USAGE if an outer call holds the lock, because this call would wait for it forever. `holders` reads the lock's
  * holders.
  */
 export type NestedLockCheck = (

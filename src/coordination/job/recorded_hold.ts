@@ -1,4 +1,4 @@
-/** Records holds of a command under a lock or a leadership: loaded only with --history or --tick. */
+/** Records the holds of a lock or leadership, and the runs of a pool, in the history. Loaded only when needed. */
 import type { ChildEnding } from "../../base/process/spawn/child_outcome.ts";
 import type { HolderInfo } from "../nodes/holder_info.ts";
 import type { HistoryKind, HistoryLimits } from "../history/history_log.ts";
@@ -16,7 +16,7 @@ import { BatonError } from "../../base/errors.ts";
 
 export interface RecordedHold {
   /**
-   * Records how the command ended, and releases the lock. Returns a message if there is no record; then the lock may
+   * Records how the command ended, and releases the lock. Returns a message if nothing was recorded; then the lock may
    * still be held.
    */
   end(ending: ChildEnding): Promise<string | null>;
@@ -67,7 +67,7 @@ export class HoldRecorder {
     };
   }
 
-  /** Waits for a lock; counts the call if it does not get it. */
+  /** Waits for a lock. If the lock is busy, counts the call as refused. */
   async countIfRefused<T>(name: string, acquiring: Promise<T>): Promise<T> {
     try {
       return await acquiring;
@@ -79,7 +79,7 @@ export class HoldRecorder {
   }
 }
 
-/** Records a run of a pool. Returns a message if there is no record. */
+/** Records a run of a pool. Returns a message if it was not recorded. */
 export async function recordPoolRun(
   zk: ZooKeeper,
   run: PoolRunEnd,
@@ -90,7 +90,7 @@ export async function recordPoolRun(
   return problem === null ? null : `the run of pool "${run.name}" is not in its history: ${problem}`;
 }
 
-/** Returns null if the command may still run. */
+/** Converts the end of a command for the history. Returns null if the command may still run. */
 export function toRecordedEnd(ending: ChildEnding): RecordedEnd | null {
   const nothing = { exitCode: null, signal: null };
   switch (ending.kind) {
@@ -119,7 +119,7 @@ export function toRecordedEnd(ending: ChildEnding): RecordedEnd | null {
   }
 }
 
-/** Returns null if the lock is lost: the next call records that. */
+/** Converts the end of a tick's command. Returns null if the lock is lost, which the next call records. */
 export function toTickEnd(ending: ChildEnding): TickEnd | null {
   const end = toRecordedEnd(ending);
   return end === null || end.result === "lost" ? null : { ...end, result: end.result };

@@ -1,4 +1,4 @@
-/** Ends a verb that runs a command: prints the message, writes the status report, and returns the exit code. */
+/** Runs the body of a verb, prints its message, writes the status report, and returns the exit code. */
 import type { ChildOutcome } from "../../base/process/spawn/child_outcome.ts";
 import type { Lease } from "../../base/process/lease.ts";
 import type { Io } from "../../base/terminal/io.ts";
@@ -11,18 +11,17 @@ import type { JobTrace } from "./job_trace.ts";
 import type { ReportedJobEnd } from "./job_status_writer.ts";
 import type { LockEnding } from "./lock_ending.ts";
 
-/** Facts for the status report, as far as known. */
+/** The facts for the status report, as far as they are known. */
 export class StatusReportFacts {
   outcome: ChildOutcome | null = null;
   leases: readonly Lease[] = [];
-  /** Fencing tokens in the order of the names. */
+  /** The fencing tokens, in the order of the names. */
   tokens: readonly string[] | null = null;
   waitedMs: number | null = null;
   trace: JobTrace | undefined;
-  /** Item counts of a pool. */
   items: StatusReport["items"] | null = null;
 
-  /** The locks were granted, and no command has run under them yet. */
+  /** Notes that the locks were granted. No command has run under them yet. */
   granted(leases: readonly Lease[], waitedMs: number): void {
     this.outcome = null;
     this.leases = leases;
@@ -44,20 +43,20 @@ export interface StatusReportRunOptions {
     readonly traceOtlp?: boolean;
     readonly passAuth?: boolean;
   };
-  /** Expected failures: they use --conflict-exit-code, and --quiet suppresses their message. */
+  /** The expected failures. They use --conflict-exit-code, and --quiet suppresses their message. */
   readonly conflicts: readonly ErrorCode[];
-  /** True: an expected failure is a success, and its message is printed only with --verbose. */
+  /** Whether an expected failure counts as success, and its message is printed only with --verbose. */
   readonly skips?: boolean;
-  /** False: another process sends the spans of this call. */
+  /** False if another process sends the spans of this call. */
   readonly sendsSpans?: boolean;
-  /** True: --quiet also suppresses the message of an ending. */
+  /** Whether --quiet also suppresses the message of an ending. */
   readonly hasQuietEndings?: boolean;
   readonly facts: StatusReportFacts;
 }
 
 /**
- * Throws BatonError for a failure before the command was started, and StoppedBySignal for a signal that ended the wait
- * or the command, when all is closed and reported.
+ * Runs the verb and reports its end. Afterwards throws BatonError for a failure before the command was started, and
+ * StoppedBySignal for a signal that ended the wait or the command.
  */
 export async function runWithStatusReport(
   options: StatusReportRunOptions,

@@ -1,4 +1,4 @@
-/** Display of a wait: a line that is updated on a terminal, a message otherwise. */
+/** Shows that a call waits for a lock: as a line that is updated on a terminal, otherwise as a message. */
 import type { Io } from "../../base/terminal/io.ts";
 import { WaitLine } from "../../base/terminal/progress_line.ts";
 import type { AcquireOptions, WaitingStatus } from "../lock/acquire_lock.ts";
@@ -10,10 +10,10 @@ export interface LockWaitDisplayOptions {
   readonly verbose: boolean;
 }
 
-/** Interval of the updates of the line on a terminal, in milliseconds. */
+/** How often the line on a terminal is updated, in milliseconds. */
 const progressMs = 1000;
 
-/** Shows a line on a terminal; otherwise, with --verbose, one message at the start of the wait. */
+/** Shows a line on a terminal. Elsewhere, with --verbose, prints one message at the start of the wait. */
 export function showLockWait(
   name: string,
   { quiet, verbose }: LockWaitDisplayOptions,

@@ -7,8 +7,8 @@ import type { PoolPath } from "./pool_path.ts";
 import { nullIfRefused, readAfterSync, retryOnConnectionLoss } from "../nodes/node_requests.ts";
 
 /**
- * Clears the results of the `named` items; with null, of all items. Completed items may run again. Running items are
- * not affected, and their results may be stored meanwhile. Returns the number of cleared results.
+ * Clears the results of the `named` items, or of all items if it is null, so that completed items may run again.
+ * Running items are not affected, and may store their results meanwhile. Returns the number of cleared results.
  */
 export async function clearPoolResults(
   zk: ZooKeeper,

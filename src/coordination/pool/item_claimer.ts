@@ -1,7 +1,7 @@
 /**
- * Claims the next free item of a work list, by its lock. If the locks of the items do not exist yet, it tries the next
- * item without reading its state: one transaction. Otherwise it probes some items and tries one that is free. If other
- * runs claim the same items, it continues at a random place of the list.
+ * Claims the next free item of a work list, by acquiring its lock. While the locks of the items do not exist yet, one
+ * transaction per item is enough, without reading its state. Otherwise the claimer probes some items, and tries one
+ * that is free. If other runs claim the same items, it continues at a random place in the list.
  */
 import type { MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { BatonError } from "../../base/errors.ts";
@@ -19,7 +19,7 @@ import type { ZooKeeperLease } from "../nodes/zookeeper_lease.ts";
 export interface ClaimedPoolItem {
   readonly item: string;
   readonly lease: ZooKeeperLease;
-  /** A request for the transaction that releases an item that was not started. */
+  /** The request that undoes the item's record, for the transaction that releases an item that was not started. */
   readonly undo: MultiRequest;
 }
 
@@ -28,24 +28,28 @@ interface PoolItemClaimerOptions extends PoolContext {
   /** Null if results are not kept. */
   readonly resultStore: ItemResultStore | null;
   readonly records: PoolItemRecords;
-  /** How long results are kept, in milliseconds. A result that is newer than this run has not expired before. */
+  /** How long results are kept, in milliseconds. During this time, no result of this run's time expires. */
   readonly rememberMs: number;
 }
 
-/** new: the lock does not exist. ended_since: another run processed the item after the list was requested. */
+/**
+ * "new": the lock does not exist yet. "ended_since": another run has processed the item since the list was requested.
+ */
 type ItemState = "completed" | "busy" | "ended_since" | "free" | "new";
-/** Why an item could not be claimed. raced: another run was faster. */
+/** Why an item could not be claimed; "raced" if another run was faster. */
 type ClaimFailure = "completed" | "busy" | "ended_since" | "raced";
 
-/** The number of items to probe at the same time: one at first, because it is usually free; more if it is not. */
+/** How many items to probe at the same time: first one, because it is usually free, and more if it is not. */
 const probeCount = { max: 64, growth: 8 };
 /** The range of random places in the list: it grows with each conflict, and shrinks with each claimed item. */
 const spread = { max: 512, growth: 8, shrink: 0.95, expected: 64 };
-/** The number of consecutive failed tries without a probe, before items are probed. */
+/** The number of consecutive failed tries without a probe after which items are probed. */
 const blindTriesMax = 3;
-/** Delay before a lock is watched, in milliseconds: a watch does not pay off for short jobs. */
+/** How long to wait before watching a lock, in milliseconds, because a watch does not pay off for short jobs. */
 const watchDelayMs = 250;
-/** The pause between two lists of completed items: at least `ms` milliseconds, and `times` the duration of a list. */
+/**
+ * The pause before completed items are listed again: at least `ms` milliseconds, and `times` as long as a list takes.
+ */
 const relist = { ms: 200, times: 20 };
 
 const holderNodeOf = ({ holderId: guid }: ZooKeeperLease): string =>
@@ -90,7 +94,7 @@ export class PoolItemClaimer {
     this.#startedMs = options.clock.now();
   }
 
-  /** Claims an item; null if none is left to try. Rejects if the servers refuse a request or the session has ended. */
+  /** Claims an item, or returns null if none is left to try. Rejects if a request fails or the session has ended. */
   async claim(isStopping: () => boolean): Promise<ClaimedPoolItem | null> {
     if (this.#completedAtStart === null) await this.refreshCompleted();
     let misses = 0;
@@ -105,7 +109,7 @@ export class PoolItemClaimer {
     return await this.#probeAndClaim(isStopping, misses === blindTriesMax ? probeCount.growth : 1);
   }
 
-  /** Other runs are claiming items of the same list. */
+  /** Notes that other runs are claiming items of the same list. */
   expectContention(): void {
     this.#spread = Math.max(this.#spread, spread.expected);
     this.#window = [];
@@ -121,7 +125,9 @@ export class PoolItemClaimer {
     return false;
   }
 
-  /** `first`: the number of items to probe first. Items that were busy before are probed together. */
+  /**
+   * Probes items, `first` of them to begin with, and claims a free one. Probes items that were busy before together.
+   */
   async #probeAndClaim(isStopping: () => boolean, first: number): Promise<ClaimedPoolItem | null> {
     const { workList } = this.#options;
     for (let count = first; !isStopping(); count = Math.min(probeCount.max, probeCount.growth * count)) {
@@ -156,7 +162,7 @@ export class PoolItemClaimer {
     return claimed;
   }
 
-  /** The next items to try: probed items first, then those from the random place, then those of the list. */
+  /** Returns the next items to try: first probed ones, then those from the random place, then those of the list. */
   #nextCandidates(count: number): string[] {
     const { workList } = this.#options;
     const some = new Set([...this.#probedAhead.keys()].filter((item) => workList.isWaiting(item)).slice(0, count));
@@ -192,8 +198,8 @@ export class PoolItemClaimer {
   }
 
   /**
-   * Reads the state of an item. It may be outdated; the lock decides. `isOneOfMany`: usually with one request, because
-   * most items are busy, and completed items are known from the list.
+   * Reads the state of an item, which may be outdated; the lock decides. With `isOneOfMany`, reads the item's result
+   * only if its lock is free, because most items are busy, and completed items are known from the list.
    */
   #probe(item: string, { isOneOfMany = false } = {}): Promise<ItemState> {
     const { path, resultStore, records, clock } = this.#options;

@@ -1,15 +1,14 @@
 /**
- * The command for an item of a pool. In a command for /bin/sh the item is one literal text wherever `{}` stands. In
- * quotation marks, the quotes of the item would end those of the line, and `"{}"` would run `$(…)` of an item: there,
- * the line's quotes are closed before the item and opened after it. Pure.
+ * Inserts an item of a pool into its command. In a command for /bin/sh, the item becomes one literal text wherever `{}`
+ * stands. Inside quotation marks, quotes of the item would end the line's quotes, and `"{}"` would run `$(…)` of an
+ * item. Therefore the line's quotes are closed before the item and opened again after it. Pure.
  */
 import { BatonError } from "../../base/errors.ts";
 import { shellQuote } from "../../base/terminal/shell_quote.ts";
 
 /**
- * The command for one item. Without a place for the item, it is the last argument, unless the command uses the
- * variable. In a shell command (`isLine`), the item is inserted as one literal text, and is also $1: text after a
- * command could become another command.
+ * Returns the command for one item. If the command has no `{}` and does not use BATON_ITEM, the item becomes its last
+ * argument. In a shell command (`isLine`) it is $1 instead, because text after a command could be another command.
  */
 export function commandForItem(
   command: readonly [string, ...string[]],
@@ -28,7 +27,7 @@ export function namesProgramByItem([program]: readonly [string, ...string[]]): b
   return /\{(item)?\}/.test(program);
 }
 
-/** Throws USAGE for a place in which no quoting is safe in every shell. */
+/** Inserts the item into a shell command. Throws USAGE for a place in which no quoting is safe in every shell. */
 export function insertItemIntoCommand(line: string, item: string): string {
   const refusal = placesOf(line).length === 0 ? undefined : unsafe.find(([pattern]) => pattern.test(line));
   if (refusal !== undefined) throw placeError(refusal[1]);

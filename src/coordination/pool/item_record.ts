@@ -1,6 +1,6 @@
 /**
- * The record of an item: it runs, or it ended at a certain transaction, which shows whether a list is older than this
- * end. Pure: names, data and decisions. The protocol is in docs/protocol/pool.md.
+ * Decides whether a list of items may be too old for an item. The record of an item says that it runs, or at which
+ * transaction it ended. Pure. The protocol is in docs/protocol/pool.md.
  */
 import { jsonFields, toJsonData } from "../../base/support/json_fields.ts";
 
@@ -10,15 +10,15 @@ export type PoolItemRecord =
   /** The item ended at this transaction or before it. */
   | { readonly state: "ended"; readonly zxid: bigint };
 
-/** `holder` is the name of the node that holds the lock of the item. */
+/** Formats the record of an item that runs. `holder` is the name of the node that holds the item's lock. */
 export const formatRunningItemRecord = (holder: string): Uint8Array => toJsonData({ holder });
 
-/** Null means the transaction that writes this data. */
+/** Formats the record of an item that ended at `zxid`. Null stands for the transaction that writes the record. */
 export function formatEndedItemRecord(zxid: bigint | null): Uint8Array {
   return toJsonData(zxid === null ? {} : { ended: String(zxid) });
 }
 
-/** `mzxid` is the last transaction of the node. Unknown data counts as an end at this transaction. */
+/** Parses the record of an item. Unknown data counts as an end at `mzxid`, the node's last transaction. */
 export function parseItemRecord(data: Uint8Array, mzxid: bigint): PoolItemRecord {
   const { holder, ended } = jsonFields(data);
   if (typeof holder === "string") return { state: "running", holder };
@@ -26,8 +26,8 @@ export function parseItemRecord(data: Uint8Array, mzxid: bigint): PoolItemRecord
 }
 
 /**
- * Whether a list that was requested at `listedAt` is valid for the item, while its lock is held. It is not if the item
- * ended later, or at an unknown time, because the list may be older than the end.
+ * Whether a list that was requested at `listedAt` is valid for the item, while the item's lock is held. If the item
+ * ended later, or at an unknown time, the list may name it only because it is older than the end.
  */
 export function isItemListValid(record: PoolItemRecord, listedAt: bigint): boolean {
   return record.state === "ended" && record.zxid < listedAt;

@@ -1,8 +1,8 @@
 /**
- * The records of running items, and the lists of --query that need them. A record is created in the transaction that
- * acquires the lock of the item. After the end of the item it informs runs whose list is older. If there is no such
- * list, the record is deleted with the end; otherwise it is deleted when the last of these lists is no longer used. The
- * decisions are in item_record.ts, the protocol is in docs/protocol/pool.md.
+ * Writes and deletes the records of running items, and announces the lists of --query that need them. The transaction
+ * that acquires an item's lock creates its record. After the item has ended, the record tells so to runs whose list is
+ * older than the end. It is deleted when no such list is left. item_record.ts makes the decisions; the protocol is in
+ * docs/protocol/pool.md.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../protocols/zookeeper/zookeeper_error.ts";
@@ -32,7 +32,7 @@ import type { PoolPath } from "./pool_path.ts";
 import { newGuid } from "../../base/support/guid.ts";
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 
-/** The maximum number of tries of a transaction: the server and other runs create and remove nodes meanwhile. */
+/** How often a transaction is tried, because the server and other runs create and remove nodes meanwhile. */
 const triesMax = 8;
 
 export class PoolItemRecords {
@@ -43,10 +43,10 @@ export class PoolItemRecords {
   readonly #tree: PoolItemTree;
   /** The lists of this run and of others. */
   readonly lists: PoolLists;
-  /** Shards that exist, as far as is known. */
+  /** The shards that exist, as far as this run knows. */
   #shards = new Set<string>();
   #hasTree = false;
-  /** A record was kept, because another run had a list. */
+  /** Whether a record was kept because another run had a list. */
   #keptRecords = false;
 
   constructor(zk: ZooKeeper, options: { readonly path: PoolPath; readonly acl: Acl[]; readonly clock: Clock }) {
@@ -68,18 +68,18 @@ export class PoolItemRecords {
     await Promise.all([this.lists.detectOthers(), this.#listShards()]);
   }
 
-  /** Requests for the transaction that acquires the lock; `holder` is its node's name. They fail if a record exists. */
+  /** Returns the requests to create a record, for the transaction that creates the node `holder` of the item's lock. */
   createRequests(item: string, holder: string): MultiRequest[] {
     return this.#createWithParents(item, formatRunningItemRecord(holder));
   }
 
-  /** A record and its parents were created. */
+  /** Call this when a record and its parents were created. */
   onRecordCreated(item: string): void {
     this.#hasTree = true;
     this.#shards.add(this.#tree.shardOf(item));
   }
 
-  /** Deletes the record of an item that was not started and had no record before. */
+  /** Returns the request that deletes the record of an item that was not started and had no record before. */
   deleteRequest(item: string): MultiRequest {
     return { type: "delete", path: this.#tree.nodeOf(item), version: -1 };
   }
@@ -119,8 +119,8 @@ export class PoolItemRecords {
   }
 
   /**
-   * Requests for the transaction that releases the lock: they record the end, or delete the record if no other run has
-   * a list.
+   * Returns the requests for the transaction that releases the lock. They record the end, or, if no other run has a
+   * list, delete the record.
    */
   endRequests(item: string, { isMissing = false }: { readonly isMissing?: boolean } = {}): MultiRequest[] {
     const path = this.#tree.nodeOf(item);
@@ -159,7 +159,7 @@ export class PoolItemRecords {
     }
   }
 
-  /** The parent nodes of the records, children first. */
+  /** Returns the parent nodes of the records, children first. */
   nodePaths(): string[] {
     return [...this.#tree.shardPaths(), this.#tree.root];
   }
@@ -252,8 +252,8 @@ export class PoolItemRecords {
 const itemRecordOf = ({ data, stat }: PoolItemNode): PoolItemRecord => parseItemRecord(data, stat.mzxid);
 
 /**
- * The lists that are in use. Each run announces its list, so that the end of an item is recorded while an older list is
- * in use. Each new list increases the version of `runs`; an unchanged version proves that there is no new list.
+ * Announces this run's list and knows those of other runs, so that the end of an item is recorded while an older list
+ * is in use. Each new list increases the version of `runs`; an unchanged version proves that there is no new list.
  */
 class PoolLists {
   readonly #zk: ZooKeeper;
@@ -312,7 +312,7 @@ class PoolLists {
     if (failed.type === "check" && failed.version === this.#noOtherListVersion) this.#noOtherListVersion = null;
   }
 
-  /** The start of the oldest list, including the own one unless it is over; null if there is none. */
+  /** Returns the start of the oldest list, including this run's own list unless it is over; null if there is none. */
   async oldestListStart({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
     const names = await this.#otherLists();
     const stats = await Promise.all(names.map((name) => this.#zk.exists(`${this.#runs}/${name}`)));
@@ -336,7 +336,7 @@ class PoolLists {
     return findOtherItemLists(await childNames(this.#zk, this.#runs), this.#guid);
   }
 
-  /** Creates or rewrites the own node and increases the version of `runs`, in one transaction: both have its zxid. */
+  /** Creates or rewrites this run's own node and increases the version of `runs`, in one transaction. */
   async #announce() {
     const path = `${this.#runs}/${itemListNodeName(this.#guid)}`;
     const data = new Uint8Array();

@@ -1,7 +1,7 @@
 /**
- * The results of items, kept for --done-ttl. Each item has a node `<shard>/<item>`, which its next result overwrites.
- * Completed and failed items have separate trees, so that the names of one tree are enough to list completed items.
- * Later runs delete expired results, one shard at a time.
+ * Stores the results of a pool's items for --done-ttl, in a node `<shard>/<item>` that the next result overwrites.
+ * Completed and failed items have separate trees, so that the completed items can be listed by name alone. Later runs
+ * delete expired results, one shard at a time.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { isInstant, latestInstantMs } from "../../base/support/instant.ts";
@@ -24,7 +24,6 @@ export interface ItemResult {
   readonly untilMs: number;
 }
 
-/** The results of a pool in numbers. */
 export interface ItemResultCounts {
   readonly done: number;
   readonly failed: number;
@@ -47,8 +46,8 @@ export class ItemResultStore {
   }
 
   /**
-   * The result of a completed item; null if it failed, has no result, or the result expired before `nowMs`. Unless a
-   * result is likely, it first checks that the node exists, because an error costs more than a response.
+   * Returns the result of a completed item; null if it failed, has no result, or the result expired before `nowMs`.
+   * Unless a result is likely, first checks that the node exists, because an error costs more than a response.
    */
   async findResult(item: string, nowMs: number, isLikely = false): Promise<ItemResult | null> {
     const node = this.#trees.done.nodeOf(item);
@@ -58,14 +57,14 @@ export class ItemResultStore {
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
 
-  /** The completed items, including expired ones. */
+  /** Returns the completed items, including those whose result has expired. */
   listCompletedItems(): Promise<Set<string>> {
     return listAll(this.#trees.done);
   }
 
   /**
-   * Counts the results by the names of their nodes, expired ones included, so that it is cheap for 100,000 items. Reads
-   * the results of up to `failuresMax` failed items.
+   * Counts the results, including expired ones, by the names of their nodes, which is cheap even for 100,000 items.
+   * Reads the results of up to `failuresMax` failed items.
    */
   async countResults(failuresMax: number): Promise<ItemResultCounts> {
     const [completed, failed] = await Promise.all([this.listCompletedItems(), listAll(this.#trees.failed)]);
@@ -83,7 +82,7 @@ export class ItemResultStore {
     return { done: completed.size - isAgain, failed: failures.length + unread, failures };
   }
 
-  /** A request that stores a result within a transaction. It fails if a parent is missing or the node exists. */
+  /** Returns the request that stores a result. It fails if a parent is missing or the node exists. */
   createRequest(item: string, ended: ItemResult): MultiRequest {
     const path = this.#trees[ended.result].nodeOf(item);
     return { type: "create", path, data: formatResult(ended), acl: this.#acl, flags: createFlag.persistent };
@@ -111,7 +110,6 @@ export class ItemResultStore {
     }
   }
 
-  /** The last result of each item. */
   async readResults(nowMs: number): Promise<Map<string, ItemResult>> {
     const found = new Map<string, ItemResult>();
     const trees = Object.values(this.#trees);
@@ -126,7 +124,7 @@ export class ItemResultStore {
     return found;
   }
 
-  /** Deletes the expired results of a shard. Any number selects a shard. */
+  /** Deletes the expired results of one shard, which `turn`, any number, selects. */
   async clearExpired(turn: number, nowMs: number): Promise<void> {
     for (const tree of Object.values(this.#trees)) {
       await this.#delete(tree, tree.shardPath(turn), (ended) => ended === null || ended.untilMs <= nowMs);
@@ -149,7 +147,7 @@ export class ItemResultStore {
     return await done.forEachInBatches(nodes, (node) => this.#zk.delete(node, -1));
   }
 
-  /** The parent nodes of the results. */
+  /** Returns the parent nodes of the results. */
   shardPaths(): string[] {
     return Object.values(this.#trees).flatMap((tree) => tree.shardPaths());
   }

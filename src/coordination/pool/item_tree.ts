@@ -25,7 +25,7 @@ export class PoolItemTree {
     this.root = root;
   }
 
-  /** Any number selects a shard. */
+  /** Returns the path of a shard, which `turn`, any number, selects. */
   shardPath(turn: number): string {
     return `${this.root}/${shards[turn % shards.length] ?? "0"}`;
   }
@@ -42,7 +42,7 @@ export class PoolItemTree {
     return `${this.shardOf(item)}/${encodeLockName(item, "an item")}`;
   }
 
-  /** The shards that exist; with few items most do not. Null if the tree does not exist. */
+  /** Returns the shards that exist, or null if the tree does not. With few items, most shards do not exist. */
   async listUsedShards(): Promise<string[] | null> {
     const found = await nullIfNoNode(this.#zk.getChildren(this.root));
     return found?.children.map((shard) => `${this.root}/${shard}`) ?? null;
@@ -67,7 +67,7 @@ export class PoolItemTree {
     return await this.forEachInBatches(rows, ({ path, stat }) => this.#zk.delete(path, stat.version));
   }
 
-  /** Runs `work` for each element. Returns the number of calls that did not find the node deleted or changed. */
+  /** Runs `work` for each element. Returns how many of them succeeded because the node still existed unchanged. */
   async forEachInBatches<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
     let count = 0;
     await mapInBatches(all, batchSize, async (one) => {
@@ -77,7 +77,7 @@ export class PoolItemTree {
   }
 }
 
-/** FNV-1a over UTF-16 code units; it only has to be the same on all machines. */
+/** Hashes UTF-16 code units with FNV-1a. The hash only has to be the same on all machines. */
 function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) {

@@ -1,7 +1,7 @@
 /**
- * Decides whether a run is admitted next to the runs that announced their shared settings, from the names of the
- * children of `runs`. A run announces its settings before it reads the names, so of two runs the later one sees the
- * earlier one and withdraws. Pure.
+ * Decides, from the names of the children of `runs`, whether a run may run alongside those that have announced their
+ * settings. A run announces its settings before it reads the names. Therefore the later one of two runs sees the
+ * earlier one, and withdraws if their settings differ. Pure.
  */
 
 /** A node name: `<settings hash>-<guid>-<sequence>`. */
@@ -18,21 +18,21 @@ export type PoolAdmission =
   | { readonly kind: "admitted" }
   /** `by` is the node of an earlier run with other settings. */
   | { readonly kind: "refused"; readonly by: string }
-  /** All conflicting runs have to withdraw because of an earlier run. `by` is one of them. */
+  /** All conflicting runs must withdraw themselves, because of an even earlier run. `by` is one of them. */
   | { readonly kind: "waiting"; readonly by: string }
-  /** The own node does not exist. */
+  /** This run's own node does not exist. */
   | { readonly kind: "gone" };
 
-/** The maximum of the counter. There it stops, or before ZooKeeper 3.6 becomes negative: the names have no order. */
+/** The server's counter stops here, or becomes negative before ZooKeeper 3.6. Then the names have no order. */
 const sequenceMax = 2 ** 31 - 1;
 const pattern = /^([0-9a-f]{16})-([0-9a-f]{32})-(-?\d{10})$/;
 
-/** The name to which the server appends the sequence. */
+/** Returns the node name of a run up to the sequence number that the server appends. */
 export function poolRunNodePrefix(settingsHash: string, guid: string): string {
   return `${settingsHash}-${guid}-`;
 }
 
-/** Null for names that no pool created. */
+/** Returns null for a name that no pool has created. */
 export function parseRunSettingsHash(name: string): string | null {
   return parseRun(name)?.settingsHash ?? null;
 }
@@ -49,7 +49,7 @@ export function decidePoolAdmission(names: readonly string[], guid: string): Poo
   return firm === undefined ? { kind: "waiting", by: first.name } : { kind: "refused", by: firm.name };
 }
 
-/** Earlier runs with other settings. */
+/** Returns the earlier runs with other settings. */
 function earlierConflicts(run: AnnouncedRun, runs: readonly AnnouncedRun[]): AnnouncedRun[] {
   return runs.filter((other) => other.settingsHash !== run.settingsHash && mayBeBefore(other, run));
 }

@@ -21,19 +21,19 @@ import type { PoolReport } from "./pool_report.ts";
 import type { PoolSignals } from "./pool_signals.ts";
 import { itemQueryError, itemQueryTimeoutMessage, readPoolItemText } from "./pool_source.ts";
 
-/** Options of a run that its items use. Times in milliseconds. */
+/** The options of a run that matter for the commands of its items. Times are in milliseconds. */
 export interface PoolCommandRunnerOptions {
   readonly component: string;
   readonly command: readonly [string, ...string[]];
-  /** The last argument is a shell command. */
+  /** Whether the last argument is a shell command. */
   readonly isLine: boolean;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly values: Pick<CommandRunOptions["values"], "killAfter" | "signal" | "onDoubt" | "maxHold"> & {
     readonly queryTimeout: number;
-    /** True: commands inherit the credentials of baton's environment. */
+    /** Whether commands inherit the credentials in baton's environment. */
     readonly passAuth: boolean;
-    /** Number of further tries of an item that failed. */
+    /** How often a failed item is tried again. */
     readonly retries: number;
   };
 }
@@ -60,7 +60,7 @@ const severeCodes: readonly ExitCode[] = [
   exitCodes.COMMAND_NOT_FOUND,
 ];
 
-/** A command to run under a lease: that of an item, or the query. */
+/** The command of an item, or the query, to run under a lease. */
 interface LeasedCommand {
   readonly lease: Lease;
   readonly itemLease: Lease;
@@ -87,7 +87,7 @@ interface SupervisedEnd {
 export class PoolCommandRunner {
   readonly #options: PoolCommandRunnerOptions;
   readonly #context: PoolCommandRunnerContext;
-  /** Exit codes of baton among the ends of jobs. */
+  /** The exit codes of jobs that did not end by themselves. */
   readonly #severe = new Set<ExitCode>();
   #hasBreach = false;
 
@@ -96,12 +96,12 @@ export class PoolCommandRunner {
     this.#context = context;
   }
 
-  /** A process could not be killed: the guard process and the session must stay. */
+  /** Whether a process could not be killed, so that the guard process and the session must stay. */
   get hasBreach(): boolean {
     return this.#hasBreach;
   }
 
-  /** The exit code of a run with failed jobs. */
+  /** Returns the exit code of a run with failed jobs. */
   exitCode(): ExitCode {
     return severeCodes.find((code) => this.#severe.has(code)) ?? exitCodes.ITEM_FAILED;
   }
@@ -110,7 +110,7 @@ export class PoolCommandRunner {
     return this.prepare(job).run();
   }
 
-  /** Prepares an item before it can start. */
+  /** Prepares the command of an item, so that it can start without delay. */
   prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
     const { component, isLine, values, verbose } = this.#options;
     const { io, jobLog } = this.#context.report;
@@ -159,8 +159,8 @@ export class PoolCommandRunner {
   }
 
   /**
-   * Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, LOCK_LOST and REVOKED
-   * for the component's lock.
+   * Runs the query and returns its output. Rejects IO if it fails, BAD_DATA for too much output, and LOCK_LOST or
+   * REVOKED if the component's lock is lost or revoked.
    */
   async runQuery(line: string, component: Lease): Promise<string> {
     const { values, component: componentName } = this.#options;

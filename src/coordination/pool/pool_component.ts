@@ -21,7 +21,7 @@ interface LockPoolComponentOptions extends PoolContext, Pick<PoolRunOptions, "wa
   readonly onQueued: () => void;
 }
 
-/** Acquires the lock. Rejects LOCK_BUSY, LOCK_TIMEOUT, the reason of the signal, and the errors of acquireLock. */
+/** Acquires the component's lock. Rejects like acquireLock, and with the reason of the signal. */
 export async function lockPoolComponent(
   zk: ZooKeeper,
   { component, path, wait, signal, limit, onQueued, ...options }: LockPoolComponentOptions,
@@ -75,12 +75,12 @@ function describePoolBusy(component: string, status: LockStatus): string {
   return `pool "${component}" is busy: ${holders}`;
 }
 
-/** Whether all holders are calls that choose items. A holder that has just released the lock was one, too. */
+/** Whether all holders are calls that choose items. If the lock has just been released, the holder was one, too. */
 function isChoosingItems({ holders }: LockStatus): boolean {
   return holders.every(({ isChoosing }) => isChoosing === true);
 }
 
-/** Whether the component, or a permit, was busy. */
+/** Whether the error says that the component, or a permit, was busy. */
 export function isPoolBusyError(thrown: unknown): thrown is BatonError {
   return thrown instanceof BatonError && (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT");
 }

@@ -11,7 +11,6 @@ import { Output } from "../../base/terminal/io.ts";
 
 const columns = ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"];
 
-/** One try of an item. */
 export interface LoggedItemTry {
   /** The start by the wall clock, in Unix milliseconds. */
   readonly startedMs: number;
@@ -45,7 +44,7 @@ export class PoolJobLog implements Disposable {
     }
   }
 
-  /** Resolves when no line waits for the reader of a pipe, with the reason why one was not written; null: all were. */
+  /** Waits for the reader of a pipe. Returns null if all lines were written, otherwise the reason why not. */
   async end(): Promise<string | null> {
     await this.#output.written();
     if (this.#output.failure === null) return null;
@@ -54,18 +53,17 @@ export class PoolJobLog implements Disposable {
     }; the results of some items are missing`;
   }
 
-  /** An item starts, or starts again. */
+  /** Notes that an item starts, or starts again. */
   start(item: string): void {
     if (!this.#running.has(item)) this.#running.set(item, { sequence: ++this.#started, last: null });
   }
 
-  /** A try of an item has ended. */
+  /** Notes a try that has ended; `write` writes the last one. */
   endTry(item: string, last: LoggedItemTry): void {
     const running = this.#running.get(item);
     if (running !== undefined) running.last = last;
   }
 
-  /** Writes the last try of an item. */
   write(item: string): void {
     const { sequence = 0, last = null } = this.#running.get(item) ?? {};
     this.#running.delete(item);
@@ -82,7 +80,7 @@ export class PoolJobLog implements Disposable {
   }
 }
 
-/** Pure. Send and Receive are 0: they count bytes that parallel copies to other machines. */
+/** Formats a line of the log. Send and Receive are 0: they count bytes that GNU parallel copies to other machines. */
 export function formatJobLogLine(sequence: number, host: string, last: LoggedItemTry): string {
   const { startedMs, tookMs, exitCode, signal, command } = last;
   const seconds = (ms: number) => (ms / 1000).toFixed(3);

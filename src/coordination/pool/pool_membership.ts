@@ -1,7 +1,7 @@
 /**
- * Announces the shared settings of a run in an ephemeral child of `runs`, and compares them with those of other runs.
- * Earlier runs with other settings prevent the admission (pool_admission.ts). The node belongs to the session that
- * holds the locks of the items. docs/protocol/pool.md proves that this is sufficient.
+ * Announces the shared settings of a run in an ephemeral child of `runs`, and compares them with other runs' settings.
+ * An earlier run with other settings prevents the admission (pool_admission.ts). The session that holds the locks of
+ * the items owns the node. docs/protocol/pool.md proves that this is sufficient.
  */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../base/support/abort.ts";
@@ -31,9 +31,9 @@ import {
 
 type PoolMembershipOptions = PoolContext & Pick<PoolRunOptions, "total">;
 
-/** The number of tries to create parents without a pause: other runs and the server create and remove them. */
+/** How often creating parents is tried without a pause, because other runs and the server create and remove them. */
 const triesWithoutPause = 5;
-/** The time that refused runs have to withdraw, in milliseconds. */
+/** How long to wait for refused runs to withdraw, in milliseconds. */
 const withdrawMsMax = 2000;
 
 export class PoolMembership {
@@ -44,9 +44,9 @@ export class PoolMembership {
   #signal: AbortSignal | undefined;
   /** Null before the shared settings are announced. */
   #admitted: Promise<void> | null = null;
-  /** The GUID in the name of the own node. */
+  /** The GUID in the name of this run's own node. */
   #guid = "";
-  /** The name of the own node; null until a list contains it. */
+  /** The name of this run's own node; null until a list contains it. */
   #name: string | null = null;
 
   constructor(zk: ZooKeeper, options: PoolMembershipOptions) {
@@ -56,10 +56,10 @@ export class PoolMembership {
   }
 
   /**
-   * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. On the first call,
-   * the shared settings are announced at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a
-   * lease, if an earlier run has other settings. Also rejects with the errors of `acquire` and of the servers, and with
-   * the reason of the signal.
+   * Returns the lease from `acquire` when the run is admitted; before that, no item may be listed. The first call also
+   * announces the shared settings, at the same time. Rejects immediately with CONFIG or LIMIT_MISMATCH, without a
+   * lease, if an earlier run has other settings. Otherwise rejects with an error of `acquire` or of the servers, or
+   * with the reason of the signal.
    */
   async joinDuring<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
     const acquiring = acquire(this.#refused.signal);
@@ -131,7 +131,7 @@ export class PoolMembership {
     if (found !== null) throw poolSettingsMismatchError(component, this.#settings, parsePoolRunInfo(found.data));
   }
 
-  /** Announces the shared settings. Returns the names of all announced runs, including the own one. */
+  /** Announces the shared settings. Returns the names of all announced runs, including this one. */
   async #announce(): Promise<readonly string[]> {
     const { path, acl } = this.#options;
     for (let missing: MissingNodes = "nothing", tries = 0;; tries++) {
@@ -180,7 +180,7 @@ export class PoolMembership {
     return childNames(this.#zk, this.#options.path.runs);
   }
 
-  /** Reads the names after a lost response. */
+  /** Reads the names of all announced runs after a lost response. */
   #listRunsAfterOwnWrites(): Promise<readonly string[]> {
     const isThere = (names: readonly string[]) => this.#ownNameIn(names) !== null;
     return readOutcome(this.#zk, this.#options.path.runs, () => this.#listRuns(), isThere);

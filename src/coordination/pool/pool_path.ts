@@ -1,7 +1,7 @@
 /**
- * The paths of a pool. Its locks are ordinary locks at paths given by templates. By default, the component is the lock
- * COMPONENT and an item is the lock COMPONENT/ITEM, so who, ls, break and lock can be used with these names. Also
- * parses lists of items.
+ * The paths of a pool in the coordination service, and the parser of its items. The locks of a pool are ordinary locks;
+ * templates give their paths. By default, the component is the lock COMPONENT and an item is the lock COMPONENT/ITEM,
+ * so who, ls, break and lock accept these names.
  */
 import { validatePath } from "../../protocols/zookeeper/node_path_names.ts";
 import { BatonError, errorMessage } from "../../base/errors.ts";
@@ -10,7 +10,7 @@ import { defaultRoot, encodeLockName, kindFolder, type LockPath, lockPathAt } fr
 export interface PoolTemplates {
   /** The template of the component, with `{root}` and `{component}`. */
   readonly component: string;
-  /** The template of an item; also with `{item}`, and `{1}` to `{9}` for the words of the item. */
+  /** The template of an item, which may also contain `{item}`, and `{1}` to `{9}` for the words of the item. */
   readonly item: string;
 }
 
@@ -23,7 +23,7 @@ export interface PoolPath {
   readonly component: LockPath;
   /** The semaphore of --total. */
   readonly total: LockPath;
-  /** The node with everything of this pool except its locks. */
+  /** The parent of everything in this pool except its locks. */
   readonly own: string;
   /** The parent of the nodes with which runs announce their shared settings and their lists. */
   readonly runs: string;
@@ -31,27 +31,27 @@ export interface PoolPath {
   readonly records: string;
   /** The templates as given. */
   readonly templates: PoolTemplates;
-  /** The templates with everything replaced but the item and the root; equal for equal paths. */
+  /** The templates with everything replaced except the item and the root. They are equal for equal paths. */
   readonly places: PoolTemplates;
   /** The tree of results of completed items. */
   readonly ended: string;
   /** The tree of results of failed items. */
   readonly failed: string;
-  /** The lock of an item. Throws BAD_DATA if the item lacks a word that the template needs. */
+  /** Returns the path of an item's lock. Throws BAD_DATA if the item lacks a word that the template needs. */
   item(item: string): LockPath;
   /**
-   * The parent of all item locks, and the item of a child; null if the template does not allow to derive the item from
-   * a path.
+   * The parent of all item locks, and the item of each child; null if the template is too complex to derive an item
+   * from a path.
    */
   readonly items: { readonly parent: string; itemOf(child: string): string | null } | null;
 }
 
-/** The name of the lock of an item, for messages and for the command. */
+/** Returns the name of an item's lock, for messages and for the command. */
 export function itemLockName(component: string, item: string): string {
   return `${component}/${item}`;
 }
 
-/** The paths of a component. Throws USAGE for an invalid component, CONFIG for an invalid template. */
+/** Returns the paths of a pool. Throws USAGE for an invalid component, and CONFIG for an invalid template. */
 export function poolPath(
   component: string,
   { root = defaultRoot, templates = defaultPoolTemplates }: {
@@ -92,8 +92,8 @@ export function poolPath(
 }
 
 /**
- * Throws BAD_DATA for an item that lacks a word of the template, and CONFIG for an item whose lock would be that of the
- * component or a node of it.
+ * Throws BAD_DATA for an item that lacks a word of the template, and CONFIG for an item whose lock would be the
+ * component's lock or one of its nodes.
  */
 export function checkPoolItems(path: PoolPath, items: readonly string[]): void {
   const { lock, queue, holders } = path.component;
@@ -176,14 +176,14 @@ function templateError(which: TemplateKind, template: string, why: string, cause
   return new BatonError("CONFIG", `Invalid template "${template}" for ${whose} path: ${why}`, { cause });
 }
 
-/** The maximum number of items in a list. For more, use a query that prints the next items only. */
+/** The maximum number of items in a list. For more, use a query that prints only the next items. */
 export const poolItemsMax = 100_000;
-/** The maximum size of a list: enough for the maximum number of the longest items. */
+/** The maximum size of a list in bytes, enough for the maximum number of the longest items. */
 export const poolItemsBytesMax = 32 * 1024 * 1024;
 
 interface ParsePoolItemsOptions {
   readonly component: string;
-  /** The lock paths, to check that each item fits the template; null if no lock is used. */
+  /** The lock paths, to check that each item fits the template; null to skip this check. */
   readonly path: Pick<PoolPath, "item" | "items"> | null;
   /** The name of the text in messages. */
   readonly source: string;

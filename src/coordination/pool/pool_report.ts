@@ -1,4 +1,4 @@
-/** Output of a run of a pool about its items: progress on a terminal, the summary at the end, the job log. */
+/** Prints what a run of a pool does: progress on a terminal, the summary at the end, the job log. */
 import type { Io } from "../../base/terminal/io.ts";
 import type { PoolItemEnd } from "./pool_run_options.ts";
 import type { PoolCounts } from "./work_list.ts";
@@ -9,23 +9,23 @@ import { ProgressLine } from "../../base/terminal/progress.ts";
 import type { PoolJobLog } from "./pool_job_log.ts";
 import type { PoolItemSource } from "./pool_source.ts";
 
-/** A shorter run shows no progress. Commands write to the same terminal: the line changes rarely. Milliseconds. */
+/** When progress appears, and how often it changes, in milliseconds. Rarely, because commands use the same terminal. */
 const progressMs = { after: 2000, every: 1000 };
-/** Two calls with the same list would both run the items that are free when they get to them. */
+/** A hint for calls without --done-ttl: two with the same list may both run an item, one after the other. */
 const sharedListHint = "baton: other calls run items of this list, too; with --done-ttl 1d each item runs once a day\n";
 /** The maximum number of failed items in the summary. */
 const namedMax = 3;
 
-/** Options of a run that its report uses. */
+/** The options of a run that matter for its report. */
 export interface PoolReportOptions {
   readonly component: string;
   readonly items: Pick<PoolItemSource, "kind">;
-  /** The run processes all items, and not only -j of them. */
+  /** Whether the run processes all items, not only -j of them. */
   readonly loop: boolean;
   readonly quiet: boolean;
   readonly verbose: boolean;
   readonly values: {
-    /** Show progress wherever stderr goes. */
+    /** Whether to show progress even if stderr is not a terminal. */
     readonly progress: boolean;
     /** How long results are kept, in milliseconds. */
     readonly doneTtl?: number | undefined;
@@ -33,7 +33,7 @@ export interface PoolReportOptions {
 }
 
 export class PoolReport implements Disposable {
-  /** Erases the progress before a message. */
+  /** The output of the call, which erases the progress line before each message. */
   readonly io: Io;
   readonly jobLog: PoolJobLog | null;
   readonly #options: PoolReportOptions;
@@ -71,7 +71,7 @@ export class PoolReport implements Disposable {
     this.io = Object.create(io, { err: { value: err } }) as Io; // a copy would read the size of the terminal now
   }
 
-  /** The last try of an item has ended. */
+  /** Notes that the last try of an item has ended. */
   itemEnded({ item, result, counts, left, isShared }: PoolItemEnd): void {
     this.jobLog?.write(item);
     if (result === "failed" && this.#failed.length < namedMax) this.#failed.push(item);
@@ -102,7 +102,7 @@ export class PoolReport implements Disposable {
   }
 }
 
-/** Pure. `failed` are the names of the first failed items. */
+/** Returns the summary of a run. `failed` are the names of the first failed items. */
 export function poolSummaryText(
   component: string,
   { done, failed: failures, skipped, busy, remaining }: PoolCounts,

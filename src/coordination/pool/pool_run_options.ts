@@ -8,8 +8,8 @@ import type { PoolPath } from "./pool_path.ts";
 import type { PoolCounts } from "./work_list.ts";
 
 /**
- * The maximum wait for the component's lock, and with `loop` for a permit. `whileChoosingMs`: no limit for a permit;
- * for the component, wait only while another call chooses items, for at most this time.
+ * How long a run waits for the component's lock, and with `loop` for a permit. With `whileChoosingMs`, it waits for the
+ * component only while another call chooses items, and at most this long; it waits for a permit without a limit.
  */
 export type PoolWait = NonNullable<AcquireOptions["wait"]> | { readonly whileChoosingMs: number };
 
@@ -17,18 +17,18 @@ export interface PoolRunOptions {
   readonly path: PoolPath;
   /** The number of items that this run processes at the same time. */
   readonly jobs: number;
-  /** The number of items of the pool that run at the same time on all machines; null without a limit. */
+  /** The most items of the pool that may run at the same time on all machines; null if there is no limit. */
   readonly total: number | null;
   /** Claim another item when one has ended, and request a new list when no item is left. */
   readonly loop: boolean;
-  /** How many times a failed item is run again, immediately and under the same lock. */
+  /** How often a failed item is run again, immediately and under the same lock. */
   readonly retries: number;
-  /** How long results are kept, and completed items not run again, in milliseconds; null: results are not kept. */
+  /** How long results are kept and completed items not run again, in milliseconds; null if results are not kept. */
   readonly rememberMs: number | null;
   readonly wait: PoolWait;
   /** Returns the items in their order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
-  /** `list` may return other items later. */
+  /** Whether `list` may return other items later. */
   readonly listsAgain: boolean;
   run(job: PoolJob): Promise<PoolJobEnd>;
   /** Prepares a job; used instead of `run` for an item that is claimed ahead and may be released without being run. */
@@ -47,11 +47,10 @@ export interface PoolRunOptions {
   readonly info: HolderInfo;
   readonly clock: Clock;
   readonly acl?: Acl[] | undefined;
-  /** The caller closes the session immediately after the run, which releases everything; false by default. */
+  /** Whether the caller closes the session right after the run, which releases everything; false by default. */
   readonly closesSession?: boolean;
 }
 
-/** Facts that all parts of a run share. */
 export interface PoolContext extends Pick<PoolRunOptions, "path" | "clock" | "info"> {
   readonly component: string;
   readonly acl: Acl[];
@@ -63,7 +62,7 @@ export interface PoolItemEnd {
   readonly counts: PoolCounts;
   /** The number of items that this run still has to run. */
   readonly left: number;
-  /** Other runs have held items of the list. */
+  /** Whether other runs have held items of the list. */
   readonly isShared: boolean;
 }
 
@@ -79,19 +78,19 @@ export interface PoolJob {
 
 export interface PreparedPoolJob {
   run(): Promise<PoolJobEnd>;
-  /** The item is released without being run. */
+  /** Undoes the preparation: the item is released without being run. */
   drop(): void;
 }
 
 export interface PoolJobEnd {
-  /** not_started: the run was stopped before the job started. */
+  /** The value "not_started" means that the run was stopped before the job started. */
   readonly result: "done" | "failed" | "not_started";
   /** The end for people: `exited with 3`. */
   readonly what: string;
-  /** A retry may succeed. */
+  /** Whether a retry may succeed. */
   readonly mayRetry: boolean;
-  /** No item can be run. */
+  /** Whether the run must end, because no item can be run. */
   readonly stopsPool: boolean;
-  /** Some processes of the job may be alive, so its lock must not be released. */
+  /** Whether processes of the job may still be alive, so that its lock must not be released. */
   readonly keepsLock: boolean;
 }

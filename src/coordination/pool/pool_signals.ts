@@ -1,6 +1,6 @@
 /**
- * The signals of `baton pool`. The first stop signal also ends the claiming of items; with --drain it is not forwarded
- * to running commands. Handlers stay installed until the end of the pool.
+ * Distributes the signals of `baton pool` to its jobs. The first stop signal also ends the claiming of items; with
+ * --drain it is not forwarded to running commands. Handlers stay installed until the end of the pool.
  */
 import {
   type SignalSource,
@@ -19,7 +19,6 @@ interface PoolSignalListener {
   readonly isDrained: boolean;
 }
 
-/** Distributes signals to jobs. `stop` aborts with a StoppedBySignal. */
 export class PoolSignals implements SignalSource, Disposable {
   readonly hangUpIgnored: boolean;
   readonly #source: SignalSource;
@@ -39,11 +38,12 @@ export class PoolSignals implements SignalSource, Disposable {
     this.#subscribe(stopSignals);
   }
 
-  /** A stop signal reached running commands. */
+  /** Whether a stop signal has reached running commands. */
   get isForwarded(): boolean {
     return this.#isForwarded;
   }
 
+  /** Aborts with a StoppedBySignal at the first stop signal. */
   get stop(): AbortSignal {
     return this.#controller.signal;
   }
@@ -52,7 +52,7 @@ export class PoolSignals implements SignalSource, Disposable {
     return this.#listen({ signals, call: listener, isDrained: this.#drains });
   }
 
-  /** Signals for the query: --drain does not apply to it. */
+  /** Returns the signals for the query, to which --drain does not apply. */
   forClaiming(): SignalSource {
     const listen: SignalSource["listen"] = (signals, call) => this.#listen({ signals, call, isDrained: false });
     return { hangUpIgnored: this.hangUpIgnored, listen };

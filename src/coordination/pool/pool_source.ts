@@ -8,7 +8,6 @@ import { abortable } from "../../base/support/abort.ts";
 import { formatDuration } from "../../base/support/duration.ts";
 import { firstNonUtf8Line } from "../../base/support/text.ts";
 
-/** The source of the items. */
 export type PoolItemSource =
   | { readonly kind: "stdin" }
   | { readonly kind: "file"; readonly file: string }
@@ -23,7 +22,7 @@ export interface ReadPoolItemsOptions {
   readonly query: (line: string) => Promise<string>;
 }
 
-/** Rejects BAD_DATA for invalid items, IO for a read error, the error of the query, and the reason of the signal. */
+/** Reads the items. Rejects BAD_DATA for invalid ones, IO for a read error, and with the reason of the signal. */
 export async function readPoolItems(
   source: PoolItemSource,
   { component, path, signal, query }: ReadPoolItemsOptions,
@@ -49,7 +48,7 @@ export async function readPoolItems(
   }
 }
 
-/** Reads a regular file synchronously, because other calls wait for the component. Null for a pipe, or on error. */
+/** Reads a regular file synchronously, because other calls wait for the component. Returns null for other files. */
 function readRegularFile(file: string): string | null {
   try {
     const stat = statSync(file);
@@ -67,7 +66,7 @@ export function decodePoolItemText(bytes: Uint8Array, name: string): string {
   throw new BatonError("BAD_DATA", `${name}, line ${line}: item names must be UTF-8, and this line is not`);
 }
 
-/** Rejects BAD_DATA for input over the limit; the rest is not read. */
+/** Reads all of the text. Rejects BAD_DATA as soon as it is longer than the limit. */
 export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: string): Promise<string> {
   const read: Uint8Array[] = [];
   let length = 0;
@@ -86,7 +85,6 @@ export async function readPoolItemText(chunks: AsyncIterable<Uint8Array>, name: 
   return decodePoolItemText(Buffer.concat(read), name);
 }
 
-/** The error for a failed query. */
 export function itemQueryError(line: string, why: string): BatonError {
   return new BatonError("IO", `--query ${JSON.stringify(line)} failed: ${why}`);
 }

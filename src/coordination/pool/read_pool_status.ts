@@ -1,4 +1,4 @@
-/** Reads the status of a pool: running items, and results of items. It changes nothing. */
+/** Reads the status of a pool: its running items and the results of items. Changes nothing. */
 import type { ZooKeeper } from "../../protocols/zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../nodes/node_paths.ts";
@@ -29,7 +29,7 @@ export interface PoolStatus {
 /** The number of locks that are read at the same time. */
 const batchSize = 100;
 
-/** Lists the `named` items. With null it lists running items and items with a stored result. */
+/** Reads the status of the `named` items. If it is null, of all items that run or have a stored result. */
 export async function readPoolStatus(
   zk: ZooKeeper,
   component: string,
@@ -66,14 +66,14 @@ async function readItemHolders(
   return new Map(await mapInBatches(await listing, batchSize, async (item) => [item, await holder(item)] as const));
 }
 
-/** Most items are not locked, and one request is enough to know that. */
+/** Reads the holder of an item. Most items are not locked, which one request shows. */
 async function readItemHolder(zk: ZooKeeper, name: string, path: LockPath): Promise<HolderStatus | null> {
   const holders = await zk.exists(path.holders);
   if (holders === null || holders.numChildren === 0) return null;
   return (await lockStatus(zk, name, { path })).holders[0] ?? null;
 }
 
-/** False if the item was stored by a pool with another template and lacks the words that this template needs. */
+/** Returns false if the item lacks a word of the template, because a pool with another template has stored it. */
 function hasLock(path: PoolPath, item: string): boolean {
   try {
     path.item(item);
@@ -83,7 +83,7 @@ function hasLock(path: PoolPath, item: string): boolean {
   }
 }
 
-/** Items that have a lock node. The server removes nodes of free locks only after some time. */
+/** Returns the items that have a lock node. The server removes the nodes of free locks only after some time. */
 async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>): Promise<string[]> {
   const children = await childNames(zk, items.parent);
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
@@ -92,7 +92,7 @@ async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>)
 /** The maximum number of announced runs to compare. Normally all runs have the same settings. */
 const termsMax = 16;
 
-/** The node data of a run that uses other lock paths; null if there is none. */
+/** Returns the data of a run that uses other lock paths, or null. */
 async function findConflictingRun(zk: ZooKeeper, path: PoolPath): Promise<PoolRunInfo | null> {
   const names = await childNames(zk, path.runs);
   const runs = new Map(names.map((name) => [parseRunSettingsHash(name), name]));

@@ -24,11 +24,11 @@ import { isRefusal, isTransient, retryOnConnectionLoss } from "../nodes/node_req
 import { withinLeaveTime } from "../nodes/session_waits.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 
-/** The maximum time to hold an item that was claimed ahead, in milliseconds. That pays off only for short jobs. */
+/** How long to hold an item that was claimed ahead, in milliseconds. Claiming ahead pays off only for short jobs. */
 const aheadMsMax = 1000;
 /** The pause before a new list after one without new items, while jobs run, in milliseconds. */
 const listAgainMs = 1000;
-/** The number of consecutive lists without an item for this run. */
+/** The run ends after this many consecutive lists without an item for it. */
 const listsInVainMax = 2;
 
 interface ClaimedAhead {
@@ -39,8 +39,8 @@ interface ClaimedAhead {
 
 /**
  * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH if other runs have other settings, LOCK_BUSY or LOCK_TIMEOUT if
- * the component is locked, and with the reason of `stop` if it aborted before an item was started. Errors of listing
- * and claiming are thrown after running items have ended.
+ * the component is locked, and with the reason of `stop` if it aborted before an item was started. After an error while
+ * listing or claiming, rejects when the running items have ended.
  */
 export async function runPool(zk: ZooKeeper, component: string, options: PoolRunOptions): Promise<PoolCounts> {
   const run = new PoolRun(zk, component, options);
@@ -69,7 +69,7 @@ class PoolRun {
   #listed = { ends: -1, ms: 0, again: 0 };
   #isListed = false;
   #isStopping = false;
-  /** A job may still be running. */
+  /** Whether a job may still be running. */
   #mayRunOn = false;
   #isAtTotal = false;
   #failure: { readonly thrown: unknown } | null = null;
@@ -141,7 +141,7 @@ class PoolRun {
     return true;
   }
 
-  /** Waits for a permit if items are left and no job runs. False if no permit is needed, or none was free in time. */
+  /** Waits for a permit if one is needed. Returns false if none is needed, or none was free in time. */
   async #awaitPermit(): Promise<boolean> {
     this.#releaseClaimed(0);
     if (!this.#isAtTotal || this.#workList.isEmpty()) return false;
@@ -188,12 +188,12 @@ class PoolRun {
     return await list(component);
   }
 
-  /** Whether other runs processed items of the list after its request. Only a newer list says whether they must run. */
+  /** Whether other runs have processed items since the list was requested, so that a newer list is needed for them. */
   get #isListOld(): boolean {
     return this.#workList.isStale() && this.#listed.again < listsInVainMax;
   }
 
-  /** Locks the component; a refused run stops waiting. */
+  /** Locks the component. The wait ends if the run is refused. */
   #lock(
     { stop, limit, refused }: Readonly<Record<"stop" | "limit" | "refused", AbortSignal>>,
     onQueued: () => void,
@@ -280,7 +280,7 @@ class PoolRun {
     }
   }
 
-  /** Prepares claimed items, unless they need a permit, which is known only at the start. */
+  /** Prepares claimed items, except if they need a permit: which one is known only at the start. */
   #prepareClaimed(): void {
     const { total, prepare } = this.#options;
     if (total !== null || prepare === undefined) return;
@@ -324,7 +324,10 @@ class PoolRun {
     this.#wakeUp.set();
   }
 
-  /** The locks cannot be kept, because no server responds. With `loop`, remaining items are a failure. */
+  /**
+   * Stops claiming, because no server responds and locks cannot be kept. With `loop`, items that are left are a
+   * failure.
+   */
   #stopWithoutSession(): void {
     const left = this.#workList.counts().remaining + this.#claimedAhead.length;
     if (!this.#isStopping && this.#options.loop && left > 0) {
@@ -389,7 +392,7 @@ class PoolRun {
     this.#wakeUp.set();
   }
 
-  /** Stops claiming; the first error is thrown after running items have ended. */
+  /** Stops claiming. The first error is thrown when the running items have ended. */
   #fail(thrown: unknown): void {
     this.#failure ??= { thrown };
     this.#stopClaiming();
@@ -404,7 +407,7 @@ function unreachableError(component: string, left: number): BatonError {
   );
 }
 
-/** The interval between two cleanups: number of ended items, or time. */
+/** A cleanup is due after this many ended items, or after this time. */
 const cleanupInterval = { ends: 500, ms: 60_000 };
 
 /** Deletes records and results that are no longer needed: a part from time to time, and the rest by the last run. */
@@ -426,7 +429,7 @@ class PoolCleanup {
     this.#cleared = { ends: 0, ms: clock.now() };
   }
 
-  /** Whether a cleanup is due. `ends`: the number of items that ended in this run. */
+  /** Whether a cleanup is due. `ends` is the number of items that have ended in this run. */
   isDue(ends: number): boolean {
     const now = this.#clock.now();
     const { ends: clearedEnds, ms: clearedMs } = this.#cleared;
@@ -456,7 +459,7 @@ class PoolCleanup {
 
 type ItemResultsOptions = Pick<PoolRunOptions, "rememberMs" | "clock" | "info" | "onProblem">;
 
-/** The maximum number of corrections of the cached state of a record. */
+/** How often a release is tried again after correcting the cached state of the item's record. */
 const correctionsMax = 4;
 
 /** Stores the result of an item and releases its lock, in one transaction if possible. */
@@ -512,7 +515,7 @@ class ItemResults {
   }
 
   /**
-   * Releases the lock. If the record cannot be updated, it still says that the item runs; readers see that its holder
+   * Releases the lock. A record that cannot be updated still says that the item runs, but readers see that its holder
    * is gone.
    */
   async #release({ item, lease }: ClaimedPoolItem): Promise<void> {
@@ -558,8 +561,8 @@ export class PoolPermits {
   }
 
   /**
-   * Whether there are `count` free permits; acquires one if necessary. Rejects LIMIT_MISMATCH for another --total that
-   * pool_membership.ts did not detect.
+   * Returns whether there are `count` free permits; acquires one if necessary. Rejects LIMIT_MISMATCH for another
+   * --total that pool_membership.ts did not detect.
    */
   async tryEnsureFree(count: number): Promise<boolean> {
     const { total } = this.#options;
@@ -567,7 +570,7 @@ export class PoolPermits {
     return await this.#acquire(total, "none") || this.#freeHeld().length >= count;
   }
 
-  /** Waits for a permit and acquires it; false if the wait timed out. */
+  /** Waits for a permit and acquires it. Returns false if the wait timed out. */
   async waitForPermit(): Promise<boolean> {
     const { total, wait } = this.#options;
     return total === null || await this.#acquire(total, typeof wait === "object" ? "forever" : wait);
@@ -597,17 +600,17 @@ export class PoolPermits {
     }
   }
 
-  /** The permit for the next job: null if none is needed, undefined if none is free. */
+  /** Returns the permit for the next job: null if none is needed, undefined if none is free. */
   freePermit(): Lease | null | undefined {
     return this.#options.total === null ? null : this.#freeHeld()[0];
   }
 
-  /** A job uses the permit from now on. */
+  /** Notes that a job uses the permit from now on. */
   markUsed(permit: Lease | null): void {
     this.#free = this.#free.filter((one) => one !== permit);
   }
 
-  /** A job no longer uses the permit. */
+  /** Takes back a permit that a job no longer uses. */
   putBack(permit: Lease | null): void {
     if (permit !== null) this.#free = [...this.#free, permit];
   }
@@ -619,7 +622,7 @@ export class PoolPermits {
     return [...spare, ...this.#takeLost()];
   }
 
-  /** The free permits; lost ones are sorted out. */
+  /** Returns the free permits, without lost ones. */
   #freeHeld(): readonly Lease[] {
     const free: Lease[] = [];
     const lost: Lease[] = [];

@@ -22,18 +22,18 @@ export interface PoolRunInfo extends SharedPoolSettings {
 
 const utf8 = new TextEncoder();
 
-/** Equal for runs with the same lock paths and --total, independent of the notation of the templates. */
+/** Returns a hash that is equal for runs with the same lock paths and --total, however the templates are written. */
 export function poolSettingsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
   return fingerprint(JSON.stringify([places.component, places.item, total]));
 }
 
-/** `sinceMs`: the start of the run in Unix milliseconds, for people. */
+/** Formats the data of a run's node. `sinceMs` is the start of the run in Unix milliseconds, for people. */
 export function formatPoolRunInfo({ templates, total, info }: PoolRunInfo, sinceMs: number): Uint8Array {
   const { component, item } = templates;
   return toJsonData({ ...info, sinceMs, componentPath: component, itemPath: item, total });
 }
 
-/** Parses `data` as far as possible; it never throws. */
+/** Parses the data of a run's node as far as possible. Never throws. */
 export function parsePoolRunInfo(data: Uint8Array): PoolRunInfo {
   const { componentPath, itemPath, total } = jsonFields(data);
   return {
@@ -43,7 +43,7 @@ export function parsePoolRunInfo(data: Uint8Array): PoolRunInfo {
   };
 }
 
-/** The error for different settings: LIMIT_MISMATCH if only --total differs, else CONFIG. */
+/** Returns the error for different settings: LIMIT_MISMATCH if only --total differs, otherwise CONFIG. */
 export function poolSettingsMismatchError(component: string, own: SharedPoolSettings, shown: PoolRunInfo): BatonError {
   const paths = describePoolPathDifferences(own.templates, shown.templates);
   const isTotal = own.total !== shown.total;
@@ -60,7 +60,7 @@ export function poolSettingsMismatchError(component: string, own: SharedPoolSett
   return new BatonError(isPlace ? "CONFIG" : "LIMIT_MISMATCH", message);
 }
 
-/** The differences between the templates, for messages. */
+/** Describes the differences between the templates, for messages. */
 export function describePoolPathDifferences(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
   return (["item", "component"] as const)
     .filter((which) => own[which] !== shown[which])

@@ -1,11 +1,11 @@
-/** The items of one run of a pool and their states. It decides which item is tried next. Pure. */
+/** Knows the states of the items of one run of a pool, and decides which item is tried next. Pure. */
 
 export interface PoolCounts {
   /** Items whose lock this run acquired and used. */
   readonly claimed: number;
   readonly done: number;
   readonly failed: number;
-  /** Items that another run held at the last try, or processed after the list was requested. */
+  /** Items that another run held when they were last tried, or has processed since the list was requested. */
   readonly busy: number;
   /** Items that completed earlier and whose result is still kept. */
   readonly skipped: number;
@@ -19,7 +19,7 @@ export class PoolWorkList {
   readonly #busy = new Set<string>();
   /** Items that other runs processed after the list was requested; the list does not say whether to run them again. */
   readonly #endedSince = new Set<string>();
-  /** Waiting items that were busy before. */
+  /** Waiting items that were busy when they were tried before. */
   readonly #retried = new Set<string>();
   readonly #skipped = new Set<string>();
   readonly #running = new Set<string>();
@@ -46,7 +46,7 @@ export class PoolWorkList {
     this.#retried.clear();
   }
 
-  /** The next `count` items to try. */
+  /** Returns the next `count` items to try. */
   nextWaitingItems(count: number): string[] {
     const items: string[] = [];
     for (const item of this.#waiting) {
@@ -74,12 +74,12 @@ export class PoolWorkList {
     for (const item of items) if (this.#waiting.delete(item)) this.#waiting.add(item);
   }
 
-  /** Another run holds the item. */
+  /** Notes that another run holds the item. */
   markBusy(item: string): void {
     if (this.#waiting.delete(item)) this.#busy.add(item);
   }
 
-  /** Another run held the item when the list was requested, or later. */
+  /** Notes that another run held the item when the list was requested, or later. */
   markEndedSince(item: string): void {
     if (this.#waiting.delete(item)) this.#endedSince.add(item);
   }
@@ -89,7 +89,7 @@ export class PoolWorkList {
     return this.#endedSince.size > 0;
   }
 
-  /** The item completed earlier, and its result is still kept. */
+  /** Notes that the item completed earlier, and that its result is still kept. */
   markSkipped(item: string): void {
     if (this.#waiting.delete(item)) this.#skipped.add(item);
   }
@@ -131,7 +131,7 @@ export class PoolWorkList {
     this.#busy.clear();
   }
 
-  /** The number of items that wait or run. */
+  /** Returns the number of items that wait or run. */
   unfinishedCount(): number {
     return this.#waiting.size + this.#running.size;
   }

@@ -18,11 +18,11 @@ import { createKeeperFolders, type KeeperLocation, keeperLogFileName } from "./k
 
 export interface EnsureKeeperOptions {
   readonly signal?: AbortSignal;
-  /** The time limit in milliseconds; 10,000 when left out. */
+  /** The time limit in milliseconds; 10,000 by default. */
   readonly withinMs?: number;
-  /** The keeper ends after this time without sessions, a duration; `5m` when left out. */
+  /** The keeper ends after this duration without sessions; `5m` by default. */
   readonly idleExit?: string;
-  /** The command that runs baton, without arguments; this program when left out. */
+  /** The command that runs baton, without arguments; this program by default. */
   readonly command?: readonly string[];
 }
 
@@ -30,15 +30,15 @@ export interface EnsureKeeperOptions {
 const ownedExitCode = 75;
 const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
 const logBytesMax = 1 << 20;
-/** While one process starts a keeper, others wait this long before they try. Milliseconds. */
+/** How long other processes wait for the one that is starting a keeper before they start one, in milliseconds. */
 const startClaimMs = 250;
-/** A keeper that accepts a connection has this long to respond. Milliseconds. */
+/** How long to wait for the response of a keeper that has accepted a connection, in milliseconds. */
 const answerMsMax = 1_000;
 
 /**
- * Resolves when a keeper accepts connections at the location. Rejects with UNREACHABLE when that takes too long, with
- * CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own error code and message when it cannot
- * start, with the signal's reason.
+ * Starts the keeper if necessary, and resolves when it responds. Rejects with UNREACHABLE if that takes too long, with
+ * CANNOT_CREATE or IO if its folder cannot be written, with the keeper's own error code and message if it cannot start,
+ * and with the signal's reason.
  */
 export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOptions = {}): Promise<void> {
   let start = starting.get(location.socketPath);
@@ -49,7 +49,7 @@ export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOpti
   return abortable(start, options.signal);
 }
 
-/** Starts in progress, by socket: many sessions of one process start one keeper. */
+/** The starts in progress, by socket, so that many sessions of one process start only one keeper. */
 const starting = new Map<string, Promise<void>>();
 
 async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOptions): Promise<void> {
@@ -76,7 +76,7 @@ async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOpt
   }
 }
 
-/** True when the started keeper exited because another keeper owns the data. Throws when it failed. */
+/** Returns true if the started keeper exited because another one owns the data. Throws if the keeper failed. */
 type LeftForAnother = () => boolean;
 
 function startDetached(
@@ -138,9 +138,9 @@ function openLog(path: string): number {
 }
 
 /**
- * Whether this process may start a keeper now. This only limits the number of keepers that many waiting processes
- * start: two are harmless, because only one gets the data. Throws CANNOT_CREATE or IO when no process could start one
- * there: the disk is full or read-only.
+ * Returns whether this process may start a keeper now. This only limits how many keepers the waiting processes start:
+ * two are harmless, because only one gets the data. Throws CANNOT_CREATE or IO if no process could start one, because
+ * the disk is full or read-only.
  */
 function claimStart(dir: string): boolean {
   const path = join(dir, "starting");
@@ -164,9 +164,9 @@ function cannotWriteError(path: string, error: unknown): BatonError {
 }
 
 /**
- * Whether a keeper serves at this socket. Accepting a connection is not enough: a keeper that is ending may still do
- * that. A keeper that accepts and does not respond is stopped or busy; starting another one would not help, because it
- * owns the data.
+ * Returns whether a keeper serves at this socket. Accepting a connection is not enough, because a keeper that is ending
+ * may still do that. A keeper that accepts but does not respond counts: it is stopped or busy, and another one could
+ * not start, because it owns the data.
  */
 function keeperServes(path: string): Promise<boolean> {
   return new Promise((resolve) => {

@@ -1,7 +1,6 @@
 /**
- * The location of a user's keeper. It depends on the effective user and the user database only, never on HOME or the
- * XDG variables, so that it is the same from cron, in a login shell and under sudo. Starts nothing; see
- * ensure_keeper.ts.
+ * Finds the folder and the socket of a user's keeper. They depend only on the effective user and the user database,
+ * never on HOME or the XDG variables, so cron, a login shell and sudo find the same keeper. ensure_keeper.ts starts it.
  */
 import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
@@ -19,19 +18,19 @@ import {
 } from "./safe_folder.ts";
 
 export interface KeeperLocation {
-  /** The folder of the data; null for a keeper that another user runs. */
+  /** The data directory; null for a keeper that another user runs. */
   readonly dir: string | null;
   readonly socketPath: string;
-  /** The users that it serves: all of this machine, or this user. */
+  /** Whether the keeper serves all users of this machine, or only this one. */
   readonly scope: "machine" | "user";
   /** The folders above `dir` that other users must not be able to rename, from the top. */
   readonly above?: readonly SafeFolder[];
 }
 
-/** The log file of a keeper that was started on demand; in the location's folder. */
+/** The name of the log file of a keeper that was started on demand. It is in the data directory. */
 export const keeperLogFileName = "keeper.log";
 
-/** The keeper that root set up for all users. */
+/** The socket of the keeper that root has set up for all users. */
 export const machineKeeperSocketPath = "/run/baton/keeper.sock";
 
 /** Replaced by tests. */
@@ -42,9 +41,9 @@ export interface KeeperLocationOptions {
 }
 
 /**
- * The location of this user's keeper, or of the machine's keeper if there is one. BATON_KEEPER_DIR overrides both.
- * Throws CONFIG when the location is not safe: owned by another user, writable for others, a symbolic link. Below the
- * home folder and /var/tmp every folder is checked, and all above a folder that the user named.
+ * Returns the location of the machine's keeper if there is one, otherwise of this user's keeper. BATON_KEEPER_DIR
+ * overrides both. Throws CONFIG if the location is not safe: owned by another user, writable for others, or a symbolic
+ * link. Checks every folder below the home folder or /var/tmp, and all folders above a folder that the user named.
  */
 export function findKeeperLocation(
   env: Readonly<Record<string, string | undefined>>,
@@ -69,7 +68,7 @@ export function findKeeperLocation(
   return locationIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
 }
 
-/** Creates the missing folders, and checks all again. Throws CONFIG or CANNOT_CREATE. */
+/** Creates the missing folders of a keeper, and checks all of them again. Throws CONFIG or CANNOT_CREATE. */
 export function createKeeperFolders(
   location: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
 ): void {
@@ -100,7 +99,7 @@ function checkFolders(
   for (const folder of folders) checkSafeFolder(folder);
 }
 
-/** The socket's path: in the data folder, or a short name when that path is too long for a socket. */
+/** Returns the socket's path: in the data directory, or a shorter one if that path is too long for a socket. */
 function socketPathOf(dir: string): string {
   const beside = join(dir, "keeper.sock");
   if (Buffer.byteLength(beside) <= socketPathBytesMax) return beside;
@@ -109,7 +108,7 @@ function socketPathOf(dir: string): string {
   return join(shortFolder(), `${name}.sock`);
 }
 
-/** A folder below an existing one, and the folders between them. The home folder itself is not checked. */
+/** Returns a folder below an existing one, and the folders between them to check. The home folder is not checked. */
 function folderBelow(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
   const above: SafeFolder[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
   let path = first;
@@ -122,8 +121,8 @@ function shortFolder(): string {
 }
 
 /**
- * Whether there is a machine's keeper. The folder decides, not the socket: while root's keeper restarts, its socket is
- * missing for a moment, and a client must not use another keeper meanwhile.
+ * Returns whether this machine has a keeper for all users. The folder decides, not the socket: while that keeper
+ * restarts, its socket is missing for a moment, and clients must not use another keeper.
  */
 function machineKeeperExists(socketPath: string): boolean {
   const folder = statKeeperFolder(dirname(socketPath));

@@ -34,7 +34,7 @@ import { KeeperStore, startKeeperStoreThread } from "../storage/keeper_store.ts"
 import { encodeKeeperChanges } from "../storage/keeper_rows.ts";
 import { ConnectionScheduler } from "../protocol/connection_scheduler.ts";
 
-/** The defaults, in milliseconds; also of the command line. */
+/** The default times of a keeper and of `baton keeper`, in milliseconds. */
 export const keeperTimingDefaults = {
   tickTimeMs: 500,
   sessionTimeoutMinMs: 1_000,
@@ -63,7 +63,7 @@ export interface KeeperNodeView {
 }
 
 export interface KeeperOptions {
-  /** The folder of the data; created when it is missing. Only one keeper at a time can use it. */
+  /** The data directory; created if it is missing. Only one keeper at a time can use it. */
   readonly dataDir: string;
   /** The addresses to listen on; the system chooses a port for TCP port 0. */
   readonly listen: readonly Address[];
@@ -76,13 +76,11 @@ export interface KeeperOptions {
    * `keeperTimingDefaults`.
    */
   readonly tickTimeMs?: number;
-  /** Milliseconds. */
   readonly sessionTimeoutMinMs?: number;
-  /** Milliseconds. */
   readonly sessionTimeoutMaxMs?: number;
   /** The interval of checks for empty containers, in milliseconds. */
   readonly containerCheckMs?: number;
-  /** The keeper ends after this time without sessions and connections, in milliseconds; never when left out. */
+  /** The keeper ends after this time without sessions and connections, in milliseconds; by default never. */
   readonly idleExitMs?: number;
   readonly limits?: Partial<KeeperLimits>;
   /** The digest ID (`super:base64(sha1(…))`) that has all permissions. */
@@ -90,9 +88,9 @@ export interface KeeperOptions {
   /** The create counter of every new node, for tests of its upper limit. */
   readonly sequenceStart?: number;
   readonly clock?: Clock;
-  /** Milliseconds since 1970, for TTL nodes and display; Date.now when left out. */
+  /** Returns milliseconds since 1970, for TTL nodes and display; Date.now by default. */
   readonly wallClock?: () => number;
-  /** `keeperSystem` when left out. */
+  /** `keeperSystem` by default. */
   readonly system?: KeeperSystem;
   /** Receives sentences for the operator. */
   readonly log?: (sentence: string) => void;
@@ -105,14 +103,14 @@ export interface KeeperServerOptions
 }
 
 const checksPerTick = 5;
-/** The pause before another attempt to store, when the disk could not store. */
+/** The pause before the next attempt to store after the disk has failed, in milliseconds. */
 const diskRetryMs = 1_000;
-/** Idle sessions that are ended together when there is no room for another one. */
+/** The most idle sessions that are ended together to make room for a new one. */
 const sessionsReplacedMax = 100;
 
 export class KeeperServer implements KeeperConnectionHost {
   readonly limits: KeeperLimits;
-  /** Uses processor time, which a test's clock does not replace. */
+  /** Measures real time, which a test's clock does not replace. */
   readonly scheduler = new ConnectionScheduler({
     now: () => performance.now(),
     afterPoll: (callback) => setImmediate(callback),
@@ -338,8 +336,8 @@ export class KeeperServer implements KeeperConnectionHost {
   }
 
   /**
-   * Discards the state in memory, which is ahead of the disk, and all connections that may have seen it, and reads the
-   * state again. Reads and pings then continue; writes follow when the disk can store again.
+   * Discards the state in memory, which is ahead of the disk, closes all connections, which may have seen it, and reads
+   * the state again. Then reads and pings continue; writes continue when the disk can store again.
    */
   async #commitFailed(error: unknown): Promise<void> {
     if (this.#closing !== null) return;
@@ -360,7 +358,7 @@ export class KeeperServer implements KeeperConnectionHost {
     }
   }
 
-  /** Answers no further request, and ends. */
+  /** Stops answering requests, and ends. */
   #fail(error: unknown): void {
     if (this.#closing !== null) return;
     this.#options.log(`${errorMessage(error)}. The keeper exits`);

@@ -24,7 +24,7 @@ export interface SafeFolder {
   readonly rule: "own" | "home" | "above" | "system";
 }
 
-/** All folders above a folder that the user named, also above each link on the way and its target, from the top. */
+/** Returns all folders above a folder that the user named, from the top, and those above each link and its target. */
 export function safeFoldersAbove(path: string): SafeFolder[] {
   const found = new Set<string>();
   const add = (folder: string) => {
@@ -38,7 +38,7 @@ export function safeFoldersAbove(path: string): SafeFolder[] {
   return [...found].sort().map((folder) => ({ path: folder, rule: "above" }));
 }
 
-/** Where a link leads, which may be another link; null for what is none, or does not exist yet. */
+/** Returns the target of a link, which may be another link; null if the path is not a link, or does not exist. */
 function targetOf(path: string): string | null {
   try {
     return resolve(realpathSync(dirname(path)), readlinkSync(path));
@@ -58,8 +58,8 @@ export function checkSafeFolder({ path, rule }: SafeFolder): void {
 }
 
 /**
- * The folder's status, of a link the link's; null when this user cannot see it. Throws CONFIG when the status cannot be
- * read.
+ * Returns the status of the folder or link itself; null if this user cannot see it. Throws CONFIG if the status cannot
+ * be read.
  */
 export function statKeeperFolder(path: string): Stats | null {
   try {
@@ -71,7 +71,7 @@ export function statKeeperFolder(path: string): Stats | null {
   }
 }
 
-/** Throws CONFIG on systems without user IDs. */
+/** Returns the effective user ID. Throws CONFIG on systems without user IDs. */
 export function effectiveUserId(): number {
   const uid = process.geteuid?.();
   if (uid !== undefined) return uid;

@@ -1,5 +1,5 @@
 /**
- * The keeper: a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the
+ * Starts the keeper, a single-node server for ZooKeeper's protocol. This file is its interface; keeper_server.ts is the
  * implementation.
  */
 import { BatonError, errorMessage } from "../../../base/errors.ts";
@@ -40,8 +40,8 @@ function isTimeout(milliseconds: number): boolean {
 }
 
 /**
- * Starts a keeper. Rejects with LOCK_BUSY when another keeper owns the data directory, with CONFIG for impossible
- * timeouts, with IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
+ * Starts a keeper. Rejects with LOCK_BUSY if another keeper owns the data directory, with CONFIG for impossible
+ * timeouts, with IO if the data cannot be read or written, and with CANNOT_CREATE if it cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = {
@@ -85,12 +85,12 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   return server;
 }
 
-/** Descriptors for data, listeners, the runtime, and connections that are being closed. */
+/** The descriptors reserved for data, listeners, the runtime, and connections that are being closed. */
 const otherDescriptors = 100;
 
 /**
- * The number of connections for which this process has descriptors: connections beyond the system's limit are not
- * accepted, without any notice. Infinity where the system does not tell its limit (all systems but Linux).
+ * Returns for how many connections this process has descriptors, because the system silently rejects more. Returns
+ * Infinity where the system does not tell its limit (all systems except Linux).
  */
 export function readProcessConnectionsMax(limits: string = ownLimits()): number {
   const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];

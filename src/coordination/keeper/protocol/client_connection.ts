@@ -22,7 +22,6 @@ import { type KeeperSession, sessionPasswordBytes } from "../state/session_table
 import type { KeeperRequester, KeeperState } from "../state/keeper_state.ts";
 import type { ConnectionScheduler, ScheduledConnection } from "./connection_scheduler.ts";
 
-/** The parts of the keeper that a connection uses. */
 export interface KeeperConnectionHost {
   readonly state: KeeperState<KeeperClientConnection>;
   readonly commitQueue: KeeperCommitQueue;
@@ -32,9 +31,9 @@ export interface KeeperConnectionHost {
   readonly durableZxid: bigint;
   /** False while the disk cannot store anything. */
   readonly writable: boolean;
-  /** False when another keeper may have opened the data. No request may then be answered. */
+  /** False if another keeper may have opened the data. The connection must then answer no request. */
   readonly ownsData: boolean;
-  /** The digest ID that has all permissions; null when there is none. */
+  /** The digest ID that has all permissions; null if none is configured. */
   readonly superDigest: string | null;
   /** Session time, in milliseconds. */
   now(): number;
@@ -42,8 +41,8 @@ export interface KeeperConnectionHost {
   fourLetterResponse(word: string): string;
   readonly connections: {
     /**
-     * False when the connection's address has too many connections with a session. A connection that resumes a session
-     * of its own address has room.
+     * Returns whether the connection's address may have one more connection with a session. Resuming a session of the
+     * same address is always allowed.
      */
     hasRoom(connection: KeeperClientConnection, sessionId: bigint): boolean;
     /** Records that the session belongs to this connection, and closes the connection that had it before. */
@@ -55,7 +54,7 @@ export interface KeeperConnectionHost {
   closed(connection: KeeperClientConnection): void;
   /** Reports the memory of a connection: incomplete and waiting requests, and responses that were not read. */
   setHeldBytes(connection: KeeperClientConnection, inputBytes: number, outputBytes: number): void;
-  /** Whether one more session may be opened. Ends idle sessions if there is no room. */
+  /** Ends idle sessions if the keeper has as many as it may have. Returns whether one more may be opened. */
   makeRoomForSession(): boolean;
   reportBug(error: unknown): void;
 }
@@ -70,7 +69,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
   readonly #host: KeeperConnectionHost;
   readonly #readBuffer: KeeperReadBuffer;
   readonly identities: ClientIdentity[];
-  /** The first bytes, until they are known to be a four-letter word or a frame; then null. */
+  /** The bytes received so far, until they show a four-letter word or a frame; null afterwards. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
   #requester: KeeperRequester<KeeperClientConnection> | null = null;
   #ended = false;
@@ -109,7 +108,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     else this.runSlice();
   }
 
-  /** Handles requests for one time slice. When the output is full, the rest waits: responses can be large. */
+  /** Handles requests for one time slice. Stops early when the output is full, because responses can be large. */
   runSlice(): void {
     if (this.#ended) return;
     // Check this before reading the input: a lease counts from when its holder sent the request.
@@ -335,7 +334,7 @@ export class KeeperClientConnection implements ConnectionHandlers, KeeperReplyRe
     return this.waitsForDisk || this.#pendingBytes + this.#connection.bufferedBytes > this.#host.limits.unsentBytesMax;
   }
 
-  /** Whether no request of this client is read until the disk has stored earlier ones. */
+  /** Whether reading from this client has stopped until the disk has stored its earlier requests. */
   get waitsForDisk(): boolean {
     const { outstandingRequestsMax, outstandingBytesMax } = this.#host.limits;
     return this.outstandingCount > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax;

@@ -1,11 +1,11 @@
 /**
- * Divides the processor among connections with much input. Each works for a time slice in turn; between two rounds the
- * sockets are polled. A client that sends many requests therefore does not delay the others.
+ * Divides the processor among connections with much input, so that a client that sends many requests does not delay
+ * the others. The connections work in turn, each for a time slice; between two rounds the sockets are polled.
  */
 
 /** The time slice of one connection, in milliseconds. */
 const sliceMs = 3;
-/** The length of a round: after it the sockets are polled. Milliseconds. */
+/** How long a round lasts before the sockets are polled, in milliseconds. */
 const roundMs = 6;
 
 export interface ScheduledConnection {
@@ -14,7 +14,7 @@ export interface ScheduledConnection {
 }
 
 export interface ConnectionSchedulerOptions {
-  /** Monotonic milliseconds. */
+  /** Returns monotonic milliseconds. */
   readonly now: () => number;
   /** Calls back after the sockets have been polled. */
   readonly afterPoll: (callback: () => void) => void;
@@ -37,7 +37,7 @@ export class ConnectionScheduler {
     return this.#options.now() >= sliceEndMs;
   }
 
-  /** Adds a worker that has more to do. */
+  /** Adds a connection that has more to do. */
   schedule(worker: ScheduledConnection): void {
     this.#waiting.add(worker);
     this.#scheduleRound();

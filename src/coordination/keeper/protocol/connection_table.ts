@@ -1,4 +1,4 @@
-/** All connections, their addresses and ages. Decides which connections must be closed; does not close them. Pure. */
+/** Decides which of the keeper's connections must be closed, by their addresses, ages and memory. Pure. */
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 
 type ConnectionTableLimits = Pick<
@@ -60,8 +60,8 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Adds a connection. Returns the connection that must be closed immediately, or null. When there are too many
-   * connections, that is the oldest without a session; it is the new one when all others have a session.
+   * Adds a connection. Returns null, or, if there are too many, the connection that must be closed immediately: the
+   * oldest one without a session, or the new one if all others have a session.
    */
   add(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
     const { address, nowMs } = from;
@@ -93,8 +93,8 @@ export class KeeperConnectionTable<Connection> {
   }
 
   /**
-   * Whether the connection's address may have one more session. Taking over the session of `before` at the same address
-   * adds none.
+   * Whether the connection's address may have one more session. Taking over the session of `before`, at the same
+   * address, does not add one.
    */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
     const at = this.#records.get(connection)?.addressConnections ?? null;
@@ -126,7 +126,7 @@ export class KeeperConnectionTable<Connection> {
     }
   }
 
-  /** Connections that were added before this time and have no session. */
+  /** Returns the connections without a session that were added before this time. */
   withoutSessionBefore(beforeMs: number): Connection[] {
     const silent: Connection[] = [];
     for (const [connection, sinceMs] of this.#withoutSession) {
@@ -153,8 +153,8 @@ export class KeeperConnectionTable<Connection> {
 }
 
 /**
- * A limit for the memory that all connections hold together: incomplete requests, responses that are not read. When the
- * total is over the limit, the connections that have held memory for the longest time must be closed. Pure.
+ * Limits the memory that all connections hold together, for incomplete requests or unread responses. If the total is
+ * over the limit, the connections that have held memory for the longest time must be closed. Pure.
  */
 class MemoryBudget<Owner> {
   readonly #bytesMax: number;

@@ -1,4 +1,6 @@
-/** The four-letter words: text commands that a connection may send instead of opening a session. Source: ServerCnxn. */
+/**
+ * Answers the four-letter words: text commands that a client may send instead of opening a session. Source: ServerCnxn.
+ */
 
 export interface KeeperReport {
   readonly zxid: bigint;
@@ -33,7 +35,7 @@ export interface KeeperReport {
   }[];
 }
 
-/** Clients parse this version. The protocol is that of 3.8. */
+/** Clients parse this version. The keeper speaks the protocol of ZooKeeper 3.8. */
 const version = "3.8.0-baton, built on 2026-01-01 00:00 UTC";
 
 const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {

@@ -1,6 +1,6 @@
 /**
- * Group commit: decides when replies may be sent. A reply that depends on state that is not on the disk waits for the
- * commit; changes made during one commit are stored by the next. Owns no disk and no socket.
+ * Group commit: decides when the keeper may send its replies. A reply that depends on unstored changes waits for their
+ * commit. The next commit stores the changes made during the current one. Uses no disk and no socket.
  */
 import { ByteWriter } from "../../../base/wire/bytes.ts";
 
@@ -15,7 +15,7 @@ export interface PendingKeeperReply {
   replies: number;
   /** Bytes of the requests that the replies belong to. */
   requestBytes: number;
-  /** The connection ends after this reply. */
+  /** Whether the connection ends after this reply. */
   last: boolean;
 }
 
@@ -50,13 +50,13 @@ export class KeeperCommitQueue {
     return this.#committing !== null;
   }
 
-  /** The entry for a reply that depends on the current state. */
+  /** Returns the entry to write a reply to that depends on the current state. */
   enqueue(recipient: KeeperReplyRecipient): PendingKeeperReply {
     if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
     return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
-  /** The entry for a reply that does not depend on the state. It waits for earlier replies to the same connection. */
+  /** Returns the entry for a reply that depends on no state. It waits only for earlier replies to the recipient. */
   enqueueUnconditional(recipient: KeeperReplyRecipient): PendingKeeperReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
     return waiting ?? pendingReplyIn(this.#ready, recipient);
@@ -69,7 +69,7 @@ export class KeeperCommitQueue {
     if (this.#options.hasUrgentChanges()) this.#commit();
   }
 
-  /** Also stores changes that no reply waits for. Call it from time to time. */
+  /** Stores changes that no reply waits for, too. Call it from time to time. */
   commitRest(): void {
     if (!this.#stopped && this.#options.hasChanges()) this.#commit();
   }
@@ -105,8 +105,8 @@ function pendingReplyIn(batch: ReplyBatch, recipient: KeeperReplyRecipient): Pen
 }
 
 /**
- * Sends replies to requests first, closing replies last. Each write wakes its reader, which may then compete with the
- * keeper for the processor; a grant starts a command, other events only cause reads.
+ * Sends replies to requests first, then events, and closing replies last. Each write wakes its reader, which may then
+ * compete with the keeper for the processor. A reply may start a command, whereas an event only causes reads.
  */
 function deliver(batch: ReplyBatch): void {
   if (batch.size === 0) return;

@@ -1,6 +1,6 @@
 /**
- * Facts about a running keeper, for the four-letter words and for /metrics. Getters compute lists only when they are
- * read.
+ * Collects the facts about a running keeper that the four-letter words and /metrics show. Costly ones are getters, so
+ * that they are computed only when they are read.
  */
 import { type Address, formatAddress } from "../../../base/sockets/connection.ts";
 import { permission } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
@@ -13,12 +13,12 @@ import type { KeeperReport } from "./four_letter_words.ts";
 
 export interface KeeperReportSources extends Pick<KeeperReport, "options" | "zxid" | "writable"> {
   readonly connections: readonly KeeperClientConnection[];
-  /** Requests of connections that have ended. */
+  /** The number of requests received on connections that have ended. */
   readonly receivedBefore: number;
   readonly addresses: readonly Address[];
 }
 
-/** Four-letter words come without identities: only nodes that all clients may read are listed. */
+/** A client that sends a four-letter word has no identity, so it sees only nodes that all clients may read. */
 function listableEphemerals(nodes: readonly ZNode[]) {
   const shown = nodes.filter(({ acl }) => isPermittedByAcl(acl, permission.read, []));
   return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
@@ -66,7 +66,7 @@ export function buildKeeperReport(
   };
 }
 
-/** Histogram bounds in seconds: from a fast flush to a failing disk. */
+/** The histogram bounds for the duration of commits, in seconds: from a fast flush to a failing disk. */
 export const keeperCommitSecondsBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
 
 type KeeperCounts =
@@ -76,9 +76,9 @@ type KeeperCounts =
 export interface KeeperStatistics extends KeeperCounts {
   readonly commitSeconds: Histogram;
   readonly commitsFailed: number;
-  /** Bytes in read buffers, of connections that hold much. */
+  /** Bytes in the read buffers of connections that hold more than a few kilobytes. */
   readonly heldBytes: number;
-  /** Bytes of responses that clients have not read, of connections that hold much. */
+  /** Bytes of responses that clients have not read, on connections that hold more than a few kilobytes. */
   readonly unsentBytes: number;
 }
 

@@ -17,11 +17,11 @@ import { takeAddress } from "../../../base/sockets/take_address.ts";
 export interface KeeperListenersOptions {
   readonly listen: Listen;
   readonly accept: (address: Address) => Accept;
-  /** The keeper owns this folder: a process that listens at a socket in it is a keeper that has lost the data. */
+  /** The keeper owns this folder. Another process that listens there is a keeper that has lost the data. */
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
-  /** TLS handshakes at the same time. */
+  /** The most TLS handshakes at the same time. */
   readonly handshakesMax: number;
   /** Receives sentences for the operator. */
   readonly log: (sentence: string) => void;
@@ -41,7 +41,7 @@ export class KeeperListeners {
   readonly #records: ListenerRecord[] = [];
   #closed = false;
   #restoring: Promise<void> | null = null;
-  /** The failure that was logged last: binding is tried every second, and logged once. */
+  /** The last logged failure: the keeper tries to bind every second, and logs the same failure only once. */
   #loggedFailure: string | null = null;
 
   constructor(options: KeeperListenersOptions) {
@@ -53,16 +53,16 @@ export class KeeperListeners {
   }
 
   /**
-   * Listens at an address. TLS is for TCP. The keeper must own the data directory already. A stale socket is replaced.
-   * A socket outside that folder that a process listens at is not: that process has other data and may have granted the
-   * same locks. Throws CANNOT_CREATE.
+   * Listens at an address; TLS is for TCP only. The keeper must already own the data directory. Replaces a stale
+   * socket, but no socket outside that directory at which a process listens: that process has other data, and may have
+   * granted the same locks. Throws CANNOT_CREATE.
    */
   async open(address: Address, tls: TlsSource | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
     this.#records.push({ address: listener.address, listener, inode: inodeAt(address) });
   }
 
-  /** Binds removed sockets again. The next call retries those that cannot be bound now. Never rejects. */
+  /** Binds sockets again whose files were removed. If this fails, the next call retries. Never rejects. */
   restore(): Promise<void> {
     return this.#restoring ??= this.#restore().then(() => this.#loggedFailure = null, (error) => {
       const failure = errorMessage(error);
@@ -126,7 +126,7 @@ function createFolder(path: string, forAll: boolean): void {
   if (made !== undefined && forAll) chmodSync(path, 0o755);
 }
 
-/** The inode of the socket's file; null for TCP, and when the file cannot be seen. */
+/** Returns the inode of the socket's file; null for TCP, or if the file cannot be seen. */
 function inodeAt(address: Address): number | null {
   if (address.kind === "tcp") return null;
   try {

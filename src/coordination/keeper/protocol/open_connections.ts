@@ -1,11 +1,11 @@
-/** The open connections and their sessions. Closes those that must go; connection_table.ts decides which. */
+/** Knows the open connections and their sessions, and closes the connections that connection_table.ts selects. */
 import type { Clock } from "../../../base/support/clock.ts";
 import type { KeeperClientConnection } from "./client_connection.ts";
 import { KeeperConnectionTable } from "./connection_table.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { KeeperSession } from "../state/session_table.ts";
 
-/** Limits for a connection without a session, and for one that stays open after its last response. */
+/** How long a connection may exist without a session, and stay open after its last response, in milliseconds. */
 const handshakeMsMax = 10_000;
 const closeGraceMs = 2_000;
 
@@ -22,7 +22,7 @@ export class KeeperConnections {
   readonly #connectionsBySession = new Map<bigint, KeeperClientConnection>();
   readonly #closingTimers = new Set<() => void>();
   #isClosingExcess = false;
-  /** Requests of connections that have ended. */
+  /** The number of requests received on connections that have ended. */
   received = 0;
 
   constructor(options: KeeperConnectionsOptions) {
@@ -60,7 +60,7 @@ export class KeeperConnections {
     }
   }
 
-  /** Sets the memory that a connection holds. Returns the connections that were closed for it. */
+  /** Sets the memory that a connection holds. Returns the connections that it closed to free memory. */
   setHeldBytes(connection: KeeperClientConnection, inputBytes: number, outputBytes: number): KeeperClientConnection[] {
     const gone = this.table.setHeldBytes(connection, inputBytes, outputBytes);
     for (const one of gone) this.#options.drop(one);
@@ -90,7 +90,7 @@ export class KeeperConnections {
     for (const cancel of this.#closingTimers) cancel();
   }
 
-  /** Closes excess connections after the sockets were polled again, so that the latest input has been read. */
+  /** Closes excess connections, but only after the sockets have been polled again and the latest input was read. */
   #closeExcessLater(): void {
     if (this.#isClosingExcess) return;
     this.#isClosingExcess = true;

@@ -1,18 +1,18 @@
 /**
- * The bytes of one connection that were received and not handled. Returns one frame at a time, so that a client that
- * sends ten thousand requests can be interrupted for the others. Uses no socket and no clock.
+ * The bytes of one connection that were received and not yet handled. Returns one frame at a time, so that the keeper
+ * can serve other clients between two requests of a busy one. Uses no socket and no clock.
  */
 import { JuteFrameDecoder } from "../../../base/wire/length_frame.ts";
 
-/** Bytes decoded at a time. Frames that are left over from them are copied one by one. */
+/** How many bytes are decoded at a time. Frames of them that remain unhandled are copied one by one. */
 const pieceBytes = 4096;
 
 export class KeeperReadBuffer {
   readonly #decoder: JuteFrameDecoder;
-  /** Chunks that are not decoded, in order; the first one from `#offset` on. */
+  /** Chunks that are not decoded yet, in order. The first `#offset` bytes of the first chunk are decoded already. */
   #chunks: Uint8Array[] = [];
   #offset = 0;
-  /** Decoded frames that are not handled, from `#next` on. */
+  /** Decoded frames. Those before `#next` have been handled. */
   #frames: Uint8Array[] = [];
   #next = 0;
 
@@ -25,7 +25,7 @@ export class KeeperReadBuffer {
     return this.#next === this.#frames.length && this.#chunks.length === 0;
   }
 
-  /** Bytes held until more input comes or the frames are handled. */
+  /** How many bytes are held in incomplete or unhandled frames. */
   get heldBytes(): number {
     let bytes = this.#decoder.pendingBytes - this.#offset;
     for (const chunk of this.#chunks) bytes += chunk.byteLength;
@@ -38,7 +38,7 @@ export class KeeperReadBuffer {
     if (chunk.byteLength > 0) this.#chunks.push(chunk);
   }
 
-  /** The next complete frame; null when there is none. Throws PROTOCOL. */
+  /** Returns the next complete frame, or null. Throws PROTOCOL for an invalid frame length. */
   nextFrame(): Uint8Array | null {
     for (;;) {
       const frame = this.#frames[this.#next];
@@ -70,7 +70,7 @@ export class KeeperReadBuffer {
     this.#offset = 0;
   }
 
-  /** Copies what is left of the chunks. */
+  /** Copies the unhandled bytes, so that the caller may reuse the chunks. */
   copyRest(): void {
     if (this.isEmpty) return;
     this.#frames = this.#frames.slice(this.#next).map((frame) => frame.slice());

@@ -13,8 +13,8 @@ export interface ClientIdentity {
 }
 
 /**
- * The ID of a digest identity: `user:base64(sha1(user:password))`. Like ZooKeeper, credentials without a colon are a
- * user name.
+ * Returns the ID of a digest identity: `user:base64(sha1(user:password))`. As in ZooKeeper, credentials without a colon
+ * are a user name.
  */
 export function digestCredentials(credentials: string): string {
   const [user = ""] = credentials.split(":", 1);
@@ -42,8 +42,8 @@ function matchesId(identity: ClientIdentity, wanted: string): boolean {
 }
 
 /**
- * The list as it is stored, with the own identities for `auth`. Throws INVALIDACL for an entry that no identity can
- * match.
+ * Returns the list as it is stored, with the client's own identities in place of `auth`. Throws INVALIDACL for an entry
+ * that no identity can match.
  */
 export function resolveAcl(acl: readonly Acl[] | null, identities: readonly ClientIdentity[]): readonly Acl[] {
   if (acl === null || acl.length === 0) refuseKeeperOperation("INVALIDACL");
@@ -83,7 +83,7 @@ function resolveEntry(entry: Acl, identities: readonly ClientIdentity[]): Acl[] 
   }
 }
 
-/** The list as a client without ADMIN sees it: the digests are hidden. */
+/** Hides the digests in a list, for a client without the ADMIN permission. */
 export function maskAclDigests(acl: readonly Acl[]): Acl[] {
   return acl.map((entry) =>
     entry.id.scheme === "digest"

@@ -1,8 +1,8 @@
 /**
- * The commits that took long, and what sessions get for them. While its disk is slow, a keeper hears its clients, but
- * it answers them late, and a client that waits for an answer may be silent. A session therefore gets the time of the
- * longest commit since it was heard of. It does not get the time of all of them: on a disk that is always slow the
- * session of a dead client would never end. Pure.
+ * Knows the commits that took long, for which sessions get more time. While its disk is slow, a keeper answers late,
+ * and a client that waits for an answer may be silent. A session therefore lives longer by the longest commit since its
+ * last request. It does not live longer by all of them: on a disk that is always slow, the session of a dead client
+ * would never end. Pure.
  */
 
 interface Stall {
@@ -18,8 +18,8 @@ export class KeeperCommitStalls {
   #startMs: number | null = null;
 
   /**
-   * Commits that take no longer than `durationMsMin` are no stalls. Sessions are asked about that were heard of within
-   * `keptMs`.
+   * A commit is a stall if it takes longer than `durationMsMin`. The caller asks only about sessions whose last request
+   * came within `keptMs`.
    */
   constructor({ durationMsMin, keptMs }: { readonly durationMsMin: number; readonly keptMs: number }) {
     this.#durationMsMin = durationMsMin;
@@ -38,7 +38,7 @@ export class KeeperCommitStalls {
     this.#stalls = [...this.#stalls.filter(isKept), stall];
   }
 
-  /** The longest commit that was not over at `sinceMs`, in milliseconds; 0 if none was a stall. */
+  /** Returns how long the longest stall that ended after `sinceMs` took, in milliseconds; 0 if there was none. */
   longestSince(sinceMs: number, nowMs: number): number {
     const found = this.#stalls.find(({ endMs }) => endMs > sinceMs)?.durationMs ?? 0;
     return Math.max(found, this.#runningAt(nowMs)?.durationMs ?? 0);

@@ -1,12 +1,12 @@
 /**
- * Deletes empty containers and expired TTL nodes. A large clean-up is divided into batches, so that other clients are
- * served in between. Owns its timer.
+ * Deletes empty container nodes and expired TTL nodes. Divides a large clean-up into batches, so that the keeper can
+ * serve clients in between. Owns its timer.
  */
 import type { Clock } from "../../../base/support/clock.ts";
 import type { KeeperState } from "./keeper_state.ts";
 import type { ZNode } from "./tree.ts";
 
-/** Nodes deleted in one batch. */
+/** The most nodes that one batch deletes. */
 const reapedMax = 500;
 
 export interface ContainerNodeReaperOptions {
@@ -55,9 +55,9 @@ export class ContainerNodeReaper {
 }
 
 /**
- * The containers and TTL nodes to delete now, children before their parents. As in ZooKeeper (ContainerManager), a
- * container is deleted after its last child; one that never had a child stays. `wallMs` is for TTL nodes, whose age
- * counts from mtime.
+ * Returns the container and TTL nodes to delete now, children before their parents. As in ZooKeeper (ContainerManager),
+ * a container is deleted after its last child, but one that never had a child stays. `wallMs` is for TTL nodes, whose
+ * age counts from mtime.
  */
 export function findExpiredNodes(expirable: Iterable<ZNode>, wallMs: number): ZNode[] {
   const due: ZNode[] = [];

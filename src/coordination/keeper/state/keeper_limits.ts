@@ -1,29 +1,33 @@
-/** The keeper's limits: everything that clients can make it store or hold. */
+/** The keeper's limits for everything that clients can make it store or hold in memory. */
 import { frameBytesMaxDefault } from "../../../base/wire/length_frame.ts";
 
 export const keeperLimitsDefault = {
-  /** Connections over all listeners. Beyond it the oldest connection without a session is closed, or the new one. */
+  /**
+   * Connections at all listeners. Above it, the keeper closes the oldest connection without a session, or the new one.
+   */
   connectionsMax: 10_000,
   /**
-   * Connections from one TCP address. Beyond it the oldest connection without a session is closed, or the new one when
-   * it opens a session.
+   * Connections from one TCP address. Above it, the keeper closes the oldest connection without a session, or the new
+   * one when it opens a session.
    */
   connectionsPerAddressMax: 2_000,
   /** Bytes of one request. */
   frameBytesMax: frameBytesMaxDefault,
-  /** Requests of one connection whose replies wait for the disk. Beyond it the connection is not read. */
+  /** Requests of one connection whose replies wait for the disk. Above it, the keeper stops reading the connection. */
   outstandingRequestsMax: 1_000,
-  /** Bytes of these requests. Beyond it the connection is not read. */
+  /** The bytes of these requests. Above it, the keeper stops reading the connection. */
   outstandingBytesMax: 4 << 20,
-  /** Bytes sent to one connection that the client has not read. Beyond it no request of the connection is handled. */
+  /** Bytes sent to one client that it has not read. Above it, the keeper handles no further request of the client. */
   unsentBytesMax: 1 << 20,
-  /** The same; beyond it the connection is closed. */
+  /** Bytes sent to one client that it has not read. Above it, the keeper closes the connection. */
   unsentBytesCloseMax: 64 << 20,
-  /** The same for all connections. Beyond it those are closed that have had unread bytes for the longest time. */
+  /**
+   * Unread bytes of all clients together. Above it, the keeper closes those that have had some for the longest time.
+   */
   unsentBytesTotalMax: 128 << 20,
-  /** Bytes of incomplete and waiting requests of all connections. Beyond it connections with the oldest are closed. */
+  /** Bytes of unhandled requests of all clients together. Above it, the keeper closes those with the oldest. */
   readBufferBytesTotalMax: 64 << 20,
-  /** Bytes of data and names in the response to one multiRead. Beyond it the connection is closed. */
+  /** Bytes of data and names in the response to one multiRead. Above it, the keeper closes the connection. */
   multiReadBytesMax: 8 << 20,
   /** Operations of one multi or multiRead. */
   operationsPerMultiMax: 10_000,
@@ -43,7 +47,7 @@ export const keeperLimitsDefault = {
   identitiesMax: 100,
   /** Ephemeral nodes of one session. They are deleted in one transaction, during which no other client is served. */
   ephemeralsPerSessionMax: 100_000,
-  /** Sessions. Beyond it sessions without a connection or ephemeral nodes are ended, or no session is opened. */
+  /** Sessions. Above it, the keeper ends sessions without a connection and ephemeral nodes, or opens no new one. */
   sessionsMax: 100_000,
 };
 

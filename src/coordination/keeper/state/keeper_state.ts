@@ -1,6 +1,6 @@
 /**
- * The complete state of a keeper, and the only way to change it: a request in, a result and events out. Uses no socket,
- * no disk and no timer. Its owner sends the replies when the changes are durable.
+ * The complete state of a keeper, and the only way to change it: it takes a request, and returns a result and events.
+ * Uses no socket, no disk and no timer. Its owner sends the replies when the changes are durable.
  */
 import { type ByteReader, type ByteWriter } from "../../../base/wire/bytes.ts";
 import type { AnyCodec } from "../../../base/wire/record_codec.ts";
@@ -16,7 +16,7 @@ import { KeeperTransaction } from "./transaction.ts";
 import { NodeTree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
 
-/** A part of the stored data. The zxid is 0 in all parts but the first, and in the first part of a new directory. */
+/** A part of the stored data. Only the first part has a zxid; in the other parts, and in a new directory, it is 0. */
 export interface KeeperDataPiece {
   readonly zxid: bigint;
   readonly nodes: readonly ZNode[];
@@ -28,7 +28,7 @@ export interface KeeperOperationResult {
   readonly zxid: bigint;
   readonly error: number;
   readonly write: ((writer: ByteWriter) => void) | null;
-  /** The connection ends after this response. */
+  /** Whether the connection ends after this response. */
   readonly last: boolean;
 }
 
@@ -76,24 +76,24 @@ export class KeeperState<Watcher> {
     return this.#options.limits;
   }
 
-  /** Whether there are changes that were not taken for the log. */
+  /** Whether there are changes that `takeChanges` has not returned yet. */
   get hasChanges(): boolean {
     return this.hasUrgentChanges || this.sessions.hasChanges;
   }
 
   /**
-   * Whether one of these changes must be on the disk before any client may see it. A new session is not: its later
-   * changes are logged after it, and a session that has done nothing loses nothing when it expires.
+   * Whether one of these changes must be on the disk before any client may see it. This does not apply to a new
+   * session: its later changes are logged after it, and a session that has done nothing loses nothing when it expires.
    */
   get hasUrgentChanges(): boolean {
     return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
   }
 
   /**
-   * Prepares for the first request. The next zxid will be above all that this directory has ever used, also after a
-   * restored backup, as far as the wall clock can tell. It is not used before: a keeper that is started next must know
-   * each zxid that a client has seen, and its wall clock may have been set back. Creates the server's own nodes in a
-   * new directory.
+   * Prepares for the first request. The next transaction gets a zxid above all that this directory has ever used, even
+   * before a backup was restored, as far as the wall clock can tell. Until then the keeper does not show this zxid: the
+   * next keeper must know each zxid that a client has seen, and the wall clock may be set back. In a new directory,
+   * also creates the server's own nodes.
    */
   initialize(): void {
     this.#zxidBefore = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
@@ -107,12 +107,12 @@ export class KeeperState<Watcher> {
     if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
   }
 
-  /** Whether a client may have this zxid from this data: if not, the data is older than what the client has seen. */
+  /** Whether a client can have this zxid from this data. If not, the data is older than what the client has seen. */
   mayHaveGiven(zxid: bigint): boolean {
     return zxid <= this.#zxid || zxid <= this.#zxidBefore;
   }
 
-  /** Adds a part of the stored data, which is not a change. Each session has its full timeout from now on. */
+  /** Adds a part of the stored data, which does not count as a change. Each session's full timeout starts now. */
   restore(piece: KeeperDataPiece, nowMs: number): void {
     if (piece.zxid !== 0n) this.#zxid = piece.zxid;
     for (const node of piece.nodes) this.tree.insert(node);
@@ -124,15 +124,15 @@ export class KeeperState<Watcher> {
     this.#options.notify(watcher, type, path);
   }
 
-  /** All changes since the last call, for the log. */
+  /** Returns all changes since the last call, to be stored. */
   takeChanges(): { zxid: bigint; nodes: Map<number, ZNode | null>; sessions: Map<bigint, KeeperSession | null> } {
     this.#zxidLogged = this.#zxid;
     return { zxid: this.#zxid, nodes: this.tree.takeChanges(), sessions: this.sessions.takeChanges() };
   }
 
   /**
-   * Opens a session. Its ID is random, so that it is never used twice, even if the log never stored the first session.
-   * Unlike in ZooKeeper it uses no zxid, which no client may see before it is logged.
+   * Opens a session. Its ID is random, so that no ID is used twice, even if a session was never stored. Unlike in
+   * ZooKeeper it uses no zxid, because no client may see a zxid before it is stored.
    */
   openSession(timeoutMs: number, nowMs: number): KeeperSession {
     const [bits = 0n] = crypto.getRandomValues(new BigUint64Array(1));
@@ -161,7 +161,7 @@ export class KeeperState<Watcher> {
     this.#fire(transaction);
   }
 
-  /** Whether requests with this code are logged, also when they fail. */
+  /** Whether requests with this code use a transaction, even if they fail. */
   isWrite(code: number): boolean {
     return keeperOperationsByCode.get(code)?.kind === "write" || code === operations.closeSession.code;
   }

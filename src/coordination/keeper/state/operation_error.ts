@@ -1,12 +1,12 @@
-/** The errors of operations. */
+/** The error with which the keeper answers an operation that it cannot execute. */
 import {
   type ZooKeeperErrorName,
   zooKeeperErrorNumbers,
 } from "../../../protocols/zookeeper/jute/zookeeper_error_codes.ts";
 
 /**
- * An operation that failed with a ZooKeeper error code. It is no Error: it is thrown so that a multi stops where it
- * must, and too frequent (every `exists` of a missing node) to pay for a stack.
+ * The ZooKeeper error code of a failed operation, thrown to leave the operation. It is not an Error, because it is too
+ * frequent to pay for a stack trace: every `exists` of a missing node throws it.
  */
 export class KeeperOperationError {
   readonly reason: ZooKeeperErrorName;

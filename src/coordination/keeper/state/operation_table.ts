@@ -1,6 +1,6 @@
 /**
- * The implementation of each request: the operations that change no node, and one row per operation code. Writes are in
- * transaction.ts. The records are those of the client. Source: FinalRequestProcessor, DataTree.
+ * How the keeper executes each operation: a table by operation code, and the operations that change no node. Those that
+ * change nodes are in transaction.ts. Source: FinalRequestProcessor, DataTree.
  */
 import { protocolError } from "../../../base/wire/bytes.ts";
 import { type Codec, empty } from "../../../base/wire/record_codec.ts";
@@ -107,8 +107,8 @@ const watcherType = { children: 1, data: 2, any: 3 } as const;
 const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
 /**
- * The modes that a removal affects. A persistent watch is for data and children: removing one kind must not leave half
- * of it.
+ * Returns the modes of the watches to remove. A persistent watch is for data and children, so it is kept if the client
+ * removes only one of them.
  */
 function modesOf(type: number): number | undefined {
   return type === watcherType.any ? undefined : watchMode.once;
@@ -133,8 +133,8 @@ const removeWatches: Read<"removeWatches"> = ({ path, type }, state, requester) 
 };
 
 /**
- * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. A
- * change of a node that it may not read is not reported: the watch is set instead.
+ * Sets a client's watches again after a reconnect. Notifies the client immediately of changes since its last zxid. If
+ * the client may not read a changed node, sets the watch without notifying it.
  */
 const setWatches: Read<"setWatches2"> = (request, state, requester) => {
   const { tree, watches } = state;
@@ -285,8 +285,8 @@ function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"):
 }
 
 /**
- * Executes all operations or none. In the response the failed operation has its error, those before it have 0, those
- * after it -2; the header has 0.
+ * Executes all operations or none. After a failure, the response has the error for the failed operation, 0 for those
+ * before it, and -2 for those after it. The error in the header is 0.
  */
 function runMulti(requests: MultiRequest[], transaction: KeeperTransaction): MultiResult[] {
   checkKind(requests, "writes");
@@ -331,7 +331,7 @@ function runInMulti(request: MultiRequest, transaction: KeeperTransaction): Mult
   }
 }
 
-/** Executes each read by itself. Throws PROTOCOL when the results are larger than one response may be. */
+/** Executes each read, even if another one fails. Throws PROTOCOL if the results are too large for one response. */
 function runMultiRead(requests: MultiRequest[], state: ReadState, requester: ReadRequester): MultiResult[] {
   checkKind(requests, "reads");
   const { operationsPerMultiMax, multiReadBytesMax } = state.limits;

@@ -1,7 +1,6 @@
 /**
- * The time that counts for sessions: monotonic, without the time in which the keeper itself was stalled. While it was
- * stopped, suspended, busy or without a disk that stores, no client could renew its session, so no session may expire
- * for that.
+ * The clock that decides when sessions expire. It is monotonic, and stands still while the keeper is stalled: stopped,
+ * suspended, busy, or unable to store. No client could renew its session during that time, so it must not count.
  */
 import type { Clock } from "../../../base/support/clock.ts";
 
@@ -22,8 +21,8 @@ export class KeeperSessionClock {
   }
 
   /**
-   * A request may be read before the tick that notices the stall: its session must not get the time of the stall in
-   * addition.
+   * Returns the session time. It leaves out a stall even before the next tick: otherwise a request that is read in
+   * between would give its session the time of the stall in addition.
    */
   now(): number {
     const nowMs = this.#clock.now();
@@ -39,7 +38,7 @@ export class KeeperSessionClock {
     this.#stalledMs += diskStalled ? elapsedMs : this.#lateMs(elapsedMs);
   }
 
-  /** The time by which a tick after `elapsedMs` is late; 0 for a delay that is no stall. */
+  /** Returns by how much a tick after `elapsedMs` is late; 0 if the delay is too short for a stall. */
   #lateMs(elapsedMs: number): number {
     const lateMs = elapsedMs - this.#intervalMs;
     return lateMs > lateMsMin ? lateMs : 0;

@@ -1,6 +1,6 @@
 /**
- * The sessions and their deadlines. The owner provides the time: monotonic milliseconds without its own stalls. A
- * session expires at the first tick after its full timeout, never earlier. Source: ExpiryQueue.
+ * The sessions and their deadlines. A session expires at the first tick after its full timeout, never earlier. The
+ * owner provides the time, from its session clock. Source: ExpiryQueue.
  */
 import { timingSafeEqual } from "node:crypto";
 
@@ -19,7 +19,7 @@ export class KeeperSessionTable {
   readonly #sessions = new Map<bigint, KeeperSession>();
   readonly #byDeadline = new Map<number, Set<KeeperSession>>();
   #changed = new Map<bigint, KeeperSession | null>();
-  /** Changed sessions that were only opened. */
+  /** How many of the changed sessions were only opened. */
   #opened = 0;
 
   constructor(tickTimeMs: number) {
@@ -43,7 +43,7 @@ export class KeeperSessionTable {
     return this.#changed.size > this.#opened;
   }
 
-  /** The session, if the password is correct. */
+  /** Returns the session if the password is correct. */
   find(id: bigint, password: Uint8Array | null): KeeperSession | undefined {
     const session = this.#sessions.get(id);
     if (session === undefined || password?.byteLength !== session.password.byteLength) return undefined;
@@ -83,7 +83,7 @@ export class KeeperSessionTable {
     this.#leaveBucket(session);
   }
 
-  /** Expired sessions. They stay in the table until they are removed. */
+  /** Returns the expired sessions. They stay in the table until they are removed. */
   expiredSessions(nowMs: number): KeeperSession[] {
     const sessions: KeeperSession[] = [];
     for (const [deadlineMs, bucket] of this.#byDeadline) {

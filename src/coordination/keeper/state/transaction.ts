@@ -1,6 +1,6 @@
 /**
- * One write: the checks and effects of the operations that change nodes, in ZooKeeper's order. It succeeds completely
- * or changes nothing. The caller fires the collected events after success. Source: PrepRequestProcessor.pRequest2Txn,
+ * One write to the node tree: its checks and its changes, in ZooKeeper's order. It succeeds completely or changes
+ * nothing. After success, the caller sends the collected events. Source: PrepRequestProcessor.pRequest2Txn,
  * DataTree.processTxn.
  */
 import {
@@ -48,7 +48,7 @@ const createModes = new Map<number, CreateModeTraits>([
   [createFlag.persistentSequentialTtl, { kind: "ttl", sequential: true }],
 ]);
 
-/** EphemeralType.TTL: 40 bits of milliseconds. */
+/** The maximum of ZooKeeper's EphemeralType.TTL: 40 bits of milliseconds. */
 const ttlMsMax = 0xffffffffffn;
 
 export class KeeperTransaction {
@@ -128,7 +128,7 @@ export class KeeperTransaction {
     this.remove(node);
   }
 
-  /** Deletes without permission checks: ephemeral nodes of an ended session, empty containers. */
+  /** Deletes without checking permissions, for ephemeral nodes of an ended session and for empty containers. */
   remove(node: ZNode): void {
     const parent = this.#requireNode(parentNodePath(node.path));
     this.#recordUndo(parent);
@@ -184,7 +184,7 @@ export class KeeperTransaction {
     return resolved.length > this.#context.limits.aclEntriesMax ? refuseKeeperOperation("INVALIDACL") : resolved;
   }
 
-  /** Throws QUOTAEXCEEDED when a limit would be exceeded. A change that frees memory always passes. */
+  /** Throws QUOTAEXCEEDED if the change would exceed a limit. A change that frees memory always passes. */
   #checkQuota(bytes: number, made: ZNode | null = null): void {
     const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
     if (made !== null && this.#tree.size >= nodesMax) refuseKeeperOperation("QUOTAEXCEEDED");
@@ -210,7 +210,7 @@ export class KeeperTransaction {
   }
 }
 
-/** The next version. It wraps after 2^31-1 and skips -1, which as an expected version means any (ZOOKEEPER-4743). */
+/** Returns the next version. It wraps after 2^31-1, and skips -1, which means any version (ZOOKEEPER-4743). */
 export function nextNodeVersion(version: number): number {
   const next = (version + 1) | 0;
   return next === -1 ? 0 : next;
@@ -231,8 +231,8 @@ export function checkNodePath(path: string): void {
 }
 
 /**
- * The path of the parent, "" for the root. Throws BADARGUMENTS only if there is no parent path: like ZooKeeper, the
- * parent is looked up before the name is checked.
+ * Returns the path of the parent; "" stands for the root. Throws BADARGUMENTS only if there is no parent path, because
+ * ZooKeeper, too, looks up the parent before it checks the name.
  */
 export function parentNodePath(path: string): string {
   const slash = path.lastIndexOf("/");

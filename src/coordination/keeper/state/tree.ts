@@ -1,5 +1,6 @@
 /**
- * The nodes after all requests so far, and which of them changed, for the log. Checks nothing: transaction.ts decides.
+ * The nodes of a keeper, and which of them have changed and must be stored. Checks nothing, because transaction.ts
+ * does.
  */
 import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 import type { Acl, Stat } from "../../../protocols/zookeeper/jute/zookeeper_records.ts";
@@ -16,7 +17,9 @@ export interface ZNode {
   readonly kind: NodeKind;
   /** The session that owns an ephemeral; 0 for all others. */
   readonly ephemeralOwner: bigint;
-  /** A TTL node without children is deleted after it was unchanged for this long, in milliseconds; 0 for all others. */
+  /**
+   * How long a TTL node without children may stay unchanged before it is deleted, in milliseconds; 0 for all others.
+   */
   readonly ttlMs: number;
   readonly czxid: bigint;
   /** Wall-clock milliseconds, for display. */
@@ -30,11 +33,11 @@ export interface ZNode {
   aversion: number;
   /** The number of children ever created: the next sequence suffix. Never decreases. */
   creates: number;
-  /** Names of the children; null for none, which is the usual case. */
+  /** The names of the children; null if there are none, as in most nodes. */
   children: Set<string> | null;
 }
 
-/** Bytes of a node on the disk besides those of `countNodeBytes`. */
+/** The bytes that a node takes on the disk in addition to `countNodeBytes`. */
 const rowBytes = 256;
 
 export class NodeTree {
@@ -58,12 +61,12 @@ export class NodeTree {
     return this.#bytes + this.size * rowBytes;
   }
 
-  /** The disk has room for `room` bytes more than `storedBytes`; null: as before. */
+  /** Records that the disk has room for `room` bytes more than `storedBytes`. Null changes nothing. */
   limitStoredBytes(storedBytes: number, room: number | null): void {
     if (room !== null) this.#storedBytesMax = storedBytes + room;
   }
 
-  /** Whether the disk has room for these bytes more, and this number of nodes. */
+  /** Whether the disk has room for this many more bytes in this many more nodes. */
   hasDiskFor(bytes: number, nodes: number): boolean {
     return this.storedBytes + bytes + nodes * rowBytes <= this.#storedBytesMax;
   }
@@ -104,7 +107,6 @@ export class NodeTree {
     return this.#ephemerals.get(session)?.size ?? 0;
   }
 
-  /** A row ID that no node has. */
   newId(): number {
     return this.#nextId++;
   }
@@ -153,19 +155,19 @@ export class NodeTree {
     this.#bytes += countNodeBytes(node);
   }
 
-  /** Records a changed node for the log. Call it after any change of a field. */
+  /** Records that the node must be stored. Call it after any change of a field. */
   touch(node: ZNode): void {
     this.#changed.set(node.id, node);
   }
 
-  /** The nodes changed since the last call, by row ID; null for a deleted node. */
+  /** Returns the nodes changed since the last call, by row ID; null stands for a deleted node. */
   takeChanges(): Map<number, ZNode | null> {
     const changed = this.#changed;
     this.#changed = new Map();
     return changed;
   }
 
-  /** Nodes below `node`, at any depth. */
+  /** Returns the number of nodes below `node`, at any depth. */
   descendantCount(node: ZNode): number {
     if (node.children === null) return 0;
     this.#descendants ??= new DescendantCounts(this.#nodes.keys());
@@ -173,13 +175,13 @@ export class NodeTree {
   }
 }
 
-/** The approximate size of a node's path, data and ACL. */
+/** Returns the approximate size of a node's path, data and ACL. */
 export function countNodeBytes({ path, data, acl }: Pick<ZNode, "path" | "data" | "acl">): number {
   const bytes = path.length + (data?.byteLength ?? 0);
   return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
 }
 
-/** The stat that clients see. A container or TTL node looks like a persistent one. */
+/** Returns the stat that clients see. In it, a container or TTL node looks like a persistent one. */
 export function toNodeStat(node: ZNode): Stat {
   const numChildren = node.children?.size ?? 0;
   return {
@@ -208,8 +210,8 @@ function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
 }
 
 /**
- * The number of nodes below each node. It is rarely requested: the first request counts all nodes, and later every new
- * or deleted node updates the counts, because counting all nodes again would delay all clients.
+ * The number of nodes below each node. Clients rarely request it, so only the first request counts all nodes. From then
+ * on every new or deleted node updates the counts, because counting again would delay all clients.
  */
 export class DescendantCounts {
   readonly #counts = new Map<string, number>();

@@ -1,7 +1,7 @@
 /**
- * The watches of all connections. As in ZooKeeper there are two tables: changes of a node, and changes of its children;
- * a watch for both is in both tables. `Watcher` is the receiver of events: here, a connection. Source: WatchManager,
- * DataTree.
+ * The watches of all connections. As in ZooKeeper there are two tables: one for changes of a node, one for changes of
+ * its children. A watch for both is in both tables. `Watcher` stands for the connection that receives the events.
+ * Source: WatchManager, DataTree.
  */
 import { eventType } from "../../../protocols/zookeeper/jute/zookeeper_operations.ts";
 export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
@@ -49,7 +49,7 @@ class PathWatches<Watcher> {
     else paths.add(path);
   }
 
-  /** Removes the watches of these modes; false when there were none. */
+  /** Removes the watches of these modes. Returns false if there were none. */
   remove(path: string, watcher: Watcher, modes: WatchModes = anyMode): boolean {
     const watchers = this.#byPath.get(path);
     const before = watchers?.get(watcher) ?? 0;
@@ -123,7 +123,7 @@ export class WatchTable<Watcher> {
     this.children.removeAll(watcher);
   }
 
-  /** The watchers to notify, each once. Watchers of a node's children are also notified of its deletion. */
+  /** Returns the watchers to notify, each once. Watchers of a node's children learn of its deletion, too. */
   fire(event: NodeEvent<Watcher>): Set<Watcher> {
     const notified = new Set<Watcher>();
     const { type } = event;

@@ -1,4 +1,4 @@
-/** Verification and backup of a data directory, also while a keeper uses it. */
+/** Verifies a keeper's data directory, or backs it up, even while a keeper uses it. */
 import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -36,7 +36,7 @@ export function verifyKeeperData(dataDir: string, progress: WorkProgress = noPro
   }));
 }
 
-/** Checks one snapshot: the owner of the data continues meanwhile. */
+/** Checks one snapshot, so that the keeper that owns the data can continue. */
 function checkRows(database: DatabaseSync, progress: WorkProgress): Omit<KeeperDataReport, "bytes"> {
   database.exec("BEGIN");
   try {

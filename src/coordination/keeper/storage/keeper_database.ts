@@ -27,14 +27,14 @@ import {
  * then written from its beginning again.
  */
 const logBytes = 8 << 20;
-/** The size from which an idle keeper makes a checkpoint, and one whose disk is nearly full. */
+/** The log sizes from which an idle keeper, and one whose disk is nearly full, makes a checkpoint. */
 const idleCheckpointBytes = 1 << 20;
 const lowCheckpointBytes = 512 << 10;
-/** Free space that nodes leave, so that they can be deleted and sessions can end on a full disk. */
+/** The bytes that nodes must leave free, so that nodes can be deleted and sessions can end on a full disk. */
 const freeBytesKept = 1 << 20;
-/** Interval of measurements of the disk, in commits. */
+/** The free space is measured again after this many commits. */
 const commitsPerMeasurement = 16;
-/** Backups read the database and hold locks for short times. Milliseconds. */
+/** How long to wait for a backup that has locked the database for a moment, in milliseconds. */
 export const keeperDatabaseBusyMs = 5_000;
 const schema = `
   CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -60,7 +60,7 @@ const damageRemedy = "Acknowledged data cannot be read; start from a backup (bat
 /** The approximate size of the parts in which rows are sent to the other thread. */
 const pieceBytes = 4 << 20;
 
-/** The tables above, and the format of their rows (keeper_rows.ts). The database in `folder` is named `path`. */
+/** The format of the database at `path`: the tables above, and their rows (keeper_rows.ts). */
 export function keeperDatabaseFormat(path: string): SqliteFormat {
   return { what: "keeper's data", folder: dirname(path), path, applicationId: 0, format: 2, schema };
 }
@@ -126,7 +126,7 @@ export class KeeperDatabase {
     for (const { id, body } of rows) body === null ? this.#file.run(drop, id) : this.#file.run(put, id, body);
   }
 
-  /** Bytes of nodes that the disk has room for; null: as after the last measurement. */
+  /** Returns the bytes of nodes that the disk has room for, or null if it was not measured again. */
   room(): number | null {
     if (!this.#isLow && this.#file.commits - this.#measuredAtCommit < commitsPerMeasurement) return null;
     this.#measuredAtCommit = this.#file.commits;
@@ -183,12 +183,11 @@ function prepareFile(path: string, mark: CommittedMark): void {
   else if (found.size === 0) throw new BatonError("CONFIG", truncatedMessage(path));
 }
 
-/** The owner's name in a copy. */
 export const keeperBackupOwnerName = "a backup";
 
 /**
- * A sentence about rows that are older than the mark beside them; null when they are not. The log was then truncated or
- * removed, or the file was replaced by an older one. A copy made by `backup` may be older. Changes no file.
+ * Returns a sentence if the rows are older than the mark beside them, otherwise null. Older rows mean that the log was
+ * truncated or removed, or that the file was replaced by an older one. A backup may be older. Changes no file.
  */
 export function describeOutdatedKeeperData(path: string): string | null {
   const mark = readMark(join(dirname(path), zxidMarkFileName)); // read first: a running keeper raises both
@@ -210,7 +209,7 @@ function hasTables(database: DatabaseSync): boolean {
   return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'owner'").get() !== undefined;
 }
 
-/** All rows in parts: first the sessions and the zxid (0 in a new directory), then the nodes by age, oldest first. */
+/** Yields all rows in parts: first the sessions and the zxid (0 in a new directory), then the nodes, oldest first. */
 export function* readEncodedKeeperRows(database: DatabaseSync): Generator<Uint8Array, void, void> {
   yield encodeKeeperRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
   let nodes: KeeperRow[] = [];

@@ -10,17 +10,16 @@ import { openAcl } from "../../../protocols/zookeeper/jute/zookeeper_operations.
 import type { KeeperSession } from "../state/session_table.ts";
 import type { NodeKind, ZNode } from "../state/tree.ts";
 
-/** The database's file in the data directory. */
 export const keeperDatabaseFileName = "keeper.sqlite";
-/** The file with the mark: at least this zxid was committed; see storage/committed_mark.ts. */
+/** The file that holds a zxid up to which everything was committed; see base/storage/committed_mark.ts. */
 export const zxidMarkFileName = "stored.zxid";
 
-/** The data directory as the subject of an error's sentence. */
+/** Returns the data directory as the subject of an error message. */
 export function describeKeeperData(dataDir: string): string {
   return `The keeper's data in ${dataDir}`;
 }
 
-/** A row: its ID and its content; null deletes the row. */
+/** A row of a node or a session. In a list of changes, a null body deletes the row. */
 export interface KeeperRow {
   readonly id: bigint;
   readonly body: Uint8Array | null;
@@ -39,7 +38,7 @@ const StoredNode = record({
   version: int,
   aversion: int,
   creates: int,
-  /** null: open to all clients, the usual case. */
+  /** Null if the node is open to all clients, as most are. */
   acl: vector(Acl),
   data: buffer,
 });
@@ -47,7 +46,7 @@ const StoredSession = record({ password: buffer, timeoutMs: int });
 
 const checksumBytes = 4;
 
-/** A kind is stored as its index in this list: only append to it. */
+/** A kind is stored as its index in this list, so only append to it. */
 const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
 
 /** Encodes all changes for one commit. */

@@ -1,4 +1,6 @@
-/** The keeper's store, in a thread of its own (keeper_store_thread.ts). */
+/**
+ * Gives the main thread of a keeper access to its data; the database is in a storage thread (keeper_store_thread.ts).
+ */
 import { Worker } from "node:worker_threads";
 import { errorMessage } from "../../../base/errors.ts";
 import { StorageThread, type StorageWorker } from "../../../base/storage/storage_thread.ts";
@@ -15,7 +17,7 @@ export function startKeeperStoreThread(): StorageWorker {
 export class KeeperStore {
   readonly #dataDir: string;
   readonly #thread: StorageThread<KeeperStoreCalls, Uint8Array>;
-  /** Receives the pieces while data is loaded. */
+  /** Receives encoded rows while the data is being loaded. */
   #onPiece = (_: Uint8Array) => {};
 
   private constructor(dataDir: string, worker: StorageWorker) {
@@ -55,14 +57,14 @@ export class KeeperStore {
   }
 
   /**
-   * Resolves when all changes are on the disk, with the room that is left there, as `room` does. Rejects, like
-   * `confirmOwner` or with IO, when none of them are.
+   * Stores the changes, and resolves like `room` when all of them are on the disk. If it rejects, like `confirmOwner`
+   * or with IO, none of them is.
    */
   commit(changes: Uint8Array): Promise<number | null> {
     return this.#thread.call("commit", changes);
   }
 
-  /** Bytes of nodes that the disk has room for; null: as before. */
+  /** Returns the bytes of nodes that the disk has room for, or null if it was not measured again. */
   room(): Promise<number | null> {
     return this.#thread.call("room");
   }

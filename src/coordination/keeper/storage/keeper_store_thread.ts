@@ -1,6 +1,6 @@
 /**
- * The storage thread of a keeper: it waits for the disk so that the keeper does not. Executes one request at a time, in
- * order.
+ * The storage thread of a keeper, which waits for the disk so that the main thread does not have to. Executes one
+ * request at a time, in order.
  */
 import { storageError } from "../../../base/storage/storage_error.ts";
 import { type StorageParentPort, StoragePort } from "../../../base/storage/storage_thread.ts";
@@ -17,13 +17,13 @@ type KeeperRows = Pick<
 export interface KeeperStoreThreadOptions {
   /** Opens the rows of a data directory, as KeeperDatabase does. */
   readonly openRows: (dataDir: string) => KeeperRows;
-  /** The thread's end of its worker; `parentPort` when left out. */
+  /** The port to the main thread; `parentPort` by default. */
   readonly parent?: StorageParentPort;
 }
 
 export type KeeperStoreCalls = ReturnType<typeof serveKeeperStore>;
 
-/** Serves a KeeperStore until the thread ends. */
+/** Executes the calls of a KeeperStore until the thread ends. */
 export function serveKeeperStore({ openRows, ...ports }: KeeperStoreThreadOptions) {
   let dataDir = "";
   let rows: KeeperRows;

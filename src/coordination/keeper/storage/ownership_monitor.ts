@@ -1,7 +1,7 @@
 /**
  * Checks that the data still belongs to this keeper. If its files are removed or replaced, another keeper can start
- * there and grant the same locks to other clients; this keeper must then end, and answer no request meanwhile. Owns its
- * timer. Never opens a file: closing it would release SQLite's locks on it (fcntl(2)).
+ * there and grant the same locks to other clients. This keeper must then end without answering another request. Owns
+ * its timer. Never opens a file, because closing it would release SQLite's locks on it (fcntl(2)).
  */
 import { BatonError } from "../../../base/errors.ts";
 import type { Clock } from "../../../base/support/clock.ts";
@@ -15,9 +15,9 @@ import { keeperDatabaseFileName } from "./keeper_rows.ts";
  * (src/protocols/zookeeper/session_timing.ts): a request sent 500 ms after that start must not be answered.
  */
 const freshMs = 100;
-/** The interval of checks without requests, in milliseconds. */
+/** The interval of the periodic checks, in milliseconds. */
 const checkMs = 1_000;
-/** Interval of updates of the files' times, in milliseconds: tools that clean /var/tmp delete old files. */
+/** How often the times of the files are updated, in milliseconds: tools that clean /var/tmp delete old files. */
 const touchMs = 3_600_000;
 
 const requiredFiles = [keeperDatabaseFileName, ownerName];
@@ -30,7 +30,7 @@ export interface KeeperOwnershipMonitorOptions {
   readonly files: KeeperDataFiles;
   /** Rejects with LOCK_BUSY when another keeper owns the rows. */
   readonly confirm: () => Promise<void>;
-  /** Called when the data no longer belongs to this keeper; once, and nothing is called afterwards. */
+  /** Called once, when the data no longer belongs to this keeper. Nothing else is called afterwards. */
   readonly onLost: (error: BatonError) => void;
   /** Called after each periodic check that finds the data in place. */
   readonly onPresent: () => void;
@@ -45,7 +45,7 @@ export class KeeperOwnershipMonitor {
   #touchedMs = -Infinity;
   #cancel = () => {};
 
-  /** Create it as soon as the files are open: it guards the files that it finds now. */
+  /** Call this as soon as the files are open: the monitor watches the files that it finds now. */
   constructor(options: KeeperOwnershipMonitorOptions) {
     this.#options = options;
     this.#checkedMs = options.clock.now();
@@ -91,7 +91,7 @@ export class KeeperOwnershipMonitor {
     this.#options.onLost(error);
   }
 
-  /** Confirms the owner in the rows. A busy disk can delay the response; only one request runs at a time. */
+  /** Asks the database who owns it, one request at a time, because a busy disk can delay the response. */
   #confirm(): void {
     if (this.#confirming) return;
     this.#confirming = true;
